@@ -127,7 +127,7 @@ ENGINES = dict(explain=explain, plain=plain, polars=polars, dask=dask, ray=ray, 
 
 # ---- and this watches them
 
-def watched(command, kill=False):
+def watched(command):
     "Seconds of the processor of a command and all that it begins, by kind; the largest Python process in MiB; what it said."
     env = os.environ | dict(OMP_NUM_THREADS='1', PYTHONWARNINGS='ignore', PYTHONPATH=str(Path(__file__).parent.parent))
     with tempfile.TemporaryFile('w+') as said:
@@ -150,10 +150,10 @@ def watched(command, kill=False):
         return total, mib, said.read()
 
 
-def table_of(out):
-    "Answers in the order of their ids."
+def table_of(out, schema):
+    "Answers in the order of their ids; Polars writes texts of another type."
     import pyarrow.dataset as pds
-    return pds.dataset(out, format='parquet').to_table().sort_by('customer').replace_schema_metadata(None).combine_chunks()
+    return pds.dataset(out, format='parquet').to_table().cast(schema).sort_by('customer').replace_schema_metadata(None).combine_chunks()
 
 
 START = """import pickle, sys, time
@@ -163,7 +163,7 @@ f(pq.ParquetFile(sys.argv[2]).read_row_group(0).slice(0, 1))
 print('seconds', time.process_time())"""
 
 
-def start(folder, rows, times=3):
+def start(folder, rows, times=2):
     "What a worker costs until its first answer, the least of some times; by make of model."
     import pickle
 
@@ -171,8 +171,10 @@ def start(folder, rows, times=3):
 
     from gradual_cf.all import GradualCF, as_batches, tabular, tabular_mlp
     X, many = loans(300, 1).drop(columns='home'), lender()
-    makes = dict(lightgbm=many, network=GradualCF(tabular_mlp(5, seed=0), tabular(X)).fit(X),
+    makes = dict(lightgbm=many, network=GradualCF(tabular_mlp(5, seed=0).double(), tabular(X)).fit(X),
                  sklearn=GradualCF(LogisticRegression(max_iter=5000).fit(X, X.income > X.income.median()), tabular(X)).fit(X))
+    floor = "import torch, pandas, pyarrow, time; print('seconds', time.process_time())"
+    yield dict(what='start: torch, pandas and pyarrow alone', seconds=min(float(watched([sys.executable, '-c', floor])[2].split()[-1]) for _ in range(times)))
     for make, cf in makes.items():
         (folder/f'{make}.pkl').write_bytes(pickle.dumps(as_batches(cf)))
         said = [watched([sys.executable, '-c', START, str(folder/f'{make}.pkl'), str(rows)]) for _ in range(times)]
@@ -188,10 +190,11 @@ def measured(folder, rows, n, only):
     if not want: return
     first = float(run('explain')[2].split()[-1]) if 'explain' in want else None
     if first: yield dict(what='explain, one call', rows=n, seconds=first)
+    schema = batches(folder).schema
     for name in want:
         if name == 'explain': continue
         used, mib, _ = run(name)
-        same = table_of(folder/name).equals(table_of(folder/'explain')) if (folder/'explain').exists() else None
+        same = table_of(folder/name, schema).equals(table_of(folder/'explain', schema)) if (folder/'explain').exists() else None
         seconds = used['workers'] if name == 'spark' else used['asks'] + used['workers']
         yield dict(what=name, rows=n, seconds=seconds, jvm=used['jvm'] or None, bits=same, mib=mib, note=f'the process that asks: {used["asks"]:.1f} s' if name == 'spark' else '')
 

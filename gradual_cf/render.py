@@ -513,8 +513,9 @@ class Exports:
     def _sheets(self) -> dict: return {name: self.table(name) for name in self._TABLES}
     def _page(self) -> str: return render('answers/page', title=repr(self), parts=[Markup(self._repr_html_())])
     def _json(self) -> str:
-        lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in t.astype(object).itertuples(index=False, name=None)]
-        return json.dumps({name: lines(self.table(name)) for name in self._TABLES}, ensure_ascii=False, allow_nan=False)
+        cells = lambda t: t.astype(object).itertuples(index=False, name=None)
+        lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in cells(t)]
+        return json.dumps({name: lines(t) for name,t in self._sheets().items()}, ensure_ascii=False, allow_nan=False)
 
 def _written(path, raw:bytes) -> Path:
     with atomic(path) as tmp: tmp.write_bytes(raw)

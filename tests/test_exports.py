@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf.all import GradualCF, tabular
+from gradual_cf.all import GradualCF, actions, tabular
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
 LEVELS = ['=cmd|x', '<script>alert(1)</script>', '@SUM(A1)\x07', '-x']
@@ -84,6 +84,37 @@ def test_a_workbook_runs_nothing(shop, tmp_path):
         assert line[2] == raw.iloc[1] and line[4] == raw.iloc[3] and (line[1] is None if pd.isna(raw.iloc[0]) else line[1] == raw.iloc[0])
     from gradual_cf.render import _excel_cell
     assert [_excel_cell(v) for v in ('\t=1', 10**17, math.inf, pd.NaT, '\x00')] == ["'\t=1", str(10**17), 'inf', None, '\\x00']
+
+
+def test_answers_have_five_tables(shop):
+    _, rows, answer = shop
+    tidy, told, lookup = (answer.table(name) for name in (None, 'answers', 'lookup'))
+    assert list(tidy.columns) == ['row', 'column', 'before', 'after', 'probability', 'proof', 'plausibility']
+    lines = answer.changes()
+    changed = tidy.dropna(subset='column')
+    assert changed.column.tolist() == lines.feature.tolist() and changed.after.tolist() == lines.after.tolist()
+    assert set(tidy.row) == {str(i) for i in rows.index} and len(tidy) == len(lines) + (~answer.changed.any(1)).sum()
+    assert told.cf_row.tolist() == list(map(str, rows.index))
+    joined = rows.reset_index(drop=True).merge(lookup, on=NAMES, how='left')  # an index of answers, joined to the rows
+    assert len(joined) == len(rows) and np.array_equal(joined.cf_prob, answer.prob)
+    assert len(answer[[0, 0, 1]].table('lookup')) == 2
+    with pytest.raises(ValueError, match="table must be one of .*'tidy'.*, got 'long'"): answer.table('long')
+
+
+def test_every_result_leaves_in_five_ways_and_by_arrow(shop, tmp_path):
+    "No cell of CSV is a formula, JSON is strict, and a column of cells of several kinds becomes text in a file with types."
+    import pyarrow as pa
+    cf, rows, answer = shop
+    for result in (answer, cf.explain_many(rows[:4], '=yes'), actions(cf, rows[:20], target='=yes')):
+        for name in result._TABLES:
+            frame = result.table(name)
+            back = pd.read_csv(result.to_csv(tmp_path/'a.csv', name), dtype=str, keep_default_na=False)
+            assert len(back) == len(pd.read_parquet(result.to_parquet(tmp_path/'a.parquet', name))) == len(frame)
+            texts = [*back.columns, *back.select_dtypes(exclude='number').to_numpy(str).ravel()]
+            assert not [v for v in texts if v[:1] in '=@' and v]
+        json.loads(result.to_json(tmp_path/'a.json'), parse_constant=refuse)
+        assert '<script>alert' not in result.to_html(tmp_path/'a.html').read_text(encoding='utf-8')
+        assert pa.table(result).num_rows == len(result.table())
 
 
 def test_effects_are_what_the_model_says_without_a_change(shop, monkeypatch):

@@ -216,4 +216,4 @@ def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
     out = explain_dataset(cf, loans(20), tmp_path/'out', batch_size=10)
     with filelock.SoftFileLock(out/'.lock'), pytest.raises(ValueError, match='in use by another run'): explain_dataset(cf, loans(20), out, batch_size=10)
     assert kept('a.txt', lambda: 'x', lambda v, path: path.write_text(v), Path.read_text, folder=tmp_path) == 'x'
-    assert sorted(p.name[:5] for p in out.iterdir()) == ['_logi', '_mani', 'part-', 'part-']
+    assert sorted(p.name[:5] for p in out.iterdir()) == ['_mani', '_part', 'part-', 'part-']

@@ -208,7 +208,7 @@ def _explainer(source): return _loaded(source) if isinstance(source, tuple) else
 
 def _to_travel(explainer): # Files with their names, or the explainer itself
     "What is sent to workers; raises `ValueError` for a folder without an explainer."
-    def files(folder): return tuple((p.name, p.read_bytes()) for p in sorted(Path(folder).iterdir()) if p.name[0] != '.')
+    files = lambda d: tuple((p.name, p.read_bytes()) for p in sorted(Path(d).iterdir()) if p.name[0] != '.')
     if isinstance(explainer, (str, Path)):
         if not Path(explainer).is_dir(): raise ValueError(f'explainer must be fitted, or a folder of one, got {str(explainer)!r}')
         return files(explainer)
@@ -253,20 +253,25 @@ def _as_came(out, batch, at):
     return import_module('polars').from_arrow(out) if type(batch).__module__.startswith('polars') else out
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000023
+_AT_ONCE = 8192 # Rows that are asked at once, whatever an engine hands out: memory stays flat
+
 class Batches:
     "A batch of rows in, their answers out, whatever engine holds them; `schema` for Arrow, `ddl` for Spark, `meta` for Dask."
     def __init__(self, source, target=None, keep=None, form='wide', seed=0, **constraints):
         import pyarrow as pa
         cf = _explainer(source)
-        self.source, self.tidy, self.read = source, form == 'tidy', _columns(cf)
+        self.source, self.read = source, _columns(cf)
+        self.tidy = form == 'tidy'
         if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
             raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
         self.question = _question(cf, target, seed, constraints)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
         self.told = _answer_types(cf, self.tidy)
-        try: self.keep = {c: pa.type_for_alias(t) if isinstance(t, str) else pa.field(c, t).type for c,t in dict(keep or {}).items()}
-        except (TypeError, ValueError): raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
-        if both := sorted(set(self.keep) & set(self.told)): raise ValueError(f'keep must not name columns that are added, got {both}')
+        named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
+        try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
+        except (TypeError, ValueError):
+            raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
+        if both := sorted({*self.keep} & {*self.told}): raise ValueError(f'keep must not name columns that are added, got {both}')
 
     def __setstate__(self, state): # in a worker
         vars(self).update(state)
@@ -328,12 +333,13 @@ class Batches:
         "The same of rows of which one may raise: that one has a reason."
         import pyarrow as pa
         if not len(rows): return np.arange(0), self.table(0)
-        try:
-            at,told = self.asked(rows)
-            return at + first, told
-        except Exception as e:
-            words = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
-            if len(rows) == 1: return np.array([first]), self.table(1, cf_unread=[words])
+        if len(rows) <= _AT_ONCE:
+            try:
+                at,told = self.asked(rows)
+                return at + first, told
+            except Exception as e:
+                words = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
+                if len(rows) == 1: return np.array([first]), self.table(1, cf_unread=[words])
         half = len(rows)//2
         parts = self.answered(rows[:half], first), self.answered(rows[half:], first + half)
         return np.concatenate([at for at,_ in parts]), pa.concat_tables([told for _,told in parts])
@@ -543,7 +549,8 @@ def check_folder(
         raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
     check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
     how = {_part_file(out, k).name: s for k,s in _standing(out, manifest).items()}
-    whole, missing, again = sum(map(bool, how.values())), sum(s is None for s in how.values()), 'run the same call again'
+    whole, missing = sum(map(bool, how.values())), sum(s is None for s in how.values())
+    again = 'run the same call again'
     faults = [f'{name} is damaged: {again} to make it anew' for name,s in how.items() if s == '']
     if missing: faults.append(f'{missing:,} of {len(how):,} parts are missing: {again}')
     elif not manifest.get('finished'): faults.append(f'the run was not finished: {again}')

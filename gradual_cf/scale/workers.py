@@ -232,14 +232,17 @@ def _without_categories(schema):
 def _memory_source(ds):
     "A `datasets.Dataset`, or a frame of any library that speaks Arrow; raises `ValueError` for anything else."
     import pyarrow as pa
-    if hasattr(ds, 'with_format'): tables, rows, schema = lambda: ds.with_format('arrow').iter(1 << 16), len(ds), ds.data.schema
+    if hasattr(ds, 'with_format'):
+        tables, rows = lambda: ds.with_format('arrow').iter(1 << 16), len(ds)
+        schema = ds.data.schema
     else:
         table = pa.Table.from_pandas(ds, preserve_index=False) if isinstance(ds, pd.DataFrame) else arrow_table(ds)
         if table is None:
             got = str(type(ds)).split("'")[1] # with its module
             raise ValueError(f'ds must be a frame, a Dataset, a file or a folder, got {got}: give an engine as_batches(…)')
         table = table.replace_schema_metadata(None)
-        tables, rows, schema = lambda: [table], len(table), table.schema
+        tables, rows = lambda: [table], len(table)
+        schema = table.schema
     digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
     return Source(type(ds).__name__, rows, digest, _without_categories(schema), tables)
 
