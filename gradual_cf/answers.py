@@ -239,8 +239,6 @@ def _standing(cfs) -> pd.DataFrame:
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
     columns['nearest_row'] = _nearest_row(cfs)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
-    missed = cfs.explainer.missed(cfs) if hasattr(cfs.explainer, 'missed') and not cfs.unread.any() else None
-    if missed is not None: columns |= dict(missed=missed)
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 # %% ../nbs/90_answers.ipynb #c37
@@ -407,7 +405,7 @@ def _json_text(cfs) -> str:
     columns = None
     if isinstance(cfs.data, pd.DataFrame):
         columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
-    lines = cfs.quality().drop(columns='row').to_dict('records')
+    lines = cfs.quality().drop(columns=['row', 'missed'], errors='ignore').to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_cells_of(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
@@ -571,6 +569,8 @@ class Counterfactuals(Exports):
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
         "The quality of each answer, and what is proven about it; NaN and '' if not computed."
         told = _standing(self)
+        missed = self.explainer.missed(self) if hasattr(self.explainer, 'missed') and not self.unread.any() else None
+        if missed is not None: told.insert(len(told.columns) - 1, 'missed', missed)
         if self.domain.contradicts is None or self.unread.any(): return told
         told.insert(len(told.columns) - 1, 'contradictions', self.domain.contradicts(self.data, self.raw))
         return told

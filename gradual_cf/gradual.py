@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
-from .search.confirmed import _FOREST, _of_unseen, Agreed, is_rare, kind_of, panel, promise_for
+from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _panel, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _suited, setting, told
 from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
@@ -173,11 +173,12 @@ def _least_lead(z, label, share):
 
 def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
     "The lead that settings ask for; among real rows a forest, which knows its own, is asked for that of rows it never saw."
-    h,out = cf.settings, torch.zeros_like(label, dtype=cf.z_train.dtype)
+    h = cf.settings
+    out = torch.zeros_like(label, dtype=cf.z_train.dtype)
     for t in label.unique().tolist():
         if t not in cf.leads:
-            share = h.logit_margin if h.agree is None else cf.promise(t).margin
-            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and kind_of(cf) == _FOREST else ()
+            share = h.logit_margin if h.agree is None else cf.promise(t)['margin']
+            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and _kind_of(cf) == _FOREST else ()
             lead = lead[lead > 0] if len(lead) else lead
             cf.leads[t] = float(np.quantile(lead, share)) if len(lead) else \
                 _least_lead(cf.z_train, label.new_tensor([t]), share).item()
@@ -227,9 +228,9 @@ def _aim_inside(cf, interval:Tensor) -> Target:
 
 def _jurors_for(cf, label:Tensor) -> tuple: # Demands
     "That jurors decide for a rare target too."
-    rare = torch.tensor([is_rare(cf, t) for t in label.tolist()], device=label.device)
+    rare = torch.tensor([_is_rare(cf, t) for t in label.tolist()], device=label.device)
     if not rare.any(): return ()
-    return Agreed(torch.where(rare, 0., -torch.inf).to(cf.z_train), panel(cf)),
+    return _Jurors(torch.where(rare, 0., -torch.inf).to(cf.z_train), _panel(cf)),
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
@@ -667,7 +668,8 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
     "What answers miss of that which the settings ask for, in words; '' where nothing."
     h = cf.settings
     if h.plausibility is None or cf.x_train is None or cf.summary is not None: return None
-    enc,target = cf.encode(cfs.data) if cfs.enc is None else cfs.enc, cfs.tensors.target
+    enc = cf.encode(cfs.data) if cfs.enc is None else cfs.enc
+    target = cfs.tensors.target
     s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
     words:list = [[] for _ in range(len(cfs))]
     for d in required(cf, s.target).demands:
@@ -676,7 +678,8 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
         p = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
-        if p is not None and p.agreed is not None and p.agreed < min(h.agree, p.usual): words[i].append(f'agreement ({p.agreed:.0%} expected)')
+        if p is None or p['agreed'] is None or p['agreed'] >= min(h.agree, p['usual']): continue
+        words[i].append(f'agreement ({p["agreed"]:.0%} expected)')
     return [', '.join(w) for w in words]
 
 # %% ../nbs/07_gradual.ipynb #c83
@@ -708,7 +711,8 @@ class GradualCF(Explainer):
         "Learn where each class lies in logit space; returns the explainer. If that fails, it stays unchanged."
         with _as_it_was(self):
             super().fit(data, y)
-            self.held,self.density,self.panel = {}, None, []
+            self.held,self.density = {}, None
+            self.panel = []
             return self._learn()
 
     def _learn(self):
@@ -774,9 +778,9 @@ class GradualCF(Explainer):
 
     def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
 
-    def promise(self, label:int) -> Any: # `Promise`
+    def promise(self, label:int) -> dict: # The margin, and shares of jurors
         "What answers towards a class are asked for where settings leave that to jurors, and what is expected; made once."
-        if label not in self.promises: self.promises[label] = promise_for(self, label)
+        if label not in self.promises: self.promises[label] = _promise_for(self, label)
         return self.promises[label]
 
     def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed

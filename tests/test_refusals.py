@@ -346,7 +346,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('more labels than outputs', lambda: made(classes=['a', 'b', 'c']).fit(X()),
         "classes must … a label for each of 2 outputs of the model, got 'a', 'b', 'c'"),
     ('labels of numbers', lambda: GradualCF(model('number'), tabular(N()), 'sparse', classes=['low', 'high']), 'classes must be left out'),
-    ('labels beside the rows', lambda: refit(X(), [0]*90), 'fit takes the rows alone, got labels too (list): the model is fitted already'),
+    ('labels of fewer rows', lambda: refit(X(), [0]*9), 'y must be a label for each of 90 rows, got shape (9,)'),
     ('a domain in the place of a model', lambda: GradualCF(domain(), cf().model, 'sparse'), 'model must come first and domain second … got'),
     ('rows in the place of a domain', lambda: GradualCF(cf().model, X(), 'sparse'),
         'domain must be … as tabular, images and sentences make it, got DataFrame'),

@@ -132,9 +132,9 @@ def test_the_forest_of_a_target_is_read_once(monkeypatch):
     monkeypatch.setattr(robust, '_forest_splits', lambda forest, grid: read.append(forest) or old(forest, grid))
     rows = X[model.predict(X) == 0].iloc[:4]
     cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
-    one_by_one = [cf.explain(rows.iloc[[i]], 1) for i in range(4)]
+    one_by_one = [cf.explain(rows.iloc[[i]], 1, optimal="columns", seconds=60.) for i in range(4)]
     assert len(read) == 1
-    together = GradualCF(model, tabular(X), PLAUSIBLE).fit(X).explain(rows, 1)
+    together = GradualCF(model, tabular(X), PLAUSIBLE).fit(X).explain(rows, 1, optimal="columns", seconds=60.)
     assert len(read) == 2   # another explainer has a forest of its own
     for i, one in enumerate(one_by_one):
         assert one.raw.equals(together.raw.iloc[[i]]) and one.proof[0] == together.proof[i]
@@ -245,7 +245,7 @@ def test_a_proof_claims_no_company_that_was_left_out(many):
     said = model.predict(X)
     rows = pd.concat([X[said == 0], X[said == 1].iloc[:many]])
     cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(rows)
-    with pytest.warns(UserWarning, match='plausibility is left out'): cfs = cf.explain(rows.iloc[:8], 1)
+    with pytest.warns(UserWarning, match='plausibility is left out'): cfs = cf.explain(rows.iloc[:8], 1, optimal="columns")
     assert cfs.valid.all() and cfs.among == 'answers with a lead' and set(cfs.proof) == {'optimal'}
     texts = letter(cfs)
     assert all('plausible' not in text for text in texts) and check_letter(texts, cf, cfs.data).flips.all()

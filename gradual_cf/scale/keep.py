@@ -34,7 +34,6 @@ from ..models.fitted import _Affine, _ONNX_MODELS, _READERS, load_fitted, predic
 from ..models.networks import load_model, save_model
 from ..search.explainer import _checked
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
-from ..search.confirmed import Promise
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
@@ -506,7 +505,7 @@ def _room_in(folder:Path) -> Iterator[Path]:
 def _learnt(cf) -> dict:
     "Training rows, what the model says of them and, if told, their labels; what jurors said of targets so far."
     known = None if cf.labels is None else torch.as_tensor(cf.labels)
-    return dict(x=cf.x_train, z=cf.z_train, labels=known, promises={str(t): list(p) for t,p in cf.promises.items()})
+    return dict(x=cf.x_train, z=cf.z_train, labels=known, promises={str(t): p for t,p in cf.promises.items()})
 
 def save_explainer(
     cf,             # A fitted `GradualCF`
@@ -562,7 +561,7 @@ def _remembered(cf, learnt:dict, manifest:dict, given:bool):
     if manifest['rows']:
         known = learnt.get('labels')
         cf.labels = None if known is None else known.numpy()
-        cf._learn().promises = {int(t): Promise(*p) for t,p in learnt.get('promises', {}).items()}
+        cf._learn().promises = {int(t): p for t,p in learnt.get('promises', {}).items()}
         return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']

@@ -23,7 +23,7 @@ from .real import _never_farther
 from .goals import arrived, lead_of
 
 # %% auto #0
-__all__ = ['jury', 'until_confirmed', 'kind_of', 'Promise', 'promise_for', 'Agreed', 'panel', 'is_rare']
+__all__ = ['jury', 'until_confirmed']
 
 # %% ../../nbs/search/12_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
@@ -177,11 +177,12 @@ _SHARES = .1, .35, .65, .9 # Margins: leads that so many of the target's rows do
 _OTHER,_NETWORK,_FOREST,_BOOSTED = '', 'network', 'forest', 'boosted'
 _LIBRARIES = 'lightgbm', 'xgboost', 'catboost'
 
-def kind_of(cf) -> str: # What is said of how far the leads of a model can be relied on
+def _kind_of(cf) -> str: # What is said of how far the leads of a model can be relied on
     "Whether a model is a network, a forest that knows its training rows, boosted, or something else."
     model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
     if isinstance(model, _Several): return _OTHER # they are a jury themselves
-    if not isinstance(model, FrameModel): return _NETWORK if isinstance(model, nn.Module) and any(True for _ in model.parameters()) else _OTHER
+    learnt = isinstance(model, nn.Module) and any(True for _ in model.parameters())
+    if not isinstance(model, FrameModel): return _NETWORK if learnt else _OTHER
     source = model.predictor.source
     last = source.steps[-1][1] if hasattr(source, 'steps') else source
     if hasattr(last, 'hidden_layer_sizes'): return _NETWORK
@@ -199,16 +200,10 @@ def _of_unseen(cf, label:int, k:int) -> np.ndarray: # `(q,)`
         if len(x): out.append(_leads([juror], x, torch.full((len(x),), label, device=x.device))[0])
     return np.concatenate(out) if out else np.zeros(0)
 
-class Promise(NamedTuple):
-    "What answers towards a target are asked for beside company, and what is expected of that."
-    margin:float # Lead, as a share of the target's rows that do not reach it
-    agreed:float|None=None # Share of jurors that gave the answers to a few training rows; None where none was asked
-    usual:float|None=None  # The same of real rows of the target
-
-def promise_for(cf, label:int) -> Promise: # A fitted `GradualCF`, a class
+def _promise_for(cf, label:int) -> dict: # margin; agreed and usual, of jurors, or None
     "The smallest margin whose answers enough jurors give; the usual one where nobody has to be asked, or nobody can be."
-    usual = Promise(cf.settings.logit_margin)
-    kind = kind_of(cf)
+    usual = dict(margin=cf.settings.logit_margin, agreed=None, usual=None)
+    kind = _kind_of(cf)
     if cf.numbers or kind not in (_NETWORK, _FOREST) or cf.settings.agree is None: return usual
     try: jury(cf, _PANEL)
     except Exception: return usual # what cannot be trained again; every library has errors of its own
@@ -219,7 +214,9 @@ def promise_for(cf, label:int) -> Promise: # A fitted `GradualCF`, a class
     enc = cf.encode(cf.domain.decode(cf.x_train[some.to(cf.x_train.device)], None, False))
     target = torch.full((_TRIED,), label, device=enc.x.device)
     known = kind == _FOREST # it knows its own rows, so that they were more often of the target than others are
-    wanted,low,high,found = min(cf.settings.agree, 1. if known else (real > 0).mean()), 0, len(_SHARES) - 1, {}
+    wanted = min(cf.settings.agree, 1. if known else (real > 0).mean())
+    low,high = 0, len(_SHARES) - 1
+    found = {}
     while low <= high:
         i = (low + high)//2
         own = cf.under(replace(cf.settings, agree=None, logit_margin=_SHARES[i]))
@@ -229,23 +226,23 @@ def promise_for(cf, label:int) -> Promise: # A fitted `GradualCF`, a class
         if found[i] >= wanted: high = i - 1
         else: low = i + 1
     best = min(low, len(_SHARES) - 1)
-    return Promise(_SHARES[best], float(found[best]), float((real > 0).mean()))
+    return dict(margin=_SHARES[best], agreed=float(found[best]), usual=float((real > 0).mean()))
 
 # %% ../../nbs/search/12_confirmed.ipynb #ro04
-class Agreed(NamedTuple):
+class _Jurors(NamedTuple):
     "Jurors shall decide for the target too."
     ahead:Tensor # By how much each must lead at least, `(n,)`
     jury:list    # Functions of encoded rows
 
-    def take(self, i) -> Agreed: return Agreed(self.ahead[i], self.jury) # Rows `i`
+    def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
     def least(self, s) -> Tensor: # The least lead, `(n,)`
         if not len(s.xp): return self.ahead # scikit-learn is asked about rows alone
         return torch.stack([lead_of(m(s.xp).to(self.ahead), s.target.label) for m in self.jury]).amin(0)
 
     def missing(self, s) -> Tensor: return self.ahead - self.least(s) # What the most doubtful lacks, `(n,)`
-    def kept(self, s) -> Agreed: return Agreed(torch.minimum(self.ahead, self.least(s)), self.jury) # From what rows have
+    def kept(self, s) -> _Jurors: return _Jurors(torch.minimum(self.ahead, self.least(s)), self.jury) # As they stand
 
-def panel(cf) -> list: # Functions of encoded rows
+def _panel(cf) -> list: # Functions of encoded rows
     "Three jurors of boosted trees, whatever the model is: they are the same wherever it was read from."
     cf.check_rows('agree')
     while len(cf.panel) < _PANEL:
@@ -253,6 +250,7 @@ def panel(cf) -> list: # Functions of encoded rows
         cf.panel.append(_stand_in(cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)], label, seed))
     return cf.panel
 
-def is_rare(cf, label:int) -> bool: # A class
+def _is_rare(cf, label:int) -> bool: # A class
     "Whether a target of boosted trees has so few training rows that the lead of one model says nothing."
-    return not cf.numbers and kind_of(cf) == _BOOSTED and 0 < (cf.z_train.argmax(1) == label).double().mean().item() < _RARE
+    if cf.numbers or _kind_of(cf) != _BOOSTED: return False
+    return 0 < (cf.z_train.argmax(1) == label).double().mean().item() < _RARE
