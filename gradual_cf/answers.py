@@ -157,7 +157,6 @@ _MEANINGS = { # Words of `went` -> what they mean
     'optimal': 'it is proven that no allowed answer {less}',
     'fewest columns': 'it is proven that no allowed answer changes fewer columns',
     'within': 'it is proven that no allowed answer is smaller by more than this',
-    'no farther than a real row': 'the nearest real row of the target led to it; fewer columns may do, at a larger distance',
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
     'with a lead': 'the model decides for the target by a margin that is usual for real rows'}

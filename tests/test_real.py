@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, letter, plausible, tabular
 
-SETTINGS = dict(default=None, half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
+SETTINGS = dict(half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
 MODELS = dict(boosted=lambda: HistGradientBoostingClassifier(max_iter=20, random_state=0),
               linear=lambda: make_pipeline(StandardScaler(), LogisticRegression()))
 RULES = dict(free={}, locked=dict(immutable=['a'], bounds=dict(b=(3, 25)), increase_only=['c']), few=dict(immutable=['a', 'b', 'c'], max_changes=2))
@@ -51,7 +51,7 @@ def nearest(cf, X, rows, rules):
     return out
 
 
-@pytest.mark.parametrize('model, settings, rules', [('boosted', 'default', 'free'), ('linear', 'default', 'locked'), ('boosted', 'half', 'locked'),
+@pytest.mark.parametrize('model, settings, rules', [('boosted', 'half', 'locked'),
                                                     ('linear', 'half', 'free'), ('boosted', 'PLAUSIBLE', 'few'), ('linear', 'PLAUSIBLE', 'free')])
 def test_no_answer_is_farther_than_the_nearest_real_row_that_has_all(model, settings, rules):
     cf, X, rows = asked(3, model, settings)
@@ -65,14 +65,11 @@ def test_no_answer_is_farther_than_the_nearest_real_row_that_has_all(model, sett
     assert a.domain.legal(a.data, a.raw).all() and (a.changed.sum(1) <= RULES[rules].get('max_changes', 6)).all()
 
 
-def test_what_is_proven_of_columns_stays_true_and_who_asks_for_columns_gets_them():
+def test_the_fewest_columns_stay_the_fewest_and_the_real_row_is_told_beside():
     cf, _, rows = asked(3, 'linear')
     a, fewest = cf.explain(rows, 1), cf.explain(rows, 1, optimal='columns')
-    led = np.array([words.startswith('no farther than a real row') for words in a.proof])
-    assert led.any() and set(fewest.proof) == {'optimal'} and 'no farther than a real row' in repr(a)
-    columns, least = a.changed.sum(1), fewest.changed.sum(1)
-    assert (columns[led] > least[led]).all() and (np.asarray(a.bound) <= least).all() and (columns[~led] == least[~led]).all()
-    assert all(words.endswith(f'at least {n} column' + 's'*int(n > 1)) for words, n in zip(np.array(a.proof)[led], np.asarray(a.bound)[led].astype(int)))
+    assert (a.changed.sum(1) == fewest.changed.sum(1)).all() and set(fewest.proof) == {'optimal'}
+    assert (a.quality().nearest_row < a.quality().distance).any()
 
 
 def test_a_row_alone_has_what_it_has_in_a_batch_and_so_have_the_first_of_several():
@@ -99,7 +96,7 @@ def test_rows_at_the_target_stay_and_without_training_rows_nothing_is_compared(t
 def test_numbers_are_held_against_real_rows_too():
     X, y = made(4)
     m = HistGradientBoostingRegressor(max_iter=20, random_state=0).fit(X, X.sum(axis=1))
-    cf = GradualCF(m, tabular(X), 'sparse').fit(X)
+    cf = GradualCF(m, tabular(X), logit_margin=.1).fit(X)
     a = cf.explain(X.head(8), (110, None))
     real = cf.x_train[m.predict(X) >= 110]
     far = np.array([(real - x).norm(dim=1).min() for x in a.x])

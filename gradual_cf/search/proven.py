@@ -71,7 +71,6 @@ def _price_of(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
 _FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything
-_REAL = 'no farther than a real row; at least ' # Before the number of columns, of answers that real rows led to
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 @dataclass(frozen=True, repr=False)
@@ -386,32 +385,21 @@ def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:st
                        f'and bound {known.bound[i]:.9g} by {optimal} for row {i}, which measures {size[i]:.9g}: '
                        'this is an error of the package, please report it')
 
-def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='', new:Any=()) -> Counterfactuals:
-    "Answers with what is proven of them; `new`: which come from real rows."
+def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
+    "Answers with what is proven of them."
     size = np.where(answers.valid, known.size, np.inf)
     _check_measured(answers, known, optimal, among)
     proof = [_proof(*row, optimal) for row in zip(size, known.bound, known.distance, known.distance_bound)]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
-    for i in np.flatnonzero(new):
-        if proof[i] == _BEST_SO_FAR and known.bound[i] > 0: proof[i] = _REAL + count_text(int(known.bound[i]), 'column')
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
     return replace(answers, proof=proof, optimal=optimal, among=among, **told)
 
 def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple:
-    "What is known of rows where nobody asked for a proof, as `_best_known` tells it; which have an answer from real rows."
+    "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
     limits = _Limits(until=until, calm=calm, work=_BUDGET)
     known,begun = _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
     known = _known_rounder(cf, enc, target, known)
-    xp,new = _never_farther(cf, enc, target, known.xp, begun & (known.bound < np.inf), until)
-    if new.any(): _put_nearer(cf, known, np.flatnonzero(new), enc, xp)
-    return known, begun, new
-
-def _put_nearer(cf, known:_Known, i:np.ndarray, enc:Encoded, xp:Tensor):
-    "Put in answers that real rows led to; what is proven of columns stays, and of distance where these are as many."
-    at = torch.from_numpy(i)
-    size,far = _measured_size(cf, enc.take(at), xp[at], np.ones(len(i), bool), _COLUMNS)
-    near = np.where(size == known.size[i], known.distance_bound[i], 0.)
-    known.put(i, known.take(i)._replace(xp=xp[at], size=size.astype(float), distance=far, distance_bound=near))
+    return known, begun
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
@@ -422,7 +410,7 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
     "What `explain` finds until some time where nothing else is said, `(n, *s)`; and which rows it came to."
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, until=until, begin=begin)
     if _usual(cf):
-        known,begun,_ = _ruled(cf, enc, z, target, find, until, until < np.inf)
+        known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
         return known.xp, begun
     xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
     return _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)[0], begun
@@ -454,14 +442,13 @@ def answered(
         return _with_begun(answers, begun)
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
-    new = np.zeros(len(enc.x), bool)
-    if optimal is None: known,begun,new = _ruled(cf, enc, z, target, find, until, calm)
+    if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
     else:
         limits,readings = _Limits(gap=gap, until=until, calm=calm), _read(cf, optimal)
         if robust is not None: _check_robust(cf, readings, robust)
         known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, target, find)
     answers = cf.measure(data, enc, z, known.xp, target)
-    return _carrying(answers, known, begun, optimal or _COLUMNS, _among(cf, robust, _compared(cf, target)), new)
+    return _carrying(answers, known, begun, optimal or _COLUMNS, _among(cf, robust, _compared(cf, target)))
 
 # %% ../../nbs/search/10_proven.ipynb #55034408
 def cheapest(

@@ -124,6 +124,10 @@ def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `
     columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
     return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
 
+def _compares(cf) -> bool: # An explainer
+    "Whether its settings ask for what real rows have, beside the target."
+    return cf.settings.plausibility is not None or cf.settings.logit_margin is not None
+
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
     here = cf.x_train is not None and cf.summary is None
@@ -161,7 +165,7 @@ def _never_farther(
     "Answers of which none is farther than the nearest real row that has all that the settings ask; until some time."
     xp,new = xp.clone(), np.zeros(len(xp), bool)
     left = torch.ones(len(xp), dtype=torch.bool) if rows is None else torch.from_numpy(np.asarray(rows, bool))
-    if not _has_rows(cf) or not left.any() or time.perf_counter() > until: return xp, new
+    if not (_has_rows(cf) and _compares(cf)) or not left.any() or time.perf_counter() > until: return xp, new
     try:
         with _until(cf.model, until):
             for label in target.unique(dim=0):
