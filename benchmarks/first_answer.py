@@ -15,7 +15,7 @@ ranks         the same on ranks
 farther       share that lies farther (L2, encoded) than the nearest training row which the table allows for this row and which has
               all that the intent asks
 columns, ms, fit  changed columns; CPU time a row in a batch; CPU time until the first answer, in seconds
-said          shares that `quality()` says of the batch, where it says one
+missed        share of answers of which `quality()` says that something is missed (lines of an older run have none)
 
 The line `real` measures rows of the third part that the model gives to the target. A cell is kept as soon as it is there, and a run
 that was stopped goes on. --quick asks eight rows of six cells.
@@ -139,10 +139,10 @@ class Case:
         some = answers[answers.valid]
         agreed = self.model.predict(some.raw) == self.t
         quality = some.quality()
-        said = quality.confirmed.mean() if 'confirmed' in quality else np.nan
+        missed = (quality.missed != '').mean() if 'missed' in quality else np.nan
         return dict(rows=len(answers), valid=answers.valid.mean(), wrong=int((~agreed).sum()), columns=some.changed.sum(1).mean(),
                     distance=spent(some.x, some.xp).mean().item(), **self.judged(some.raw), farther=self.farther(cf, some),
-                    ms=1000*took/len(answers), fit=fitted - start, said=said)
+                    ms=1000*took/len(answers), fit=fitted - start, missed=missed)
 
 
 def lines(name, kind, seed, rows, fit, labels, intents=INTENTS):
