@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 RESULTS = Path(__file__).parent/'results'/'engines.csv'
-FIELDS = 'what rows seconds jvm start bits mib note'.split()
+FIELDS = 'what rows seconds jvm bits mib note'.split()
 BATCH = 4096
 os.environ |= dict(PYSPARK_PYTHON=sys.executable, RAY_AUTH_MODE='disabled', RAY_raylet_start_wait_time_s='120')
 

@@ -229,7 +229,7 @@ def environment():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('PYTHONPATH', f'{ROOT}{os.pathsep}{Path(__file__).parent}'), patch.setenv('OMP_NUM_THREADS', '1')
         patch.setenv('PYSPARK_PYTHON', sys.executable), patch.setenv('PYSPARK_DRIVER_PYTHON', sys.executable)
-        patch.setenv('RAY_AUTH_MODE', 'disabled'), patch.setenv('RAY_raylet_start_wait_time_s', '120')
+        patch.setenv('RAY_AUTH_MODE', 'disabled'), patch.setenv('RAY_raylet_start_wait_time_s', '300')
         yield patch
 
 
