@@ -107,7 +107,7 @@ def depth(known, key):
     return 1 + max((depth(known, b) for b in known[key]), default=0)
 
 
-def code_lines(text): return sum(bool(l.strip()) and not l.lstrip().startswith('#') for l in text.splitlines())
+def code_lines(text): return sum(bool(l.strip()) and not l.lstrip().startswith(('#', '>>>')) and l.strip() != '"""' for l in text.splitlines())  # examples are no code
 
 
 def kind_of(value):

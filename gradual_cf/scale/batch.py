@@ -127,7 +127,24 @@ def batch_fn(
     seed:int=0,          # Seed of everything random
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Callable:           # dict of arrays -> dict of arrays
-    "Explain a batch given as columns, for `datasets.map` or Ray."
+    """Explain a batch given as columns, for `datasets.map` or Ray.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        Fitted
+    target : default None
+        Label of a class, name of a column with one per row, or None for the other of two classes
+    seed : int, default 0
+        Seed of everything random
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Callable
+        dict of arrays -> dict of arrays
+    """
     question, names = _question(explainer, target, seed, constraints), _columns(explainer)
     def explain(batch:dict) -> dict:
         _check_free(names, batch)
@@ -476,7 +493,34 @@ def explain_dataset(
     progress:bool=False, # Show a progress bar with rate and time left
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`; `pd.read_parquet` reads it
-    "Explain rows that need not fit into memory; resumes after an interruption, refuses the folder of another run."
+    """Explain rows that need not fit into memory; resumes after an interruption, refuses the folder of another run.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        Fitted
+    ds
+        A `datasets.Dataset`, a frame, a parquet or CSV file, or a folder of parquet files
+    out
+        Folder for the parts and the manifest; one of the same run is resumed
+    target : default None
+        Label of a class, name of a column with one per row, or None for the other of two classes
+    batch_size : int, default 1024
+        Rows per part, ≥ 1: they are explained together; a crash loses at most one part
+    seed : int, default 0
+        Seed of everything random
+    workers : int, default 0
+        Processes of one thread each; 0 for this process with its threads
+    progress : bool, default False
+        Show a progress bar with rate and time left
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Path
+        `out`; `pd.read_parquet` reads it
+    """
     check_whole(0, workers=workers)
     engine = partial(processes, count=workers) if workers else serial
     return _run(explainer, ds, out, batch_size, progress, engine, target=target, seed=seed, **constraints)
@@ -519,7 +563,43 @@ def explain_ray(
     progress:bool=False, # Show a progress bar with rate and time left
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`
-    "`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray."
+    """`explain_dataset` over Ray actors, here or on a cluster; raises `ImportError` without Ray.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        Fitted
+    ds
+        As `explain_dataset` takes it
+    out
+        Folder on this machine for the parts and the manifest; one of the same run is resumed
+    target : default None
+        Label of a class, name of a column with one per row, or None for the other of two classes
+    batch_size : int, default 1024
+        Rows of a part, ≥ 1
+    seed : int, default 0
+        Seed of everything random
+    workers : int, default 2
+        Actors of one thread each, ≥ 1
+    address : str | None, default None
+        A running cluster, 'auto' for this machine's; None for what is initialised, or a new one
+    gpus : float | None, default None
+        GPUs for each actor, fractions to share one; None for 1 if the model is on a GPU, else 0
+    progress : bool, default False
+        Show a progress bar with rate and time left
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Path
+        `out`
+
+    Raises
+    ------
+    ImportError
+        Without Ray
+    """
     check_whole(workers=workers)
     explainer.check_fitted()
     ray = joined_ray(address)
