@@ -86,7 +86,7 @@ lab: $(VENV)/.dev        ## read the notebooks in JupyterLab
 	$(BIN)/jupyter lab nbs
 
 export: $(VENV)/.dev     ## notebooks -> package, and clean the notebooks
-	$(BIN)/nbdev_export && $(BIN)/nbdev_clean
+	$(BIN)/python docs/export.py && $(BIN)/nbdev_clean
 
 clean:                   ## remove what was built, the environment too
 	rm -rf $(VENV) node_modules _docs _proc_site build dist *.egg-info

@@ -1,6 +1,7 @@
 """What the package offers, as markdown: an entry for each public name, a page for each module, and links to them."""
 import ast
 import dataclasses
+import functools
 import importlib
 import inspect
 import re
@@ -87,21 +88,42 @@ def _imported(mod, name):
                    for n in _tree(mod.__file__).body)
 
 
+@functools.cache
 def _tree(f): return ast.parse(Path(f).read_text())
 
 
 def _line(s):
     "The line on which a name is defined."
     if callable(s.obj) or isinstance(s.obj, (property, classmethod, staticmethod)):
-        try: return inspect.getsourcelines(s.obj if isinstance(s.obj, type) else function(s.obj))[1]
+        try: return definition(s.obj).lineno
         except (TypeError, OSError): pass
     f = importlib.import_module(f'gradual_cf.{s.module}').__file__
     return next((n.lineno for n in _tree(f).body if isinstance(n, (ast.Assign, ast.AnnAssign)) and s.name in ast.unparse(n).split('=')[0]), 0)
 
 
+@functools.cache
+def written(file):
+    "The lines of a module, and qualified name -> syntax tree of its functions, classes and methods."
+    def nodes(body, path=()):
+        for n in body:
+            if isinstance(n, (ast.FunctionDef, ast.ClassDef)): yield '.'.join([*path, n.name]), n
+            if isinstance(n, ast.ClassDef): yield from nodes(n.body, (*path, n.name))
+    text = Path(file).read_text()
+    return text.splitlines(), dict(nodes(ast.parse(text).body))
+
+
+@functools.cache
+def place(obj):
+    "Where a function or class is written: lines, and its syntax tree, which counts in them."
+    lines, nodes = written(inspect.getfile(obj))
+    if (node := nodes.get(obj.__qualname__)) is not None: return lines, node
+    source = dedent(inspect.getsource(obj))
+    return source.splitlines(), ast.parse(source).body[0]
+
+
 def definition(obj):
     "The syntax tree of a function or class, as it is written."
-    return ast.parse(dedent(inspect.getsource(obj if isinstance(obj, type) else function(obj)))).body[0]
+    return place(obj if isinstance(obj, type) else function(obj))[1]
 
 
 def record(cls): return dataclasses.is_dataclass(cls) or issubclass(cls, tuple)
@@ -162,12 +184,13 @@ def table(head, rows):
 
 def comments(obj, node):
     "The comment beside each argument or field, and beside what is returned."
-    source = lambda o: dedent(inspect.getsource(o)).splitlines()
     beside = lambda n, lines: (re.search(r'(?<=\s)#\s*(.*)$', lines[n.end_lineno - 1]) or ['', ''])[1]
-    if isinstance(node, ast.ClassDef): return {n.target.id: beside(n, source(c)) for c, n in field_nodes(obj)}
-    lines = source(function(obj))
+    if isinstance(node, ast.ClassDef): return {n.target.id: beside(n, place(c)[0]) for c, n in field_nodes(obj)}
+    lines = place(function(obj))[0]
     stars = [a for a in (node.args.vararg, node.args.kwarg) if a is not None and a.lineno > node.lineno]
-    return {k: v for k, v in docments(function(obj), returns=True).items() if v} | {a.arg: beside(a, lines) for a in stars}
+    docs = {k: v for k, v in docments(function(obj), returns=True).items() if v} | {a.arg: beside(a, lines) for a in stars}
+    if node.returns is not None and not beside(node.returns, lines): docs.pop('return', None)  # the comment beside the last argument
+    return docs
 
 
 def inherited(cls):
@@ -211,6 +234,9 @@ def remark(s):
     return behind.partition('#')[2].strip()
 
 
+SECTIONS = r'\n\n(Parameters|Attributes|Other Parameters|Returns|Raises|Examples)\n---+\n'  # which `export.py` writes
+
+
 def entry(s, where, level, typed=code):
     "The entry of a name: link target, signature, docstring, tables."
     node = definition(s.obj) if callable(s.obj) or isinstance(s.obj, (property, classmethod, staticmethod)) else None
@@ -219,8 +245,9 @@ def entry(s, where, level, typed=code):
         f = importlib.import_module(f'gradual_cf.{s.module}').__file__
         src = next(ast.get_source_segment(Path(f).read_text(), n) for n in _tree(f).body if isinstance(n, (ast.Assign, ast.AnnAssign)) and s.name in ast.unparse(n).split('=')[0])
         return '\n\n'.join([out[0] + '\n' + out[1], f'```python\n{src}\n```'])
-    doc = ast.get_docstring(node) or ''
-    parts = [out[0] + '\n' + out[1], f'```python\n{signature(s, node)}\n```', doc, docment_table(s, node, typed)]
+    words, _, sections = re.split(SECTIONS, doc, maxsplit=1) if re.search(SECTIONS, doc := ast.get_docstring(node) or '') else (doc, '', '')
+    parts = [out[0] + '\n' + out[1], f'```python\n{signature(s, node)}\n```', words, docment_table(s, node, typed)]
+    if '\n>>> ' in sections: parts.append(f'```python\n>>> {sections.partition(">>> ")[2]}\n```')
     if isinstance(node, ast.ClassDef): parts.append(settings_table(s.obj))
     return '\n\n'.join(p for p in parts if p and p.strip())
 

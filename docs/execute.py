@@ -50,7 +50,7 @@ UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^
 def directives(source): return re.findall(r'^#\|\s*(.+?)\s*$', source, re.M)
 
 
-def runs(c): return c.cell_type == 'code' and not set(directives(c.source)) & SKIP and 'nbdev_export()' not in c.source
+def runs(c): return c.cell_type == 'code' and not set(directives(c.source)) & SKIP
 
 
 @cache

@@ -589,7 +589,46 @@ def letter(
     reasons:int|Reasons|None=None, # Most principal reasons, or what `reasons` said; None for those of the answer alone
     language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 ) -> list:                   # A text for each row
-    "Write a letter about each row: reasons, what would have changed the decision, how to check it; or `ValueError`."
+    """Write a letter about each row: reasons, what would have changed the decision, how to check it; or `ValueError`.
+
+    Parameters
+    ----------
+    answer : Counterfactuals
+        Answers about rows of a table that were refused
+    template : str | None, default None
+        A template of Jinja2, which may extend 'letter'; None for the default letter
+    names : dict | None, default None
+        Column -> what people call it
+    units : dict | None, default None
+        Column of numbers -> its unit, '€' or '{} years'
+    words : dict | None, default None
+        Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
+    why : dict | None, default None
+        Column -> why it was not considered
+    others : Alternatives | pd.DataFrame | None, default None
+        Of the same rows under the same rules, from `explain_many` or `ways`
+    ranges : bool, default True
+        Also state how much is enough, if the model can be bounded: up to .1 s a row
+    date : default None
+        A date or a text; None for today
+    format : str, default 'md'
+        'md', 'html' (a page of its own, made for printing) or 'json'
+    explainer : Explainer | None, default None
+        The explainer of the answers; None if they know it
+    reasons : int | Reasons | None, default None
+        Most principal reasons, or what `reasons` said; None for those of the answer alone
+    language : str, default 'en'
+        'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+
+    Returns
+    -------
+    list
+        A text for each row
+
+    Examples
+    --------
+    >>> print(letter(answers[:1], units={'income': '€'})[0])
+    """
     explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
     if not len(answer): return []
     _check_refused(explainer, answer[~answer.unread])
@@ -738,7 +777,36 @@ def check_letter(
     date=None,              # The day that all letters must bear; None for any
     reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
-    "Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`."
+    """Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`.
+
+    Parameters
+    ----------
+    text
+        A letter, or a list of letters, in any format
+    cf : Explainer
+        A fitted explainer with the model to ask
+    rows : default None
+        The same rows from the bank's files; None if there are only letters
+    template : str | None, default None
+        The bank's template, as given to `letter`; None for the default letter
+    names : dict | None, default None
+        As given to `letter`
+    units : dict | None, default None
+        As given to `letter`
+    words : dict | None, default None
+        As given to `letter`
+    why : dict | None, default None
+        As given to `letter`
+    date : default None
+        The day that all letters must bear; None for any
+    reasons : int | Reasons | None, default None
+        As given to `letter`; a number need not be given
+
+    Returns
+    -------
+    pd.DataFrame
+        One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
+    """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
     _columns_said(cf.domain, names, units, words, why)
