@@ -308,6 +308,8 @@ class Domain:
         What was found in the training rows, in sentences
     confirm : Callable, default _as_read
         (xp as found, the same decoded and encoded again) -> xp to be measured
+    about : Callable | None, default None
+        () -> a frame that says what is known of each group; None where there is no more to say
     """
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
@@ -348,7 +350,13 @@ class Domain:
         return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
 
     def text(self) -> str: # What is known of each group, for a terminal
-        "The groups as a table of plain text, and what was found in the training rows."
+        """The groups as a table of plain text, and what was found in the training rows.
+
+        Returns
+        -------
+        str
+            What is known of each group, for a terminal
+        """
         return '\n'.join([repr(self) if self.about is None else self.about().to_string(index=False), *self.told])
 
     def _repr_html_(self):

@@ -85,6 +85,9 @@ class Settings(Common):
         Stop only if the target's logit leads as far as in this share of its rows
     plausibility : or None, default None
         Stop only among real rows of the target: a `Plausibility`, or None
+    agree : in (0, 1], or None, default None
+        Share of models of the same kind, trained again, that should give an answer too: the margin of each
+        target follows, and for rare ones who must agree
     sparsity_weight : at least 0, default 0.0
         Price of a changed group during the search among real rows, in logits
     n_prototypes : a whole number of at least 1, default 1
@@ -137,7 +140,18 @@ TEXT = Settings(**KINDS['text'], sigma=0) # For texts
 def plausible(
     strength:float=1., # How strict the demands are, in [0, 2]: 0 for `SPARSE`, 2 for the median real row
 ) -> Settings:         # For tables
-    "Settings that demand plausible answers with a clear lead, the more the stronger; `ValueError` outside [0, 2]."
+    """Settings that demand plausible answers with a clear lead, the more the stronger; `ValueError` outside [0, 2].
+
+    Parameters
+    ----------
+    strength : float, default 1.0
+        How strict the demands are, in [0, 2]: 0 for `SPARSE`, 2 for the median real row
+
+    Returns
+    -------
+    Settings
+        For tables
+    """
     number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
     if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
     if strength == 0: return SPARSE
@@ -813,7 +827,7 @@ class GradualCF(Explainer):
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
     domain : Domain
         From `tabular`, `images`, `sentences` or your own
-    settings : Settings | None, default None
+    settings : Settings | str | None, default None
         A record of settings; None for those that suit the domain
     **changes
         Single settings by name
@@ -863,6 +877,9 @@ class GradualCF(Explainer):
         Stop only if the target's logit leads as far as in this share of its rows
     plausibility : or None, default None
         Stop only among real rows of the target: a `Plausibility`, or None
+    agree : in (0, 1], or None, default None
+        Share of models of the same kind, trained again, that should give an answer too: the margin of each
+        target follows, and for rare ones who must agree
     sparsity_weight : at least 0, default 0.0
         Price of a changed group during the search among real rows, in logits
     n_prototypes : a whole number of at least 1, default 1
@@ -943,8 +960,8 @@ class GradualCF(Explainer):
 
         Parameters
         ----------
-        settings : Settings
-            Other settings
+        settings : Settings | str
+            Other settings, or their name
         """
         self.check_rows('under')
         if isinstance(settings, str): settings = by_name(settings, self.domain)
@@ -1053,7 +1070,18 @@ class GradualCF(Explainer):
     def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
 
     def promise(self, label:int) -> dict: # The margin, and shares of jurors
-        "What answers towards a class are asked for where settings leave that to jurors, and what is expected; made once."
+        """What answers towards a class are asked for where settings leave that to jurors, and what is expected; made once.
+
+        Parameters
+        ----------
+        label : int
+            Class of each row, long `(n,)`
+
+        Returns
+        -------
+        dict
+            The margin, and shares of jurors
+        """
         if label not in self.promises: self.promises[label] = _promise_for(self, label)
         return self.promises[label]
 

@@ -380,7 +380,7 @@ class LORE(Explainer):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
         """
         super().fit(data, y)
         groups = self.groups(self.x_train).cpu()
@@ -761,7 +761,7 @@ class ABELE(_OfImages):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
         """
         super().fit(data, y)
         h = self.settings

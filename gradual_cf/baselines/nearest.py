@@ -273,7 +273,7 @@ class Wachter(Explainer):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
 
         Returns
         -------
@@ -481,7 +481,7 @@ class CEM(Explainer):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
 
         Returns
         -------
@@ -672,7 +672,7 @@ class GrowingSpheres(Explainer):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
 
         Returns
         -------

@@ -203,7 +203,7 @@ class FIDO(_OfImages):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
         """
         super().fit(data, y)
         self.colour = self.x_train.mean((0, 2, 3), keepdim=True)[0]
@@ -434,7 +434,7 @@ class Goyal(_OfImages):
         data
             Training rows, raw
         y : default None
-            Leave out: the model is fitted already
+            Their labels, if at hand: for models that are trained again alone
         """
         super().fit(data, y)
         with evaluating(self.network), torch.no_grad():

@@ -240,17 +240,21 @@ class Column:
     codes : tuple, default ()
         Special codes of an integer, or positions of levels that are not offered: never proposed
     unit : float, default 0.0
-        Raw distance between legal values; 0 for any
+        Raw distance between values that can be written, where they are whole; 0 for decimals
     digits : int, default 0
         Decimals of a legal number
+    every : float, default 0.0
+        Raw distance between legal values, where they are coarser than what can be written; 0 elsewhere
+    usual : float, default 0.0
+        That of the values that are preferred, where they are coarser still
+    better : int, default 0
+        Which way is better for who is asked about: 1 for higher, -1 for lower, 0 where nobody says
     bits : str, default ''
         Dtype of cells of fewer than 64 bits; '' for all others
     form : str, default ''
         How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
     zone : Any, default None
         Time zone of a date
-    rare : bool, default False
-        Whether so few training numbers have more decimals that nobody is offered such a one
     trained : Any, default None
         Smallest and largest training number, raw; None where there is none
     missing : bool, default False

@@ -774,8 +774,8 @@ def tabular(
 
     Parameters
     ----------
-    df : pd.DataFrame
-        Training rows; scaling and levels are fitted on them
+    df
+        Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
     immutable : Sequence, default ()
         Columns that may not change
     bounds : dict | None, default None
@@ -808,6 +808,10 @@ def tabular(
         Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost : dict | None, default None
         Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
+    step : dict | None, default None
+        Column -> distance of its legal numbers, None for any decimals; others are learnt; {}: learn none
+    better : dict | None, default None
+        Column -> 'higher' or 'lower': a hint; what may only increase or decrease implies it, unless None
 
     Returns
     -------

@@ -329,7 +329,7 @@ def explorer(
     units : dict | None, default None
         Column -> unit that is written behind its values
     preset : str | None, default None
-        'nearest', 'believable' or 'paper'; None for the settings of `cf`
+        'sparse', 'robust', 'plausible' or 'paper'; None for the settings of `cf`
     k : int, default 5
         Most answers side by side, in 1..5
     seed : int, default 0
