@@ -177,7 +177,7 @@ import gradual_cf.all
 assert not {'ray', 'transformers', 'nbdev', 'datasets', 'captum', 'sklearn', 'pyarrow.parquet'} & set(sys.modules)"""
     import gradual_cf as gc
     assert all(m.startswith('gradual_cf.') for _,m in eval(in_a_new_process(code)))
-    assert 15 <= len(gc.__all__) <= 26 and set(dir(gc)) == {*gc.__all__, '__version__'}
+    assert 15 <= len(gc.__all__) <= 27 and set(dir(gc)) == {*gc.__all__, '__version__'}
     typed = [n for n in ast.walk(ast.parse((ROOT/'gradual_cf/__init__.py').read_text())) if isinstance(n, ast.ImportFrom) and n.level]
     assert {(a.name, n.module) for n in typed for a in n.names} == {*gc._HOME.items()}  # what type checkers read
 

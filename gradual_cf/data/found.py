@@ -317,6 +317,10 @@ def _contradictions(columns:Sequence[Column], ties:Sequence, old:pd.DataFrame, n
     "How much of that each answer breaks, and its row does not."
     return sum((_breaks(columns, t, new) & ~_breaks(columns, t, old) for t in ties), np.zeros(len(new), int))
 
+def _by_name(dtype):
+    "The dtype of a category whose levels a model must read by name: one that reads codes refuses it."
+    return np.dtype(object) if isinstance(dtype, pd.CategoricalDtype) else dtype
+
 # %% ../../nbs/data/06_found.ipynb #2dba2bae
 _MOSTLY,_USUALLY = .99, .8 # Shares of the numbers whose step is legal, and whose step is preferred
 _LADDER = 5, 2.5, 1        # Steps between two powers of ten

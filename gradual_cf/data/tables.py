@@ -20,7 +20,7 @@ from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded, Entrywise, steps
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import (_as_relation, _contradictions, _described, _finer_notes, _found_categories, _guesses,
+from .found import (_as_relation, _by_name, _contradictions, _described, _finer_notes, _found_categories, _guesses,
                                    _hanging, _hanging_told, _named_category, _pointing, _tell, _with_step,
                                    Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
@@ -579,8 +579,7 @@ def _check_words(grid, max_changes, missing, **more):
     "Raise `ValueError` for options that `tabular` does not know."
     check_whole(2, grid=grid)
     if max_changes is not None: check_whole(max_changes=max_changes)
-    if missing not in ('keep', 'level', 'fill'):
-        raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
+    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     for name,told in more.items():
         if not isinstance(told, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {told!r}')
 
@@ -692,10 +691,6 @@ def _with_levels(c:Column, new:tuple, dtype) -> Column:
     levels = (*c.levels[:len(c.levels) - len(last)], *new, *last)
     cells = pd.Series(_objects([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
     return replace(c, levels=levels, known=_bare(cells))
-
-def _by_name(dtype) -> Any:
-    "The dtype of a category whose levels a model must read by name: one that reads codes refuses it."
-    return np.dtype(object) if isinstance(dtype, pd.CategoricalDtype) else dtype
 
 def _extended(table:_Table, data) -> Domain|None:
     "The same table, which knows the new names of a question; None where there are none, or where it cannot."
