@@ -233,6 +233,7 @@ def environment():
         yield patch
 
 
+@pytest.mark.filterwarnings('ignore:`use_:DeprecationWarning', 'ignore::ResourceWarning')  # Ray Data reads old settings of its own, and leaves files to the collector
 def test_ray(environment):
     ray = pytest.importorskip('ray', reason='need Ray (make .venv/.extras)')
     ray.init(address='local', num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=100*2**20)
