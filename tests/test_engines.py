@@ -277,8 +277,3 @@ def test_spark_and_rows_of_every_kind(spark):
     assert sorted(out.customer) == [7, 7, 8] and out.cf_unread.notna().sum() == 2
     lacking = spark.createDataFrame(rows.drop(columns='age')).mapInPandas(f().batches, f().ddl).toArrow().to_pandas()
     assert len(lacking) == 3 and set(lacking.cf_unread) == {"the batch lacks the columns ['age']"}
-
-
-def test_a_frame_of_spark_is_read_by_its_own_protocol(spark, tmp_path):
-    "Collected, where files are to be written here."
-    assert equal(pd.read_parquet(explain_dataset(lender(), spark.createDataFrame(asked()), tmp_path/'out', 'granted')))
