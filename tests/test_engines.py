@@ -233,6 +233,7 @@ def environment():
         yield patch
 
 
+@pytest.mark.filterwarnings('ignore:`use_:DeprecationWarning', 'ignore::ResourceWarning')  # Ray Data reads old settings of its own, and leaves files to the collector
 def test_ray(environment):
     ray = pytest.importorskip('ray', reason='need Ray (make .venv/.extras)')
     ray.init(address='local', num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=100*2**20)
@@ -276,8 +277,3 @@ def test_spark_and_rows_of_every_kind(spark):
     assert sorted(out.customer) == [7, 7, 8] and out.cf_unread.notna().sum() == 2
     lacking = spark.createDataFrame(rows.drop(columns='age')).mapInPandas(f().batches, f().ddl).toArrow().to_pandas()
     assert len(lacking) == 3 and set(lacking.cf_unread) == {"the batch lacks the columns ['age']"}
-
-
-def test_a_frame_of_spark_is_read_by_its_own_protocol(spark, tmp_path):
-    "Collected, where files are to be written here."
-    assert equal(pd.read_parquet(explain_dataset(lender(), spark.createDataFrame(asked()), tmp_path/'out', 'granted')))
