@@ -10,6 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from gradual_cf import all as everything
 from gradual_cf.all import GradualCF, load_loans, predictor, tabular
 from gradual_cf.scale.serve import _load_pyfunc, _plain, log_explainer
 from made import loans, people
@@ -134,3 +135,25 @@ def test_explainers_without_a_file_or_a_table_are_refused(client):
     own = GradualCF(asked, cf.domain, 'sparse', classes=list(cf.classes))
     with pytest.raises(ValueError, match='cf must have a model that can be saved without pickle'): log_explainer(own.fit(X))
     with pytest.raises(ValueError, match='fit'): log_explainer(GradualCF(cf.model, cf.domain, 'sparse'))
+
+
+def recipe(n):
+    "Code of a cell of *Watch it*."
+    cells = json.loads((Path(__file__).parent.parent/'nbs/tutorials/watch_it.ipynb').read_text())['cells']
+    return ''.join(next(c for c in cells if c['id'] == f'rm{n}')['source'])
+
+
+@pytest.mark.parametrize('module, cell', [('mlflow', 4), ('evidently', 6)])
+@pytest.mark.filterwarnings('ignore')  # theirs
+def test_recourse_stands_among_the_metrics_of_others(module, cell, tmp_path, monkeypatch):
+    pytest.importorskip(module, reason=f'need {module}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('MLFLOW_TRACKING_URI', f'sqlite:///{tmp_path}/runs.db')
+    X, y, X_test, y_test = load_loans()
+    model = loans()[0].model.predictor.source
+    names = dict(vars(everything), X_test=X_test, y_test=y_test, model=model, new=model, cf=loans()[0])
+    exec(recipe(2).replace('head(60)', 'head(4)'), names)
+    exec(recipe(cell), names)
+    assert names['told']['recourse_rate'] == names['told']['confirmed'] == 1
+    if module == 'mlflow': assert {k.split('/')[0]: v for k, v in names['done'].metrics.items()}.items() >= names['told'].items()
+    else: assert [m['result']['value'] for m in names['report'].as_dict()['metrics']] == list(names['told'].values())
