@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/01_batch.ipynb #c4
 from __future__ import annotations
-import errno, functools, hashlib, inspect, io, json, platform, re, sys, tempfile, threading, warnings
+import errno, functools, hashlib, inspect, io, json, multiprocessing, platform, re, sys, tempfile, threading, warnings
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -197,8 +197,9 @@ def _loaded(files:tuple) -> GradualCF: # Pairs of name and bytes
         return GradualCF.load(room)
 
 def _lightgbm_alone():
-    "Import LightGBM without scikit-learn, where neither was imported."
-    if 'lightgbm' in sys.modules or 'sklearn' in sys.modules: return
+    "Import LightGBM without scikit-learn in a worker that has neither; elsewhere somebody may want its classifier yet."
+    worker = multiprocessing.parent_process() is not None or 'pyspark.worker' in sys.modules
+    if not worker or 'lightgbm' in sys.modules or 'sklearn' in sys.modules: return
     sys.modules['sklearn'] = None # pyright: ignore[reportArgumentType]
     try:
         with suppress(ImportError): import_module('lightgbm')
