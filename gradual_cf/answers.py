@@ -220,7 +220,7 @@ def as_array(v) -> Any: # None stays
 def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     "How far the nearest real row with all that was asked is from each row; NaN where nobody knows, or no change is needed."
     out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread(cfs) & ~cfs.already)
-    if cfs.explainer is None or cfs.enc is None or not len(i): return out
+    if getattr(cfs, 'explainer', None) is None or cfs.enc is None or not len(i): return out
     at = torch.from_numpy(i).to(cfs.x.device)
     out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
     return out
@@ -404,7 +404,7 @@ def _json_text(cfs) -> str:
     columns = None
     if isinstance(cfs.data, pd.DataFrame):
         columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
-    lines = cfs.quality().drop(columns=['row', 'missed'], errors='ignore').to_dict('records')
+    lines = cfs.quality().drop(columns=['row', 'missed', 'nearest_row'], errors='ignore').to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_cells_of(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,

@@ -128,7 +128,7 @@ def test_rows_of_a_frame_on_the_way_are_legal(loan, seed):
     start = plan.answers.data.iloc[plan.row]
     assert e.domain.legal(start, plan.taken.raw).all()
     steps = plan.changes()
-    assert list(steps) == ['row', 'step', 'index', 'feature', 'before', 'after', 'probability']
+    assert list(steps) == ['row', 'step', 'index', 'feature', 'before', 'after', 'enough', 'probability']
     both = steps.merge(found.changes(), on=['row', 'index', 'feature', 'before', 'after'])
     assert len(both) == len(steps) == len(found.changes())             # each change once, with its own values
     last = steps.groupby('row').probability.last()

@@ -90,7 +90,7 @@ def test_the_plausible_preset_says_what_is_proven():
     cf, model, X = fitted(np.random.default_rng(3), 'hist')
     cf = GradualCF(model, cf.domain, PLAUSIBLE).fit(X)
     rows = X[model.predict(X) == 0].head(12)
-    a = cf.explain(rows, 1)
+    a = cf.explain(rows, 1, optimal='columns')
     assert a.among == 'plausible answers with a lead' and _IS_OPTIMAL in a.proof
     known = torch.tensor([told == _IS_OPTIMAL for told in a.proof])
     assert cf.content(a.enc, a.xp, a.tensors.target)[known].all()
@@ -106,7 +106,7 @@ def test_an_answer_without_all_demands_says_what_its_proof_says():
     X, y, rows, _ = load_loans()
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(X, y)
     tight = tabular(X, immutable=['age', 'late_payments', 'income'], increase_only=['months_in_job'])
-    a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted')
+    a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted', optimal='columns')
     none = a.quality().proof == _NONE_EXISTS
     other, nothing = none & a.valid, none & ~a.valid
     assert other.any() and nothing.any() and (a.df().cf_proof == a.quality().proof.to_numpy()).all()

@@ -513,7 +513,7 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     "Every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
     by_name,lines = {c.name: c for c in table.columns}, list[Any](cfs.changes().itertuples())
     place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
-    fig,ax = subplots(figsize=(7, .8 + .6*max(len(lines), 1)))
+    fig,ax = subplots(figsize=(7, .8 + .72*max(len(lines), 1)))
     for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
     around = _ranges(cfs, ranges)
     for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
