@@ -260,8 +260,8 @@ def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
     for t in label.unique().tolist():
         if t not in cf.leads:
             share = h.logit_margin if h.agree is None else cf.promise(t)['margin']
-            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and _kind_of(cf) == _FOREST else ()
-            lead = lead[lead > 0] if len(lead) else lead
+            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and _kind_of(cf) == _FOREST else np.zeros(0)
+            lead = lead[lead > 0]
             cf.leads[t] = float(np.quantile(lead, share)) if len(lead) else \
                 _least_lead(cf.z_train, label.new_tensor([t]), share).item()
         out[label == t] = cf.leads[t]
@@ -812,8 +812,8 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
         for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if name else (): words[i].append(name)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
-        p = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
-        if p is None or p['agreed'] is None or p['agreed'] >= min(h.agree, p['usual']): continue
+        p:Any = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
+        if p is None or p['agreed'] is None or p['agreed'] >= min(float(h.agree or 0), p['usual']): continue
         words[i].append(f'agreement ({p["agreed"]:.0%} expected)')
     return [', '.join(w) for w in words]
 

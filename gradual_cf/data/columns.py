@@ -639,7 +639,7 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
     up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
     return np.where(np.rint(v*scale/parts)*parts/scale == v, v, up)
 
-def _inward(low, high, digits, parts=1.) -> tuple: # Decimals, and how many of the last one make a step
+def _inward(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."
     scale = 10.**np.asarray(digits)
     return _upward(low, scale, parts), -_upward(-high, scale, parts)

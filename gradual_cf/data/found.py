@@ -352,8 +352,8 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
 
 def _told_step(c:Column, v) -> float:
     "A step that somebody says; raises `ValueError` for what is none."
-    good = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) and 0 < v < np.inf
-    if type(c) not in (Column, Integer) or not good or c.unit and v % 1 or round(v, _MOST_DECIMALS) != v:
+    good = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) and 0 < float(v) < np.inf
+    if type(c) not in (Column, Integer) or not good or c.unit and float(v) % 1 or round(float(v), _MOST_DECIMALS) != v:
         form = 'a positive whole number' if type(c) is Integer else 'a positive number'
         raise ValueError(f'step must be {form} or None for a column of numbers, got {v!r} for the {c.kind} {c.name!r}')
     return float(v)
@@ -429,5 +429,5 @@ def _finer_notes(columns:Sequence[Column], feature, after) -> list: # Of changes
     for name,cell in zip(feature, after):
         c = stepped.get(name)
         off = c is not None and not c.written(_read_numbers(c, pd.Series([cell], name=name))).all()
-        out.append(f'finer than its step of {value_text(c.step)}' if off else '')
+        out.append(f'finer than its step of {value_text(c.step)}' if c is not None and off else '')
     return out

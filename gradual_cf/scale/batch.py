@@ -327,7 +327,7 @@ class Batches:
         else:
             there = why == None # noqa: E711
             raw = {f'cf:{c}': v for c,v in _by_column(self.read, cfs.raw).items()}
-            told |= raw if there.all() else {c: v.astype(object).where(there, None) for c,v in raw.items()}
+            told |= raw if there.all() else {c: pd.Series(v).astype(object).where(there, None) for c,v in raw.items()}
         return lines.index.to_numpy(), self.table(len(lines), **told)
 
     def answered(self, rows, first:int) -> tuple:

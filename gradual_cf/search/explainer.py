@@ -274,7 +274,7 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         if not len(c.between): continue
         i = at.start
         ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
-        first,last = _inward(*ends, c.digits, c.parts)
+        first,last = _inward(ends[0], ends[1], c.digits, c.parts)
         none = torch.as_tensor(first > last).to(frozen.device)
         own = lambda v: torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low))
         low[:, i],high[:, i] = own(first), own(last)

@@ -96,7 +96,7 @@ _OPEN = {(False, False): '', (True, False): 'low', (False, True): 'high', (True,
 def _upwards(cf, grid:_Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers, `(n, d)` each -> bool `(n, g)`
     "Whether the good side of each column is the upper one: as the table names it, else the way that the answer went."
     named = getattr(cf.domain, 'better', None) or {}
-    told = np.array([dict(higher=1, lower=-1).get(named.get(c.name), 0) for c in grid.columns])
+    told = np.array([dict(higher=1, lower=-1).get(named.get(c.name, ''), 0) for c in grid.columns])
     went = (xp >= x).cpu().numpy()[:, grid.first[:-1]]
     return np.where(told == 0, went, told > 0)
 

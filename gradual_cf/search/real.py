@@ -5,6 +5,7 @@
 # %% ../../nbs/search/15_real.ipynb #nr3
 from __future__ import annotations
 import time
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -135,7 +136,7 @@ def _has_rows(cf) -> bool: # An explainer
 
 def _state(cf, enc:Encoded, target:Tensor) -> State:
     "Rows at their inputs, and what they must have."
-    return State(enc, enc.x.clone(), None, required(cf, cf.aim(target, enc)), on=None, c=None)
+    return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
 
 def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and as `_those_with_all`
     "Answers that are farther than some real row with all that is asked, or are none."
@@ -177,9 +178,9 @@ def _never_farther(
 def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, new:np.ndarray, i:Tensor, met):
     "The same for some rows of one target; writes to `xp` and `new`."
     s,more = _state(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
-    j,*real = _too_far(cf, s, xp[i], more)
+    j,way,real,cells = _too_far(cf, s, xp[i], more)
     if not len(j): return
-    found,there = _walked_back(cf, s.take(j), *real, None if met is None else lambda v, k: met(v, i[j][k]))
+    found,there = _walked_back(cf, s.take(j), way, real, cells, None if met is None else lambda v, k: met(v, i[j][k]))
     at = i[j][there]
     xp[at] = found[there]
     new[at.cpu().numpy()] = True

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -517,7 +517,10 @@ def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:
             if not set_: continue
             xp = s.xp[i:i + 1].clone()
             xp[0, list(set_)] = torch.tensor(list(set_.values())).to(xp)
-            rows.append(i), kept.append(len(new) - len(set_)), tries.append(xp), put.append(list(set_))
+            rows.append(i)
+            kept.append(len(new) - len(set_))
+            tries.append(xp)
+            put.append(list(set_))
     return torch.tensor(rows, dtype=torch.long), torch.cat(tries), np.array(kept, int), put
 
 def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> Tensor: # Answers -> `(n, d)`
@@ -552,7 +555,7 @@ def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to r
     if not (explainer.rounds and h.legal and any(c.every or c.usual or c.better for c in columns)): return xp
     finer = partial(_beside, which='every') # a training number between the steps, at any cost
     for beside,most in ((_mirrored, 1 + _SAME), (_beside, _ROUNDER), (finer, np.inf)):
-        xp = _instead(explainer, State(enc, xp, None, None), target, beside, most)
+        xp = _instead(explainer, State(enc, xp, cast(Any, None), cast(Any, None)), target, beside, most)
     return xp
 
 def _known_rounder(explainer, enc, target:Tensor, known): # What is known of answers, with `xp` and `distance`
