@@ -48,16 +48,16 @@ def decided(people):
 
 
 @pytest.fixture(scope='module')
-def bank():
+def fitted():
     "Rows, and a fitted explainer of a small network."
     people = make_people()
     return people, decided(people), GradualCF(written.read('people'), tabular(people), 'sparse').fit(people)
 
 
 @pytest.fixture
-def box(bank):
+def box(fitted):
     "A panel at the first row that is refused."
-    people, _, _ = bank
+    people, _, _ = fitted
     cf = GradualCF(written.read('people'), tabular(people), 'sparse', classes=('refused', EVIL)).fit(people)
     box = explorer(cf, people, units=dict(income='€'), k=1)
     box.panel.w.refused.click()
@@ -120,9 +120,9 @@ def test_levels_are_obeyed_and_none_is_a_lock(box):
     assert 'housing' in box.panel.knobs.rules()['locked'] and not box.panel.knobs.rules()['levels']
 
 
-def test_levels_are_obeyed_by_trees(bank):
+def test_levels_are_obeyed_by_trees(fitted):
     lightgbm = pytest.importorskip('lightgbm')
-    people, granted, _ = bank
+    people, granted, _ = fitted
     plain = people[['income', 'housing']].astype({'housing': 'category'})
     trees = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1).fit(plain, granted)
     domain = tabular(plain)
@@ -134,8 +134,8 @@ def test_levels_are_obeyed_by_trees(bank):
         assert any(cfs.raw.housing.iloc[0] == 'own' for _, cfs in answers) is (not levels)
 
 
-def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, bank):
-    people, _, cf = bank
+def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, fitted):
+    people, _, cf = fitted
     row, shown = box.panel.row, box.panel.shown
     line_of(box, 'income').hand.widget.value = 8700
     line_of(box, 'housing').hand.widget.value = 'own'
@@ -147,8 +147,8 @@ def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, bank):
     assert box.wait() and box.panel.w.said.value == '<div class="cfx"></div>'
 
 
-def test_by_hand_the_rules_speak(bank):
-    people, _, cf = bank
+def test_by_hand_the_rules_speak(fitted):
+    people, _, cf = fitted
     strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income']), 'sparse').fit(people)
     box = explorer(strict, people, k=1)
     line_of(box, 'income').hand.widget.value = 1200
@@ -156,8 +156,8 @@ def test_by_hand_the_rules_speak(bank):
     assert 'do not allow this for income' in box.panel.w.said.value
 
 
-def test_a_missing_cell_can_be_set_by_hand(bank):
-    people, _, cf = bank
+def test_a_missing_cell_can_be_set_by_hand(fitted):
+    people, _, cf = fitted
     box = explorer(cf, people, k=1)                   # `late` of the first row is missing
     line = line_of(box, 'late')
     assert 'missing' in line.now.value and box.panel.knobs.rules()['hand'] == ()
@@ -179,8 +179,8 @@ def test_what_an_answer_changes_is_marked_and_comes_first(box):
     assert list(knobs.body.children) == order  # nothing jumps away from under a hand
 
 
-def test_a_row_stands_among_the_training_rows(bank, box):
-    people, _, cf = bank
+def test_a_row_stands_among_the_training_rows(fitted, box):
+    people, _, cf = fitted
     line = box.panel.knobs.lines[0]
     shown = re.search('base64,([^)]*)', line.now.value)[1]
     counts = np.histogram(people.income, 24, (line.c.low, line.c.high))[0]
@@ -200,8 +200,8 @@ def test_what_comes_from_data_is_escaped(box):
     assert all('<img' not in line.now.value for line in box.panel.knobs.lines)
 
 
-def test_presets_answer_as_explainers_of_their_own(bank):
-    people, _, cf = bank
+def test_presets_answer_as_explainers_of_their_own(fitted):
+    people, _, cf = fitted
     assert list(_presets(cf)) == ['sparse', 'robust', 'plausible', 'paper']
     desk, rows = _Desk(cf, people), people.iloc[[5]]
     for name, settings in dict(sparse=SPARSE, plausible=PLAUSIBLE).items():
@@ -212,8 +212,8 @@ def test_presets_answer_as_explainers_of_their_own(bank):
     assert cf.settings == SPARSE and cf.company is None
 
 
-def test_presets_keep_the_bar_of_the_explainer(bank):
-    people, _, cf = bank
+def test_presets_keep_the_bar_of_the_explainer(fitted):
+    people, _, cf = fitted
     high = GradualCF(cf.model, cf.domain, 'sparse', tau=.8, max_changes=2, sigma=3).fit(people)
     desk = _Desk(high, people)
     assert list(desk.presets) == ['as fitted', 'sparse', 'robust', 'plausible', 'paper']
@@ -233,8 +233,8 @@ def test_rows_are_found(box):
     assert panel.row == 16 and 'There is no row' in w.status.value and box.wait()
 
 
-def test_next_refused_goes_round(bank):
-    people, _, cf = bank
+def test_next_refused_goes_round(fitted):
+    people, _, cf = fitted
     z = predict(cf.model, cf.encode(people).x).argmax(1)
     last = int((z == 0).nonzero()[-1])
     box = explorer(cf, people, k=1)
@@ -246,8 +246,8 @@ def test_next_refused_goes_round(bank):
     assert good.wait() and 'every row' in good.panel.w.status.value
 
 
-def test_the_tray_is_a_frame_and_a_file(bank):
-    people, _, cf = bank
+def test_the_tray_is_a_frame_and_a_file(fitted):
+    people, _, cf = fitted
     box = explorer(cf, people)
     box.panel.w.refused.click()
     assert box.wait() and box.kept.empty and 'answer 2' in box.panel.w.others.value
@@ -270,8 +270,8 @@ def test_numbers_have_the_decimals_and_units_of_their_column():
     assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
 
 
-def test_a_panel_opens_at_a_row_with_something_to_see(bank):
-    people, _, cf = bank
+def test_a_panel_opens_at_a_row_with_something_to_see(fitted):
+    people, _, cf = fitted
     z = cf.logits(people, cf.encode(people).x)
     first = int((z.argmax(1) == 0).nonzero()[0])
     given = people[(z.argmax(1) == 1).numpy()]
@@ -280,8 +280,8 @@ def test_a_panel_opens_at_a_row_with_something_to_see(bank):
     assert explorer(cf, people, target=0).panel.row == int((z.argmax(1) == 1).nonzero()[0])
 
 
-def test_columns_and_codes_are_called_as_people_call_them(bank):
-    people, granted, _ = bank
+def test_columns_and_codes_are_called_as_people_call_them(fitted):
+    people, granted, _ = fitted
     late = people.late.fillna(-7).astype(int)
     coded = people[['income']].assign(late=late)
     cf = GradualCF(nn.Linear(2, 2), tabular(coded), 'sparse').fit(coded)
@@ -294,8 +294,8 @@ def test_columns_and_codes_are_called_as_people_call_them(bank):
     assert box.wait() and plain.wait()
 
 
-def test_what_may_not_change_is_locked_to_the_eye(bank):
-    people, _, cf = bank
+def test_what_may_not_change_is_locked_to_the_eye(fitted):
+    people, _, cf = fitted
     strict = GradualCF(cf.model, tabular(people, immutable=['housing', 'income']), 'sparse').fit(people)
     box = explorer(strict, people, k=1)
     for name in ('housing', 'income'):
@@ -307,8 +307,8 @@ def test_what_may_not_change_is_locked_to_the_eye(bank):
     assert box.wait() and line_of(box, 'income').lock.icon == 'lock'
 
 
-def test_a_letter_of_the_answer(bank):
-    people, _, cf = bank
+def test_a_letter_of_the_answer(fitted):
+    people, _, cf = fitted
     box = explorer(cf, people, units=dict(income='€', housing='flats'), names=dict(income='your income'))
     assert box.wait()
     box.panel.w.letter_button.click()
@@ -324,8 +324,8 @@ def test_a_letter_of_the_answer(bank):
     assert box.wait() and 'No letter: ' in box.panel.w.letter.value and 'refused' in box.panel.w.letter.value
 
 
-def test_a_newer_question_ends_an_older_one(bank):
-    people, _, cf = bank
+def test_a_newer_question_ends_an_older_one(fitted):
+    people, _, cf = fitted
     began, shown = threading.Event(), []
 
     def work(q):
@@ -343,8 +343,8 @@ def test_a_newer_question_ends_an_older_one(bank):
     assert worker.thread is None
 
 
-def test_a_hundred_questions_leave_nothing_behind(bank):
-    people, _, cf = bank
+def test_a_hundred_questions_leave_nothing_behind(fitted):
+    people, _, cf = fitted
     cf.model.train()
     torch.manual_seed(7)
     state, threads, alive = torch.get_rng_state(), torch.get_num_threads(), threading.active_count()
@@ -356,8 +356,8 @@ def test_a_hundred_questions_leave_nothing_behind(bank):
     cf.model.eval()
 
 
-def test_the_same_question_has_the_same_answer(bank):
-    people, _, cf = bank
+def test_the_same_question_has_the_same_answer(fitted):
+    people, _, cf = fitted
     q = _Question(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
     a, b = (dict(_parts(_Desk(cf, people), q)) for _ in range(2))
     assert a['answer'][1].xp.equal(b['answer'][1].xp) and a['others'].answers.xp.equal(b['others'].answers.xp)
@@ -372,8 +372,8 @@ def known(cf, people, pick=np.nanargmin, **told):
     return people.iloc[[row]], parts['others'], parts['nowhere']
 
 
-def test_other_answers_are_the_ways_that_are_proven(bank):
-    people, _, cf = bank
+def test_other_answers_are_the_ways_that_are_proven(fitted):
+    people, _, cf = fitted
     row, several, said = known(cf, people, np.nanargmax, locked=('school',))
     menu = ways(cf, row, 1, immutable=['school'])
     assert said == f'Proven not to work: {(menu.proof == "none exists").sum()} of 15 sets of one or two columns.'
@@ -385,32 +385,32 @@ def test_other_answers_are_the_ways_that_are_proven(bank):
     assert several.answers.xp[:1].equal(cf.explain(row, 1, immutable=['school']).xp)
 
 
-def test_no_other_answer_is_longer_than_the_question_allows(bank):
-    people, _, cf = bank
+def test_no_other_answer_is_longer_than_the_question_allows(fitted):
+    people, _, cf = fitted
     short = GradualCF(cf.model, cf.domain, 'sparse', max_changes=1).fit(people)
     _, several, said = known(short, people)
     assert 'of 6 single columns.' in said and several.answers.changed.sum(1).max() == 1
 
 
 @pytest.mark.parametrize('told', [dict(model=lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 3], 1)), dict(density=.4), dict(cost={'income': 2.})])
-def test_other_answers_are_searched_where_nothing_is_proven(bank, told):
-    people, _, cf = bank
+def test_other_answers_are_searched_where_nothing_is_proven(fitted, told):
+    people, _, cf = fitted
     domain = tabular(people, cost=told['cost']) if 'cost' in told else cf.domain
     plain = GradualCF(told.get('model', cf.model), domain, PLAUSIBLE if 'density' in told else SPARSE).fit(people)
     row, several, said = known(plain, people)
     assert said == '' and several.answers.xp.equal(plain.explain_many(row, 1).answers.xp)
 
 
-def test_answers_are_searched_where_some_ways_are_not_decided(bank, monkeypatch):
+def test_answers_are_searched_where_some_ways_are_not_decided(fitted, monkeypatch):
     import gradual_cf.use.editors as editors
-    people, _, cf = bank
+    people, _, cf = fitted
     monkeypatch.setattr(editors, '_SECONDS', 1e-9)
     row, several, said = known(cf, people)
     assert 'Undecided when time ran out: ' in said and several.answers.xp.equal(cf.explain_many(row, 1).answers.xp)
 
 
-def test_longer_answers_are_searched_where_no_way_is_short(bank):
-    people, _, cf = bank
+def test_longer_answers_are_searched_where_no_way_is_short(fitted):
+    people, _, cf = fitted
     steep = nn.Sequential(nn.Linear(8, 2))
     nn.init.constant_(steep[0].weight[0], 0.), nn.init.constant_(steep[0].weight[1], 1.)
     steep[0].bias.data = torch.tensor([4., 0.])  # all entries together have to be more
@@ -418,8 +418,8 @@ def test_longer_answers_are_searched_where_no_way_is_short(bank):
     assert said == 'Proven not to work: 21 of 21 sets of one or two columns.' and several.answers.changed.sum(1).min() > 2
 
 
-def test_the_panel_shows_ways_and_what_leads_nowhere(bank):
-    people, granted, cf = bank
+def test_the_panel_shows_ways_and_what_leads_nowhere(fitted):
+    people, granted, cf = fitted
     box = explorer(cf, people, k=3)
     box.panel.w.refused.click()
     assert box.wait() and 'Proven not to work: ' in box.panel.w.nowhere.value and 'answer 2' in box.panel.w.others.value
@@ -441,8 +441,8 @@ def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):
     assert box.wait() and 'Error' not in box.panel.w.status.value
 
 
-def test_cancelled_when_belongs_to_a_thread(bank):
-    _, _, cf = bank
+def test_cancelled_when_belongs_to_a_thread(fitted):
+    _, _, cf = fitted
     seen = []
     with cancelled_when(lambda: True):
         other = threading.Thread(target=lambda: seen.append(predict(cf.model, cf.x_train[:1])))
@@ -452,8 +452,8 @@ def test_cancelled_when_belongs_to_a_thread(bank):
     assert len(seen) == 1 and len(predict(cf.model, cf.x_train[:1])) == 1
 
 
-def test_numbers_are_asked_for_an_interval(bank):
-    people, _, cf = bank
+def test_numbers_are_asked_for_an_interval(fitted):
+    people, _, cf = fitted
     class Price(nn.Module):
         kind = 'number'
         def forward(self, x): return 1000*x[:, :1] + 3

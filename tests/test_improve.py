@@ -140,14 +140,14 @@ def test_heloc_in_both_settings():
 # Answers of another method
 
 @pytest.fixture(scope='module')
-def bank():
+def decided_by_trees():
     X, y, T, _ = load_loans()
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', max_iter=20, random_state=0).fit(X, y)
     return model, GradualCF(model, tabular(X, bounds={'income': (None, 90_000)}), 'sparse').fit(X), T[model.predict(T) == 'refused'].head(6), T[model.predict(T) == 'granted'].head(6)
 
 
-def test_frames_of_another_method_are_answers_like_any_other(bank):
-    model, cf, rows, other = bank
+def test_frames_of_another_method_are_answers_like_any_other(decided_by_trees):
+    model, cf, rows, other = decided_by_trees
     own = cf.explain(rows)
     same = from_frames(cf, rows, own.raw)
     assert torch.equal(same.xp, own.xp) and (same.valid == own.valid).all() and (same.typical == own.typical).all() and same.changes().equals(own.changes())
@@ -159,8 +159,8 @@ def test_frames_of_another_method_are_answers_like_any_other(bank):
     assert (prove(cf, theirs).bound <= theirs.changed.sum(1)).all() and 'granted' in letter(better[:1])[0]
 
 
-def test_frames_are_judged_as_they_are(bank):
-    model, cf, rows, other = bank
+def test_frames_are_judged_as_they_are(decided_by_trees):
+    model, cf, rows, other = decided_by_trees
     odd = other.assign(income=other.income + 1e6)
     answers = from_frames(cf, rows, odd)
     assert (answers.raw.income.to_numpy() == odd.income.to_numpy()).all() and not cf.domain.legal(rows, answers.raw).all(1).any()
@@ -170,8 +170,8 @@ def test_frames_are_judged_as_they_are(bank):
     assert not answers.valid[1] and answers.valid.sum() == 5 and (answers.raw.iloc[1] == rows.iloc[1]).all()
 
 
-def test_who_wants_answers_and_gets_frames_says_what_makes_them(bank):
-    _, cf, rows, other = bank
+def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees):
+    _, cf, rows, other = decided_by_trees
     for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: prove(cf, other), lambda: letter(other), lambda: cf.region(other)):
         with pytest.raises(ValueError, match='must be Counterfactuals, as explain returns them, got DataFrame: from_frames'): ask()
     with pytest.raises(ValueError, match='got 2 Counterfactuals: measures'): summary(cf.explain(rows[:2]))

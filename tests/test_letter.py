@@ -44,7 +44,7 @@ def refused(cf, df, target=1): return df[(cf.logits(df, cf.encode(df).x).argmax(
 
 
 @pytest.fixture(scope='module')
-def bank():
+def evil():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'<b>income</b>': rng.gamma(6, 400, 80).round(2), 'late | payments': rng.poisson(2, 80),
                        'home': rng.choice(['own', '<i>rent</i>', 'with\nparents'], 80), 'age': rng.integers(19, 80, 80)})
@@ -115,20 +115,20 @@ def test_letters_of_any_table_prove_themselves(df, form):
 
 
 @pytest.mark.parametrize('form', FORMATS)
-def test_values_read_from_the_text_flip_the_decision(bank, form):
-    cf, df, answer = bank
+def test_values_read_from_the_text_flip_the_decision(evil, form):
+    cf, df, answer = evil
     check = check_letter(letter(answer, format=form, date=DAY), cf, refused(cf, df))
     assert len(check) == len(answer) and check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all()
     assert np.allclose(check.after, answer.prob) and np.allclose(check.before, answer.before)
 
 
-def test_the_same_twice(bank):
-    cf, _, answer = bank
+def test_the_same_twice(evil):
+    cf, _, answer = evil
     for form in FORMATS: assert letter(answer, format=form, date=DAY) == letter(answer, format=form, date=DAY)
 
 
-def test_a_changed_letter_does_not_pass(bank):
-    cf, df, answer = bank
+def test_a_changed_letter_does_not_pass(evil):
+    cf, df, answer = evil
     one = json.loads(letter(answer[:1], format='json', date=DAY)[0])
     told, row = json.dumps(one), df.loc[answer.data.index[:1]]
     own = lambda: re.sub('model=[0-9a-f]+', 'model=0', json.dumps(one))  # of a model that is not at hand
@@ -150,8 +150,8 @@ def test_a_changed_letter_does_not_pass(bank):
     ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
     ('md', lambda t: re.sub(r'^\| ([1-4]) \|', lambda m: f'| {"①②③④"[int(m[1]) - 1]} |', t, flags=re.M) + '<!--\n' + t[t.index('## The data'):] + '-->'),
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
-def test_what_a_person_sees_is_what_the_record_gives(bank, form, forge):
-    cf, df, answer = bank
+def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
+    cf, df, answer = evil
     for text in letter(answer[:3], format=form, date=DAY):
         forged = forge(text)
         if forged == text: continue
@@ -168,8 +168,8 @@ ATTRIBUTES = '<p ' + '=x '.join(map(''.join, itertools.islice(itertools.product(
 
 @pytest.mark.parametrize('piece', [pytest.param(ATTRIBUTES, id='100,000 attributes'), '<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
 @pytest.mark.timeout(120)  # what looks back at all of it for each piece takes half an hour
-def test_work_on_anything_grows_with_its_length(bank, piece):
-    cf, _, answer = bank
+def test_work_on_anything_grows_with_its_length(evil, piece):
+    cf, _, answer = evil
     own = dict(zip(FORMATS, (letter(answer[:1], format=f)[0] for f in FORMATS)))
     forge = [lambda text: text, lambda text: own['html'] + text, lambda text: own['md'] + text,
              lambda text: own['html'].replace('<td>', '<td>' + text, 1), lambda text: own['md'].replace('"row":"', '"row":"' + text, 1)]
@@ -185,8 +185,8 @@ def test_a_column_may_be_called_as_a_line_is_numbered():
     for form in FORMATS: assert check_letter(letter(cf.explain(rows, 1), format=form), cf, rows)[['flips', 'row', 'model']].to_numpy().all()
 
 
-def test_what_the_question_allowed_stands_in_the_letter(bank):
-    cf, df, _ = bank
+def test_what_the_question_allowed_stands_in_the_letter(evil):
+    cf, df, _ = evil
     rows = refused(cf, df).iloc[:6]
     answer = confirm(cf.explain(rows, 1, immutable=['home'], bounds={'<b>income</b>': (None, 9000)}), [cf.model])
     for form in FORMATS:
@@ -212,16 +212,16 @@ def test_nothing_gets_out_of_its_cell():
         assert [len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)][-3:] == [4, 4, 4]
 
 
-def test_values_are_those_of_the_prose(bank):
-    cf, _, answer = bank
+def test_values_are_those_of_the_prose(evil):
+    cf, _, answer = evil
     for text in letter(answer, format='json', date=DAY):
         one = json.loads(text)
         assert [(c['before'], c['after']) for c in one['changes']] and {(c['before'], c['after']) for c in one['changes']} == {
             (l['before'], l['after']) for l in one['record'] if l['after']}
 
 
-def test_templates_of_the_bank(bank):
-    cf, _, answer = bank
+def test_templates_of_the_bank(evil):
+    cf, _, answer = evil
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
     for form in ('md', 'html'):
         texts = letter(answer, own, format=form, date=DAY)
@@ -231,8 +231,8 @@ def test_templates_of_the_bank(bank):
     assert check_letter(letter(answer, bare), cf, template=bare).flips.all()
 
 
-def test_who_was_not_refused(bank):
-    cf, df, _ = bank
+def test_who_was_not_refused(evil):
+    cf, df, _ = evil
     some = df.iloc[:20]
     granted = sorted(set(some.index) - set(refused(cf, some).index))
     with pytest.raises(ValueError, match=f'{len(granted)} that already have the target') as e: letter(cf.explain(some, 1))
@@ -241,8 +241,8 @@ def test_who_was_not_refused(bank):
     assert len(letter(every[~every.already])) == len(some) - len(granted)
 
 
-def test_who_has_no_way(bank):
-    cf, df, _ = bank
+def test_who_has_no_way(evil):
+    cf, df, _ = evil
     answer = cf.explain(refused(cf, df).iloc[:4], 1, immutable=['<b>income</b>', 'late | payments'], bounds={})
     assert not answer.valid.all()
     texts = letter(answer, date=DAY)
@@ -288,14 +288,14 @@ def test_letter_frame_plot_and_text_print_the_same_number():
     assert check_letter(pages, cf).flips.all()
 
 
-def test_two_columns_with_the_same_words(bank):
-    cf, _, answer = bank
+def test_two_columns_with_the_same_words(evil):
+    cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
     assert check_letter(letter(answer, names=names, date=DAY), cf, names=names).flips.all()
 
 
-def test_digests_follow_what_they_name(bank):
-    cf, df, _ = bank
+def test_digests_follow_what_they_name(evil):
+    cf, df, _ = evil
     own = _digests(cf)
     assert own == _digests(linear(cf.domain, df, [3, -2, .2, 0, .1, 1]))
     assert _digests(linear(cf.domain, df, [3, -1, .2, 0, .1, 1]))['model'] != own['model']
@@ -328,15 +328,15 @@ def test_a_number_not_a_class():
     with pytest.raises(ValueError, match='already have the target'): letter(cf.explain(df, (500, None)))
 
 
-def test_answers_from_a_file(bank, tmp_path):
-    cf, _, answer = bank
+def test_answers_from_a_file(evil, tmp_path):
+    cf, _, answer = evil
     loaded = Counterfactuals.load(answer.save(tmp_path/'a.zip'), cf.domain)
     with pytest.raises(ValueError, match='explainer must be given'): letter(loaded)
     assert letter(loaded, explainer=cf, date=DAY) == letter(answer, date=DAY)
 
 
-def test_what_is_said_of_limits_standing_and_other_ways(bank):
-    cf, df, answer = bank
+def test_what_is_said_of_limits_standing_and_other_ways(evil):
+    cf, df, answer = evil
     rows = refused(cf, df).iloc[:6]
     sure = confirm(cf.explain(rows, 1, immutable=['home']), [cf.model])
     several = cf.explain_many(rows, 1, k=3, immutable=['home'])
@@ -444,8 +444,8 @@ def test_siblings_and_what_follows():
     assert followed and {c['name'] for c in followed} == {'sum'} and not any('sum is' in r for t in one for r in t['reasons'])
 
 
-def test_states_are_left_as_they_were(bank):
-    cf, _, answer = bank
+def test_states_are_left_as_they_were(evil):
+    cf, _, answer = evil
     torch.manual_seed(3)
     np.random.seed(3)
     before, threads = torch.get_rng_state(), torch.get_num_threads()

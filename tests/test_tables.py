@@ -564,7 +564,7 @@ def test_two_rows_are_enough_to_train():
 # Constraints that come with a question
 
 @pytest.fixture(scope='module')
-def bank():
+def ruled():
     r = np.random.default_rng(0)
     df = pd.DataFrame({'age': r.integers(18, 80, 200), 'income': r.gamma(2, 900, 200), 'late': r.choice([-8, 0, 1, 5], 200),
                        'job': r.choice(['clerk', 'nurse', 'pilot'], 200), 'since': DAYS[r.integers(0, 60, 200)]})
@@ -579,8 +579,8 @@ def allowed(old, new, fixed, low, high, up, down):
 
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(st.data())
-def test_rules_of_a_question_hold_for_every_row(bank, data):
-    df,cf = bank
+def test_rules_of_a_question_hold_for_every_row(ruled, data):
+    df,cf = ruled
     rows,numbers = df.iloc[:20], ['age', 'income', 'late', 'since']
     seed = data.draw(st.integers(0, 10**6))
     r = np.random.default_rng(seed)
@@ -600,8 +600,8 @@ def test_rules_of_a_question_hold_for_every_row(bank, data):
     assert cf.domain.legal(rows, cfs.raw).all()
 
 
-def test_a_question_only_tightens(bank):
-    df,_ = bank
+def test_a_question_only_tightens(ruled):
+    df,_ = ruled
     cf = explainer(df, bounds={'age': (30, 50)}, immutable=['job'], increase_only=['income'])
     rows = df.iloc[:40]
     wide = cf.explain(rows, bounds={'age': (0, 200), 'income': (0, 1e6)})
@@ -611,8 +611,8 @@ def test_a_question_only_tightens(bank):
     pd.testing.assert_frame_equal(cf.explain(rows, immutable=[]).raw, cf.explain(rows).raw)
 
 
-def test_rules_in_any_form_mean_the_same(bank):
-    df,cf = bank
+def test_rules_in_any_form_mean_the_same(ruled):
+    df,cf = ruled
     rows = df.iloc[:8]
     one = cf.explain(rows, immutable=['age'], bounds={'income': (500, 3000)})
     each = cf.explain(rows, immutable=[['age']]*8, bounds=[{'income': (500, 3000)}]*8)

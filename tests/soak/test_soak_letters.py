@@ -26,7 +26,7 @@ ADDED = ['<!-- {} -->', '<!--{}', '<!-- --!>{}<!-- -->', '<template>{}</template
 
 
 @pytest.fixture(scope='module')
-def bank():
+def evil():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'<b>income</b>': rng.gamma(6, 400, 80).round(2), '0': rng.poisson(2, 80), 'home': rng.choice(['own', '<i>rent</i>', 'with | parents'], 80),
                        '3': rng.integers(19, 80, 80)})
@@ -123,8 +123,8 @@ FORGE = dict(html=[digit, unseen, attribute, added, added, removed, swapped, tru
 
 
 @pytest.mark.parametrize('form', FORGE)
-def test_a_forged_letter_is_an_error_or_a_false(bank, form):
-    cf, rows, letters = bank
+def test_a_forged_letter_is_an_error_or_a_false(evil, form):
+    cf, rows, letters = evil
     for seed in range(SIZE):
         r = random.Random(f'{form} {seed}')
         i = r.randrange(len(rows))
@@ -154,8 +154,8 @@ def resaved(r, text, form):
 
 
 @pytest.mark.parametrize('form', FORGE)
-def test_a_letter_that_was_saved_again_is_true(bank, form):
-    cf, rows, letters = bank
+def test_a_letter_that_was_saved_again_is_true(evil, form):
+    cf, rows, letters = evil
     for seed in range(max(SIZE//10, 20)):
         r = random.Random(f'{form} {seed}')
         check = check_letter([resaved(r, t, form) for t in letters[form]], cf, rows, date=DAY)
