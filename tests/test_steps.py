@@ -79,15 +79,15 @@ def test_places_roundings_and_limits_are_of_one_set(step, bits, between, near, w
 # ---- answers
 
 @pytest.fixture(scope='module')
-def bank():
+def lender():
     X, y, rest, _ = load_loans()
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0).fit(X, y)
     return X, model, rest[model.predict(rest) == 'refused']
 
 
 @pytest.mark.parametrize('preset', [None, PLAUSIBLE])
-def test_answers_are_written_as_training_rows_are(bank, preset):
-    X, model, rows = bank
+def test_answers_are_written_as_training_rows_are(lender, preset):
+    X, model, rows = lender
     cf = GradualCF(model, tabular(X, immutable=['age', 'late_payments'], increase_only=['months_in_job']), preset).fit(X)
     answers = cf.explain(rows[:20], target='granted')
     sums = answers.changes()
@@ -186,8 +186,8 @@ def test_nobody_hears_that_a_small_debt_is_too_low(told):
 
 # ---- told, kept and shown
 
-def test_steps_and_directions_are_shown_and_kept(bank, tmp_path):
-    X, _, rows = bank
+def test_steps_and_directions_are_shown_and_kept(lender, tmp_path):
+    X, _, rows = lender
     X = X[['income', 'debt', 'age']].assign(income=np.where(np.arange(len(X)) < 3, 12_345, X.income))
     domain = tabular(X, step=dict(age=5), better=dict(debt='lower'), increase_only=['age'])
     about = domain.about().set_index('column')
