@@ -258,7 +258,7 @@ def question(case, seed):
     net = net_of(domain, X, k, make.of) if isinstance(make.of, float) else None
     fitted = [net] if net else fitted_to(make, X, z if 'number' in model else y)
     hair = 0. if model in ('whisper', 'even_forest') else HAIR
-    cf = GradualCF(fitted if len(fitted) > 1 else fitted[0], domain, plausible(1.) if ask == 'plausible' else None, **{} if tau is None else dict(tau=tau)).fit(X)
+    cf = GradualCF(fitted if len(fitted) > 1 else fitted[0], domain, plausible(1.5 if len(model) % 2 else 1.) if ask == 'plausible' else None, **{} if tau is None else dict(tau=tau)).fit(X)
 
     def scores(m, frame):
         "What a model says of each class, or the number it gives; and what it predicts."
