@@ -41,6 +41,7 @@ MLP = dict(hidden_layer_sizes=(7,), max_iter=60, solver='lbfgs', random_state=0)
 MODELS = dict( # name -> model
     hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, min_samples_leaf=5, categorical_features='from_dtype', random_state=0),
     forest=lambda: ensemble.RandomForestClassifier(7, max_depth=4, random_state=0, n_jobs=1), logistic=linear_model.LogisticRegression,
+    pipe_logistic=lambda: coded(preprocessing.StandardScaler(), linear_model.LogisticRegression()),
     pipe_mlp=lambda: coded(preprocessing.StandardScaler(), neural_network.MLPClassifier(**MLP)))
 
 

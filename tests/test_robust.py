@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 import torch
 from sklearn import ensemble
-from test_boxes import fitted, table
+from test_boxes import MODELS, fitted, labels, table
 from torch import nn
 
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.data.datasets import load_loans
 from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import PLAUSIBLE, GradualCF
+from gradual_cf.gradual import PLAUSIBLE, GradualCF, plausible
 from gradual_cf.search import proven
 from gradual_cf.search.plausible import Plausibility
 from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest, ways
@@ -84,6 +84,24 @@ def test_networks_against_a_row_are_networks_of_nearly_these_weights():
     for _ in range(50):
         moved = [[v + rng.uniform(-1, 1, v.shape)*(.02 if i == 2 else .01) for i, v in enumerate(vs)] for vs in (weight, bias)]
         assert says(*moved) >= lowest
+
+
+def test_plausible_answers_are_the_nearest_among_those_whose_pairs_are_met():
+    "By asking everything: a strength above 1 looks at pairs, too."
+    rng = np.random.default_rng(3)
+    X = table(rng)
+    model = MODELS['pipe_logistic']().fit(X, labels(rng, X))
+    cf = GradualCF(model, tabular(X, integer=['c']), plausible(1.5)).fit(X)
+    rows = X.sample(2, random_state=2)
+    target = 1 - model.predict(rows)
+    every = pd.DataFrame(itertools.product(range(6), range(-3, 4), range(int(X.c.max()) + 1), 'wxyz'), columns=list(X)).astype(X.dtypes)
+    found = cf.explain(rows, target, optimal='distance')
+    x, (_, enc, _, label) = cf.encode(every).x, cf.ask(rows, target)
+    for i in range(len(rows)):
+        same = torch.full((len(x),), i)
+        fine = cf.content(enc.take(same), x, label[same]).numpy() & (model.predict(every) == target[i])
+        least = (x - enc.x[i]).abs().sum(1).numpy()[fine].min() if fine.any() else np.inf
+        assert (found.size[i], found.proof[i]) == (pytest.approx(least, abs=2e-6), _IS_OPTIMAL if fine.any() else _NONE_EXISTS)
 
 
 def test_the_plausible_preset_says_what_is_proven():
