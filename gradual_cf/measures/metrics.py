@@ -605,8 +605,9 @@ def confirm(
 
     Examples
     --------
-    >>> others = [HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=s).fit(X, y) for s in (1, 2)]
-    >>> confirm(answers, others).confirmed
+    >>> from sklearn.base import clone
+    >>> other = clone(model).set_params(random_state=1).fit(X, y)
+    >>> confirm(answers, [other]).confirmed
     """
     _check_answers(cfs)
     if not isinstance(models, (list, tuple)) or not models:
