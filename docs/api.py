@@ -11,7 +11,7 @@ from textwrap import dedent
 
 from fastcore.docments import docments
 
-from gradual_cf.search.explainer import _range_text
+from gradual_cf.search.explainer import _setting_rows
 
 
 @dataclass
@@ -218,11 +218,7 @@ def settings_table(cls):
     "Settings: those of a class of settings, or of the explainer that has them."
     cls = cls if is_settings(cls) else getattr(cls, 'Settings', None)
     if not is_settings(cls): return ''
-    rows = []
-    for f in dataclasses.fields(cls):
-        default = {} if f.default is dataclasses.MISSING else f.default
-        limits = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
-        rows.append([code(f.name), code(getattr(default, '__name__', repr(default))), cell(limits), cell(f.metadata['about'])])
+    rows = [[code(name), code(default), cell(limits), cell(about)] for name, default, limits, about in _setting_rows(cls)]
     return table(['setting', 'default', 'range', 'meaning'], rows)
 
 

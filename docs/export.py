@@ -6,7 +6,6 @@ The notebook stays the source: a summary in the docstring, a comment beside each
 helps. What is exported has them in numpy's order: Parameters (or Attributes), Returns, Raises, Examples; nothing is made at import.
 """
 import ast
-import dataclasses
 import importlib
 import inspect
 import json
@@ -85,12 +84,7 @@ def settings_of(api, cls):
     if not isinstance(cls, type): return []
     cls = cls if api.is_settings(cls) else getattr(cls, 'Settings', None)
     if not api.is_settings(cls): return []
-    rows = []
-    for f in dataclasses.fields(cls):
-        default = {} if f.default is dataclasses.MISSING else f.default
-        limits = ', '.join(t for t in (api._range_text(f), 'or None' if f.metadata['none'] else '') if t)
-        rows.append((head(f.name, limits, getattr(default, '__name__', repr(default))), f.metadata['about']))
-    return rows
+    return [(head(name, limits, default), about) for name, default, limits, about in api._setting_rows(cls)]
 
 
 def split(doc):
@@ -135,6 +129,7 @@ def main():
     todo = {}
     for s in api.symbols(chapters()):
         module, name = s.source
+        if api.is_settings(s.obj): continue  # `told` writes theirs, also of classes that somebody else makes
         if s.module == 'cli' or module == 'cli' or not (callable(s.obj) or isinstance(s.obj, (property, classmethod, staticmethod))): continue
         file = Path(importlib.import_module(f'gradual_cf.{module}').__file__)
         node = api.written(str(file))[1].get(name)

@@ -19,8 +19,8 @@ from markupsafe import escape, Markup
 from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, render, subplots, terminal,
-                               value_text, without_math)
+from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, render, subplots,
+                               terminal,                                value_text, without_math)
 from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -99,7 +99,7 @@ def _proof_text(cfs, i:int) -> str:
     return f', {words}{among}'*bool(words)
 
 _HAD_IT = 'had it already' # Of rows that have the target and stay as they are
-_SHORT_PROOFS = {r'; (distance|at least) .*': '', r'^within .*': 'with a gap'} # What is left out where proofs are counted
+_SHORT_PROOFS = {r'; distance .*': '', r'^within .*': 'with a gap'} # What is left out where proofs are counted
 
 def _unmoved(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows have the target already, and did not change."
@@ -218,9 +218,9 @@ def as_array(v) -> Any: # None stays
     return (v.float() if v.dtype == torch.bfloat16 else v).detach().cpu().numpy()
 
 def _nearest_row(cfs) -> np.ndarray: # `(n,)`
-    "How far the nearest real row with all that was asked is from each row; NaN where nobody knows, or no change is needed."
+    "How far the nearest real row with all that was asked is; NaN where nobody knows, or no change is needed."
     out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread(cfs) & ~cfs.already)
-    if getattr(cfs, 'explainer', None) is None or cfs.enc is None or not len(i): return out
+    if cfs.explainer is None or cfs.enc is None or not len(i): return out
     at = torch.from_numpy(i).to(cfs.x.device)
     out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
     return out
@@ -230,15 +230,22 @@ def _beside_real(cfs) -> list: # A text for each row
     near,price = _nearest_row(cfs), cfs.domain.cost
     own = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1) if price is None else price(cfs.x, cfs.xp))
     what = 'distance' if price is None else 'cost'
-    return [f'{what} {a:.3g}, nearest real row {b:.3g}' if found and b == b else '' for found,a,b in zip(cfs.valid, own, near)]
+    known = cfs.valid & ~np.isnan(near)
+    return [f'{what} {a:.3g}, nearest real row {b:.3g}' if here else '' for here,a,b in zip(known, own, near)]
 
 def _standing(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
     far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
-    columns['nearest_row'] = _nearest_row(cfs)
     columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
+
+def _kept_quality(cfs) -> pd.DataFrame:
+    "What of it is known without asking the model or other rows: a file has it, too."
+    told = _standing(cfs)
+    if cfs.domain.contradicts is None or cfs.unread.any(): return told
+    told.insert(len(told.columns) - 1, 'contradictions', cfs.domain.contradicts(cfs.data, cfs.raw))
+    return told
 
 # %% ../nbs/90_answers.ipynb #c37
 def _decided_before(cfs) -> np.ndarray: # Bool `(n,)`
@@ -404,7 +411,7 @@ def _json_text(cfs) -> str:
     columns = None
     if isinstance(cfs.data, pd.DataFrame):
         columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
-    lines = cfs.quality().drop(columns=['row', 'missed', 'nearest_row'], errors='ignore').to_dict('records')
+    lines = _kept_quality(cfs).drop(columns='row').to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_cells_of(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
@@ -438,8 +445,9 @@ def _tidy(cfs) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(dict(row=row)), lines.reset_index(drop=True), said.reset_index(drop=True)], axis=1)
 
 def _lookup(cfs) -> pd.DataFrame:
-    "What was read and what was answered, each distinct row and target once; raises `ValueError` unless rows have columns."
-    if not isinstance(cfs.data, pd.DataFrame): raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
+    "What was read and what was answered, each distinct row and target once; `ValueError` unless rows have columns."
+    if not isinstance(cfs.data, pd.DataFrame):
+        raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
     told, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
     table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, told)], axis=1)
     return table.drop_duplicates([*cfs.data, *cfs.goal.told[:-2]], ignore_index=True)
@@ -655,11 +663,10 @@ class Counterfactuals(Exports):
         pd.DataFrame
             One line a row: row, before, after, valid, changes, distance, …, proof
         """
-        told = _standing(self)
+        told = _kept_quality(self)
+        told.insert(list(told).index('distance') + 1, 'nearest_row', _nearest_row(self))
         missed = self.explainer.missed(self) if hasattr(self.explainer, 'missed') and not self.unread.any() else None
         if missed is not None: told.insert(len(told.columns) - 1, 'missed', missed)
-        if self.domain.contradicts is None or self.unread.any(): return told
-        told.insert(len(told.columns) - 1, 'contradictions', self.domain.contradicts(self.data, self.raw))
         return told
 
     def df(self) -> pd.DataFrame: # One line a row
@@ -763,8 +770,8 @@ class Counterfactuals(Exports):
         """
         return _explanation(self)
 
-    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(), quality=lambda cfs: cfs.quality(),
-                   lookup=_lookup)
+    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(),
+                   quality=lambda cfs: cfs.quality(), lookup=_lookup)
 
     def _json(self): return _json_text(self)
     def _page(self): return _html_page(self)

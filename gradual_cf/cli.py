@@ -55,7 +55,7 @@ _MODEL = typer.Option(None, '--model', help='A model file (safetensors) to expla
 _OWN = typer.Option(None, '--model',
                     help='A model file: safetensors for a data set, or .json, .ubj, .txt, .cbm, .onnx, .skops.')
 _FULL = typer.Option(False, '--full', help='Train an image network on all rows, which takes several minutes.')
-_PRESET = typer.Option(None, '--preset', help="'sparse', 'robust', 'plausible' or 'paper'; what suits the data by default.")
+_PRESET = typer.Option(None, '--preset', help="'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")
 _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.')
 _OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
 _HTML = typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.')

@@ -309,7 +309,7 @@ class Domain:
     confirm : Callable, default _as_read
         (xp as found, the same decoded and encoded again) -> xp to be measured
     about : Callable | None, default None
-        () -> a frame that says what is known of each group; None where there is no more to say
+        () -> a frame of what is known of each group; None where there is no more to say
     """
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
@@ -343,7 +343,7 @@ class Domain:
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     told:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_as_read    # (xp as found, the same decoded and encoded again) -> xp to be measured
-    about:Callable|None=None     # () -> a frame that says what is known of each group; None where there is no more to say
+    about:Callable|None=None     # () -> a frame of what is known of each group; None where there is no more to say
 
     def __repr__(self):
         few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)
@@ -361,7 +361,8 @@ class Domain:
 
     def _repr_html_(self):
         if self.about is None: return html.escape(repr(self))
-        return self.about().to_html(index=False, border=0) + ''.join(f'<p>{html.escape(told)}</p>' for told in self.told)
+        table = self.about().to_html(index=False, border=0)
+        return table + ''.join(f'<p>{html.escape(told)}</p>' for told in self.told)
 
 # %% ../nbs/00_core.ipynb #g41
 def column_groups(
@@ -570,7 +571,8 @@ def arrow_table(data) -> Any: # None for what does not speak Arrow
 
 def read_once(data) -> Any: # The same, or an Arrow table
     "What can be read a single time, or costs a query each time, as a table; all else as it is."
-    return arrow_table(data) if hasattr(data, 'read_next_batch') or type(data).__name__ in ('LazyFrame', 'DuckDBPyRelation') else data
+    once = hasattr(data, 'read_next_batch') or type(data).__name__ in ('LazyFrame', 'DuckDBPyRelation')
+    return arrow_table(data) if once else data
 
 def arrow_frame(table) -> Any: # A `pd.DataFrame`
     "An Arrow table as a frame of pandas; whole numbers stay whole, dates are times."

@@ -40,65 +40,7 @@ __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings'
 @told
 @dataclass(frozen=True, kw_only=True)
 class Settings(Common):
-    """Settings of gradual construction.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    masking : one of ('gradient', 'probe', 'gain', 'bounds'), default 'probe'
-        Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper), 'gain' and
-        'bounds' rank at every step (Eq. 3)
-    init : one of ('normal', 'input', 'prototype'), default 'input'
-        Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'
-    keep : one of ('last', 'nearest'), default 'nearest'
-        Keep the 'nearest' iterate that reached the target, or the 'last' (the paper)
-    tau_slack : in [0, 1), default 0.02
-        How far above tau a kept iterate should lie, as a share of 1 - tau
-    quantile : in [0, 1], or None, default None
-        Stop only within this quantile of the logit gaps of the target's training rows
-    sigma : a whole number of at least 0, default 50
-        Adam steps for each composition; the paper 500, and 1000 for MNIST
-    lr : at least 0, default 0.1
-        Adam's learning rate
-    lam : at least 0, default 0.3
-        Weight of the distance to the input
-    eta : at least 0, default 0.3
-        Weight of total variation, for images only
-    prototype_weight : at least 0, default 0.0
-        Weight of the squared distance to the prototype
-    match : default logit_gap
-        How logits differ from the class: logit_gap, logit_gap_norm, logit_gap_sum, a term
-    terms : default {}
-        Further loss terms: name -> (weight, term)
-    average : one of (True, False), default False
-        Average gradients over the domain's views
-    n_ref : a whole number of at least 1, default 100
-        Training rows whose mean logits are the target's address, N
-    max_changes : a whole number of at least 1, or None, default None
-        Most groups changed in a row
-    logit_margin : in [0, 1], or None, default None
-        Stop only if the target's logit leads as far as in this share of its rows
-    plausibility : or None, default None
-        Stop only among real rows of the target: a `Plausibility`, or None
-    agree : in (0, 1], or None, default None
-        Share of models of the same kind, trained again, that should give an answer too: the margin of each
-        target follows, and for rare ones who must agree
-    sparsity_weight : at least 0, default 0.0
-        Price of a changed group during the search among real rows, in logits
-    n_prototypes : a whole number of at least 1, default 1
-        Prototypes to search from; the answer that suits the class best stays
-    max_shared : a whole number of at least 1, default 1
-        Groups that may share a change, if that is a tenth nearer; 1 for fewest
-    moves : default ()
-        Moves that improve what was found, from gradual_cf.search.shorten
-    steps : or None, default None
-        Steps of the search in their order; None for those that suit model and domain
-    """
+    "Settings of gradual construction."
     masking:str=setting('probe', "Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper),"
                      " 'gain' and 'bounds' rank at every step (Eq. 3)", options=('gradient', 'probe', 'gain', 'bounds'))
     init:str=setting('input', "Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'",
@@ -121,8 +63,9 @@ class Settings(Common):
     logit_margin:float|None=setting(None, "Stop only if the target's logit leads as far as in this share of its rows",
                             least=0, most=1, none=True)
     plausibility:Any=setting(None, 'Stop only among real rows of the target: a `Plausibility`, or None', none=True)
-    agree:float|None=setting(None, 'Share of models of the same kind, trained again, that should give an answer too: the '
-                             'margin of each target follows, and for rare ones who must agree', above=0, most=1, none=True)
+    agree:float|None=setting(None, 'Share of models of the same kind, trained again, that should give an answer too: '
+                             'the margin of each target follows, and for rare ones who must agree', above=0, most=1,
+                             none=True)
     sparsity_weight:float=setting(0., 'Price of a changed group during the search among real rows, in logits', least=0)
     n_prototypes:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
     max_shared:int=setting(1, 'Groups that may share a change, if that is a tenth nearer; 1 for fewest', least=1)
@@ -175,11 +118,12 @@ INTENTS = dict(sparse=SPARSE, robust=ROBUST, plausible=PLAUSIBLE, paper=PAPER) #
 
 def by_name(name:str, domain:Domain) -> Settings: # A name of `INTENTS`, and what is explained
     "The settings of a name; raises `ValueError` for another one, and for what compares with rows where there are none."
-    if name not in INTENTS: raise ValueError(f'settings must be one of {list(INTENTS)}, or a record of them, got {name!r}')
+    if name not in INTENTS:
+        raise ValueError(f'settings must be one of {list(INTENTS)}, or a record of them, got {name!r}')
     if domain.features or name == 'paper': return INTENTS[name]
     if name == 'sparse': return preset(domain)
-    raise ValueError(f"settings must be 'sparse' or 'paper' for what is no table, got {name!r}: it compares with real rows "
-                     'column by column')
+    raise ValueError(f"settings must be 'sparse' or 'paper' for what is no table, got {name!r}: it compares with real "
+                     'rows column by column')
 
 # %% ../nbs/07_gradual.ipynb #a8d1355c
 def without_images(
@@ -254,7 +198,7 @@ def _least_lead(z, label, share):
     return out
 
 def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
-    "The lead that settings ask for; among real rows a forest, which knows its own, is asked for that of rows it never saw."
+    "The lead that settings ask for; of a forest, which knows its training rows, that of rows it never saw."
     h = cf.settings
     out = torch.zeros_like(label, dtype=cf.z_train.dtype)
     for t in label.unique().tolist():
@@ -310,8 +254,9 @@ def _aim_inside(cf, interval:Tensor) -> Target:
 
 def _jurors_for(cf, label:Tensor) -> tuple: # Demands
     "That jurors decide for a rare target too."
-    rare = torch.tensor([_is_rare(cf, t) for t in label.tolist()], device=label.device)
-    if not rare.any(): return ()
+    named = [t for t in label.unique().tolist() if _is_rare(cf, t)]
+    if not named: return ()
+    rare = torch.isin(label, label.new_tensor(named))
     return _Jurors(torch.where(rare, 0., -torch.inf).to(cf.z_train), _panel(cf)),
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
@@ -1070,7 +1015,7 @@ class GradualCF(Explainer):
     def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
 
     def promise(self, label:int) -> dict: # The margin, and shares of jurors
-        """What answers towards a class are asked for where settings leave that to jurors, and what is expected; made once.
+        """What answers towards a class are asked for where that is left to jurors, and what is expected; made once.
 
         Parameters
         ----------

@@ -508,10 +508,12 @@ class Exports:
         if path is not None: _written(path, (text + '\n').encode('utf-8', 'backslashreplace'))
         return text
 
-    def __arrow_c_stream__(self, requested_schema=None): return _typed(self.table()).__arrow_c_stream__(requested_schema)
+    def __arrow_c_stream__(self, requested_schema=None):
+        return _typed(self.table()).__arrow_c_stream__(requested_schema)
 
     def _sheets(self) -> dict: return {name: self.table(name) for name in self._TABLES}
-    def _page(self) -> str: return render('answers/page', title=repr(self), parts=[Markup(getattr(self, '_repr_html_')())])
+    def _page(self) -> str:
+        return render('answers/page', title=repr(self), parts=[Markup(getattr(self, '_repr_html_')())])
     def _json(self) -> str:
         cells = lambda t: t.astype(object).itertuples(index=False, name=None)
         lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in cells(t)]

@@ -229,27 +229,7 @@ _LEAST_SAMPLES = 40 # Fewest rows of a neighbourhood
 @told
 @dataclass(frozen=True, kw_only=True)
 class LORESettings(Common):
-    """Settings of `LORE`.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    samples : a whole number of at least 40, default 1000
-        size of a neighbourhood, a multiple of 4
-    generations : a whole number of at least 1, default 30
-        generations of the genetic algorithm
-    eps : at least 0, default 0.01
-        how far a counterfactual crosses a threshold, in units of the column's range
-    least : a whole number of at least 1, default 2
-        fewest rows in a leaf
-    together : a whole number of at least 1, default 64
-        rows bred side by side
-    """
+    "Settings of `LORE`."
     samples:int = setting(1000, 'size of a neighbourhood, a multiple of 4', least=_LEAST_SAMPLES)
     generations:int = setting(30, 'generations of the genetic algorithm', least=1)
     eps:float = setting(.01, "how far a counterfactual crosses a threshold, in units of the column's range", least=0)
@@ -612,37 +592,7 @@ def _nearest_first(leaves, z0):
 @told
 @dataclass(frozen=True, kw_only=True)
 class ABELESettings(Common):
-    """Settings of `ABELE`.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    latent : a whole number of at least 1, default 8
-        entries of a code; the paper 4, and 8 to 16 for MNIST
-    width : a whole number of at least 1, default 512
-        units of the autoencoder's hidden layers
-    batches : a whole number of at least 1, default 10000
-        steps of the autoencoder's training; the paper 10,000 to 30,000
-    lr : above 0, default 0.0002
-        Adam's learning rate in it
-    accept : in [0, 1], default 0.5
-        probability from which the discriminator accepts a code, at most
-    size : a whole number of at least 1, default 200
-        codes in each of the two populations
-    generations : a whole number of at least 0, default 10
-        rounds of breeding
-    crossover : in [0, 1], default 0.5
-        share of codes that exchange a stretch
-    mutation : in [0, 1], default 0.2
-        share of entries that move
-    step : above 0, default 0.01
-        how far past a threshold a counter-exemplar lies
-    """
+    "Settings of `ABELE`."
     latent:int = setting(8, 'entries of a code; the paper 4, and 8 to 16 for MNIST', least=1)
     width:int = setting(512, "units of the autoencoder's hidden layers", least=1)
     batches:int = setting(10_000, "steps of the autoencoder's training; the paper 10,000 to 30,000", least=1)

@@ -149,33 +149,7 @@ class _RowAdam:
 @told
 @dataclass(frozen=True, kw_only=True)
 class WachterSettings(Common):
-    """Settings of `Wachter`.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    aim : in (0, 1], default 1.0
-        probability to come near, p*; the boundary with `aim=tau`
-    tol : at least 0, default 0.05
-        how near: a row arrives at `aim - tol`, and never below `tau`
-    lam : above 0, default 10.0
-        first weight of the prediction
-    rounds : a whole number of at least 1, default 10
-        weights tried for each row
-    steps : a whole number of at least 1, default 1000
-        Adam steps a round
-    lr : above 0, default 0.1
-        Adam's first learning rate
-    decay : in (0, 1], default 0.5
-        factor of a row's learning rate after ten steps without gain
-    patience : a whole number of at least 1, default 50
-        steps without gain after which a row rests
-    """
+    "Settings of `Wachter`."
     aim:float = setting(1., 'probability to come near, p*; the boundary with `aim=tau`', above=0, most=1)
     tol:float = setting(.05, 'how near: a row arrives at `aim - tol`, and never below `tau`', least=0)
     lam:float = setting(10., 'first weight of the prediction', above=0)
@@ -365,33 +339,7 @@ def _train_autoencoder(x, width=16, epochs=20, lr=1e-3, batch_size=128, seed=0):
 @told
 @dataclass(frozen=True, kw_only=True)
 class CEMSettings(Common):
-    """Settings of `CEM`.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    kappa : at least 0, default 0.0
-        margin of the hinge, in logits
-    beta : at least 0, default 0.1
-        weight of the L1 norm, and FISTA's threshold
-    gamma : at least 0, default 100.0
-        weight of the autoencoder's error, where there is an autoencoder
-    autoencoder : default None
-        module mapping `(n, *s)` to itself; True to train a small one; None for none
-    c : above 0, default 10.0
-        first weight of the hinge
-    rounds : a whole number of at least 1, default 10
-        weights tried for each row
-    steps : a whole number of at least 1, default 1000
-        FISTA steps a round
-    lr : above 0, default 0.01
-        first learning rate
-    """
+    "Settings of `CEM`."
     kappa:float = setting(0., 'margin of the hinge, in logits', least=0)
     beta:float = setting(.1, "weight of the L1 norm, and FISTA's threshold", least=0)
     gamma:float = setting(100., "weight of the autoencoder's error, where there is an autoencoder", least=0)
@@ -563,23 +511,7 @@ def _shell(x, free, direction, u, inner, outer):
 @told
 @dataclass(frozen=True, kw_only=True)
 class SpheresSettings(Common):
-    """Settings of `GrowingSpheres`.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    samples : a whole number of at least 1, default 1000
-        points in a shell
-    radius : above 0, default 0.2
-        radius of the first ball
-    select : one of (True, False, 'first'), default True
-        put back what need not change; 'first' stops at the first group that must stay
-    """
+    "Settings of `GrowingSpheres`."
     samples:int = setting(1000, 'points in a shell', least=1)
     radius:float = setting(.2, 'radius of the first ball', above=0)
     select:bool|str = setting(True, "put back what need not change; 'first' stops at the first group that must stay",

@@ -244,7 +244,7 @@ class Column:
     digits : int, default 0
         Decimals of a legal number
     every : float, default 0.0
-        Raw distance between legal values, where they are coarser than what can be written; 0 elsewhere
+        Raw distance between legal values, if coarser than what can be written; 0 elsewhere
     usual : float, default 0.0
         That of the values that are preferred, where they are coarser still
     better : int, default 0
@@ -277,7 +277,7 @@ class Column:
     codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
     unit:float=0.       # Raw distance between values that can be written, where they are whole; 0 for decimals
     digits:int=0        # Decimals of a legal number
-    every:float=0.      # Raw distance between legal values, where they are coarser than what can be written; 0 elsewhere
+    every:float=0.      # Raw distance between legal values, if coarser than what can be written; 0 elsewhere
     usual:float=0.      # That of the values that are preferred, where they are coarser still
     better:int=0        # Which way is better for who is asked about: 1 for higher, -1 for lower, 0 where nobody says
     bits:str=''         # Dtype of cells of fewer than 64 bits; '' for all others
@@ -812,11 +812,12 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
 # %% ../../nbs/data/00_columns.ipynb #c111
 def _unstepped(columns, groups) -> tuple: # Columns, and positions of some
     "The same columns, some of which take what can be written: what follows from others cannot be rounded."
-    return tuple(replace(c, every=0., usual=0.) if g in groups and (c.every or c.usual) else c for g,c in enumerate(columns))
+    free = lambda c: replace(c, every=0., usual=0.) if c.every or c.usual else c
+    return tuple(free(c) if g in groups else c for g,c in enumerate(columns))
 
 def _as_it_is(c:Column, s:pd.Series) -> Column: return c # A column of which no more is to be learnt
 
-def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=_as_it_is) -> list[Column]:
+def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=_as_it_is) -> list:
     "Read the columns of a frame, as `tabular` was told about them; `more`: what else is learnt of each."
     owner,out = {c: name for name,cols in siblings.items() for c in cols.sources}, {}
     by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}

@@ -13,8 +13,8 @@ from math import lgamma, log
 import numpy as np
 import pandas as pd
 
-from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _objects, _precise, _read_numbers, _SAME,
-                                     _TEXTS, Category, Column, Date, Integer)
+from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _objects, _precise, _read_numbers,
+                                     _SAME, _TEXTS, Category, Column, Date, Integer)
 from ..render import value_text
 
 # %% auto #0
@@ -376,7 +376,7 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
 _HIGHER,_LOWER = 'higher', 'lower'
 _DIRECTIONS = {_HIGHER: 1, _LOWER: -1, None: 0}
 
-def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence) -> list: # Column -> 'higher', 'lower' or None
+def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence) -> list: # Column -> direction
     "Columns that know which way is better; raises `ValueError` for a direction that is none."
     implied = dict.fromkeys(up, _HIGHER) | dict.fromkeys(down, _LOWER)
     better = {c.name: implied[c.name] for c in columns if c.ordered and c.name in implied} | better
@@ -384,8 +384,8 @@ def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence)
         if c.name not in better: continue
         way = better[c.name]
         if not (way is None or isinstance(way, str)) or way not in _DIRECTIONS or not c.ordered:
-            raise ValueError(f"better must be 'higher', 'lower' or None for a column with an order, got {way!r} for the "
-                             f'{c.kind} {c.name!r}')
+            raise ValueError(f"better must be 'higher', 'lower' or None for a column with an order, got {way!r} for "
+                             f'the {c.kind} {c.name!r}')
     return [replace(c, better=_DIRECTIONS[better[c.name]]) if c.name in better else c for c in columns]
 
 # %% ../../nbs/data/06_found.ipynb #8b6ea26d

@@ -17,12 +17,13 @@ from torch import Tensor
 from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
-from ..core import arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded, Entrywise, steps
+from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
+                             Entrywise, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import (_as_relation, _by_name, _contradictions, _described, _finer_notes, _found_categories, _guesses,
-                                   _hanging, _hanging_told, _named_category, _pointing, _tell, _with_step,
-                                   Indicators)
+from .found import (_as_relation, _by_name, _contradictions, _described, _finer_notes,
+                                   _found_categories, _guesses, _hanging, _hanging_told, _named_category, _pointing,
+                                   _tell, _with_step, Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
@@ -520,8 +521,7 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     if around: ax.set_xlabel('shaded: values that are as good; a tip: all that follow, too', fontsize=8)
     first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
     real = _beside_real(cfs)
-    told = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}'.rstrip() for l in lines]
-    stands = [text if first[l.row] == y else '' for y,(l,text) in enumerate(zip(lines, told))]
+    stands = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}' if first[l.row] == y else '' for y,l in enumerate(lines)]
     names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
@@ -762,8 +762,8 @@ def tabular(
     derive:dict|None=None,# Column -> function of a frame that recomputes it after every change; {}: look for none
     causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
-    step:dict|None=None,  # Column -> distance of its legal numbers, None for any decimals; others are learnt; {}: learn none
-    better:dict|None=None,# Column -> 'higher' or 'lower': a hint; what may only increase or decrease implies it, unless None
+    step:dict|None=None,  # Column -> distance of its legal numbers, None for any; others are learnt; {}: learn none
+    better:dict|None=None,# Column -> 'higher' or 'lower', a hint; may only increase or decrease: implied, unless None
 ) -> Domain:
     """Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions.
 
@@ -804,9 +804,9 @@ def tabular(
     cost : dict | None, default None
         Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
     step : dict | None, default None
-        Column -> distance of its legal numbers, None for any decimals; others are learnt; {}: learn none
+        Column -> distance of its legal numbers, None for any; others are learnt; {}: learn none
     better : dict | None, default None
-        Column -> 'higher' or 'lower': a hint; what may only increase or decrease implies it, unless None
+        Column -> 'higher' or 'lower', a hint; may only increase or decrease: implied, unless None
 
     Returns
     -------

@@ -290,7 +290,7 @@ def predictor(
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
     output:Any=None,    # Which of several outputs: a position, or a key of a dict; None where there is one
 ) -> nn.Module:
-    """Wrap a model of frames, or a network with its own scaling, for explainers; raises `ValueError` if it does not fit.
+    """Wrap a model of frames, or a network with its own scaling, for explainers; `ValueError` if it does not fit.
 
     Parameters
     ----------
@@ -312,11 +312,6 @@ def predictor(
     Returns
     -------
     nn.Module
-
-    Raises
-    ------
-    ValueError
-        If it does not fit
 
     Examples
     --------

@@ -98,7 +98,8 @@ _RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes'
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_decided', 'cf_proof', 'cf_unread', 'cf_row'}
+    told = 'cf_valid', 'cf_decided', 'cf_proof', 'cf_unread', 'cf_row'
+    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, *told}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns named like those that are added, got {both}: rename them')
 
@@ -150,7 +151,7 @@ def _answer_types(cf, tidy:bool) -> dict:
     if cf.domain.words: return {f'cf:{_columns(cf)[0]}': pa.string()} | told
     one = _by_column(_columns(cf), cf.domain.decode(cf.x_train[:_SOME], None, cf.settings.legal))
     types = {f'cf:{c}': _arrow_type(v) for c,v in one.items()}
-    whole = lambda t: pa.types.is_integer(t) and not cf.settings.legal # in the paper's own setting, answers are fractions
+    whole = lambda t: pa.types.is_integer(t) and not cf.settings.legal # the paper's answers are fractions
     return {c: pa.float64() if whole(t) else t for c,t in types.items()} | told
 
 _SOME = 64 # Rows whose values have the types of all
@@ -211,7 +212,8 @@ def _to_travel(explainer): # Files with their names, or the explainer itself
     "What is sent to workers; raises `ValueError` for a folder without an explainer."
     files = lambda d: tuple((p.name, p.read_bytes()) for p in sorted(Path(d).iterdir()) if p.name[0] != '.')
     if isinstance(explainer, (str, Path)):
-        if not Path(explainer).is_dir(): raise ValueError(f'explainer must be fitted, or a folder of one, got {str(explainer)!r}')
+        if not Path(explainer).is_dir():
+            raise ValueError(f'explainer must be fitted, or a folder of one, got {str(explainer)!r}')
         return files(explainer)
     explainer.check_fitted()
     try:
@@ -241,23 +243,26 @@ def _one_thread():
 def _rows_in(batch):
     "A batch as a frame or an Arrow table; raises `ValueError` for what has no columns."
     if isinstance(batch, pd.DataFrame): return batch
-    if isinstance(batch, dict): return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
+    if isinstance(batch, dict):
+        return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
     if (table := arrow_table(batch)) is not None: return table
-    raise ValueError(f'batch must be a frame, an Arrow table or batch, or a dict of columns, got {type(batch).__name__}')
+    known = 'a frame, an Arrow table or batch, or a dict of columns'
+    raise ValueError(f'batch must be {known}, got {type(batch).__name__}')
 
 def _as_came(out, batch, at):
     "Answers in the form of their batch: an Arrow table where that has none of its own."
     import pyarrow as pa
     if isinstance(batch, pd.DataFrame): return out.to_pandas(types_mapper=pd.ArrowDtype).set_axis(batch.index.take(at))
     if isinstance(batch, dict): return out.to_pydict()
-    if isinstance(batch, pa.RecordBatch): return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
+    if isinstance(batch, pa.RecordBatch):
+        return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
     return import_module('polars').from_arrow(out) if type(batch).__module__.startswith('polars') else out
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000023
 _AT_ONCE = 8192 # Rows that are asked at once, whatever an engine hands out: memory stays flat
 
 class Batches:
-    "A batch of rows in, their answers out, whatever engine holds them; `schema` for Arrow, `ddl` for Spark, `meta` for Dask."
+    "A batch of rows in, their answers out, whatever engine holds them: `schema` for Arrow, `ddl` Spark, `meta` Dask."
     def __init__(self, source, target=None, keep=None, form='wide', seed=0, **constraints):
         import pyarrow as pa
         cf = _explainer(source)
@@ -272,7 +277,8 @@ class Batches:
         try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
         except (TypeError, ValueError):
             raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
-        if both := sorted({*self.keep} & {*self.told}): raise ValueError(f'keep must not name columns that are added, got {both}')
+        if both := sorted({*self.keep} & {*self.told}):
+            raise ValueError(f'keep must not name columns that are added, got {both}')
 
     def __setstate__(self, state): # in a worker
         vars(self).update(state)
@@ -290,8 +296,10 @@ class Batches:
     def __call__(self, batch):
         import pyarrow as pa
         rows,wanted = _rows_in(batch), [*self.read, *self.keep, *filter(None, [self.column])]
-        lost = [c for c in dict.fromkeys(wanted) if c not in (rows if isinstance(rows, pd.DataFrame) else rows.column_names)]
-        if lost: at,told = np.arange(len(rows)), self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
+        there = rows if isinstance(rows, pd.DataFrame) else rows.column_names
+        lost = [c for c in dict.fromkeys(wanted) if c not in there]
+        why = [f'the batch lacks the columns {lost}']*len(rows)
+        if lost: at,told = np.arange(len(rows)), self.table(len(rows), cf_unread=why)
         else: at,told = self.answered(self.frame(rows), 0)
         why,columns = np.array(told['cf_unread'].to_pylist(), object), {}
         for c,t in self.keep.items():
@@ -322,8 +330,10 @@ class Batches:
         proof = [words or None if no is None else None for words,no in zip(cfs.proof, why)]
         told = dict(told_of(cfs)) | dict(cf_proof=np.array(proof, object), cf_unread=why)
         if self.tidy: # a row without a change keeps its line
-            lines = lines.join(cfs.changes().set_index('row')[['feature', 'before', 'after']].map(str, na_action='ignore'))
-            told = {c: np.asarray(v)[lines.index] for c,v in told.items()} | dict(zip(self.told, (lines[c] for c in lines)))
+            changes = cfs.changes().set_index('row')[['feature', 'before', 'after']]
+            lines = lines.join(changes.map(str, na_action='ignore'))
+            told = {c: np.asarray(v)[lines.index] for c,v in told.items()}
+            told |= dict(zip(self.told, (lines[c] for c in lines)))
         else:
             there = why == None # noqa: E711
             raw = {f'cf:{c}': v for c,v in _by_column(self.read, cfs.raw).items()}
@@ -354,7 +364,7 @@ def as_batches(
     seed:int=0,      # Seed of everything random
     **constraints,   # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Batches:        # Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
-    """A function that takes a fitted explainer to the rows, in Spark, Dask, Ray, Polars, DuckDB or others; it can be pickled.
+    """A function that takes a fitted explainer to the rows in Spark, Dask, Ray, Polars, DuckDB or others; pickles.
 
     Parameters
     ----------
@@ -386,7 +396,7 @@ def _about(rows):
     except ValueError as e: raise ValueError(f'{rows} of ds: {e}') from e
     except Exception as e: raise RuntimeError(f'{rows} of ds: {type(e).__name__}: {e}') from e
 
-def _worked(f:Batches, schema, size:int, k:int, table): # A number and an Arrow table, or the bytes of one -> Arrow table
+def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow table or its bytes -> Arrow table
     "The rows of a part and their answers."
     import pyarrow as pa
     if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, schema)])
@@ -427,8 +437,8 @@ def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that d
     rows = _drawn_rows(e)
     once,again = (hashlib.sha256(b''.join(_heard(e, x) for x in rows)).hexdigest()[:16] for _ in range(2))
     if once == again: return once
-    warnings.warn('model does not repeat itself: its logits of the same rows differ from one pass to the next, so it is '
-                  'recognised by what it is made of', stacklevel=2)
+    warnings.warn('model does not repeat itself: its logits of the same rows differ from one pass to the next, so it '
+                  'is recognised by what it is made of', stacklevel=2)
     return _digests(e)['model']
 
 # %% ../../nbs/scale/01_batch.ipynb #c66
@@ -531,7 +541,7 @@ def _claimed(out, manifest):
 # %% ../../nbs/scale/01_batch.ipynb #c95
 def explain_dataset(
     explainer:Explainer, # Fitted
-    ds,                  # A frame of any library, a `datasets.Dataset`, a parquet or CSV file, or a folder of parquet files
+    ds,                  # A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
     target=None,         # Label of a class, name of a column with one per row, or None for the other of two classes
     batch_size:int=1024, # Rows per part, ≥ 1: they are explained together; a crash loses at most one part
@@ -547,7 +557,7 @@ def explain_dataset(
     explainer : Explainer
         Fitted
     ds
-        A frame of any library, a `datasets.Dataset`, a parquet or CSV file, or a folder of parquet files
+        A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
     out
         Folder for the parts and the manifest; one of the same run is resumed
     target : default None
@@ -577,7 +587,8 @@ def explain_dataset(
     _check_there(f.read, there)
     _target_column(explainer, target, there)
     _check_free(f.read, there)
-    work, engine = partial(_worked, f, source.schema, batch_size), partial(processes, count=workers) if workers else serial
+    work = partial(_worked, f, source.schema, batch_size)
+    engine = partial(processes, count=workers) if workers else serial
     with _claimed(out, _manifest(explainer, f, source, batch_size, _known_by(explainer))) as sums:
         done = sum(min(batch_size, source.rows - k*batch_size) for k in sums)
         rows:Any = dict(unit='row', unit_scale=True, desc=source.name)

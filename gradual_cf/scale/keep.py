@@ -406,7 +406,8 @@ def _check_summary(cf):
     h,needs = cf.settings, 'rows must be True for {}, got False: {} compares with training rows'
     if cf.domain.kind != 'table': raise ValueError(needs.format(cf.domain.kind + 's', 'it'))
     if h.plausibility is not None:
-        raise ValueError(needs.format('settings with plausibility', 'the search') + "; explainer.under('sparse') can be saved")
+        why = needs.format('settings with plausibility', 'the search')
+        raise ValueError(f"{why}; explainer.under('sparse') can be saved")
     if h.logit_margin is not None: raise ValueError(needs.format('settings with logit_margin', 'the search'))
     if h.init == 'prototype': raise ValueError(needs.format("settings with init='prototype'", 'the start'))
     learning = [name for name,(_,term) in h.terms.items() if hasattr(term, 'fit')]

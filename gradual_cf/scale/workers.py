@@ -239,7 +239,8 @@ def _memory_source(ds):
         table = pa.Table.from_pandas(ds, preserve_index=False) if isinstance(ds, pd.DataFrame) else arrow_table(ds)
         if table is None:
             got = str(type(ds)).split("'")[1] # with its module
-            raise ValueError(f'ds must be a frame, a Dataset, a file or a folder, got {got}: give an engine as_batches(…)')
+            known = 'a frame, a Dataset, a file or a folder'
+            raise ValueError(f'ds must be {known}, got {got}: give an engine as_batches(…)')
         table = table.replace_schema_metadata(None)
         tables, rows = lambda: [table], len(table)
         schema = table.schema
@@ -319,7 +320,7 @@ def _csv_source(path):
         return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
 
 # %% ../../nbs/scale/00_workers.ipynb #c92
-def open_source(ds) -> Source: # A frame that speaks Arrow, a `datasets.Dataset`, a parquet or CSV file, a folder of parquet
+def open_source(ds) -> Source: # A frame that speaks Arrow, a `Dataset`, a parquet or CSV file, a folder of parquet
     "Make anything that holds rows a `Source`; raises `ValueError` where there is no row or a file cannot be read."
     path = Path(ds) if isinstance(ds, (str, Path)) else None
     if path is None: s = _memory_source(ds)

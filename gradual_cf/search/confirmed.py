@@ -199,7 +199,7 @@ def until_confirmed(
     def enough(v, i): # answers of rows `i`
         lead = _leads(models, v, target[i])
         return torch.from_numpy(np.minimum(_expected(lead), (lead > 0).mean(0)) >= share).to(v.device)
-    xp,_ = _never_farther(cf, enc, target, xp, met=enough)
+    xp = _never_farther(cf, enc, target, xp, met=enough)
     answers = cf.measure(data, enc, z, xp, target)
     agree = np.where(answers.valid, _agreed(models, answers.xp, target), np.nan)
     said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a == a else ''
@@ -238,7 +238,7 @@ def _of_unseen(cf, label:int, k:int) -> np.ndarray: # `(q,)`
     return np.concatenate(out) if out else np.zeros(0)
 
 def _promise_for(cf, label:int) -> dict: # margin; agreed and usual, of jurors, or None
-    "The smallest margin whose answers enough jurors give; the usual one where nobody has to be asked, or nobody can be."
+    "The smallest margin whose answers enough jurors give; the usual one where nobody has to or can be asked."
     usual = dict(margin=cf.settings.logit_margin, agreed=None, usual=None)
     kind = _kind_of(cf)
     if cf.numbers or kind not in (_NETWORK, _FOREST) or cf.settings.agree is None: return usual

@@ -118,16 +118,22 @@ def _as_call(self):
     parts = [f'{f.name}={_brief(getattr(self, f.name))}' for f in fields(self)]
     return f'{type(self).__name__}({", ".join(parts)})'
 
+def _setting_rows(cls) -> list: # A settings class -> (name, default, range, meaning) of each field, as text
+    "What there is to say of settings."
+    rows = []
+    for f in fields(cls):
+        default = f.default if f.default is not MISSING else {}
+        range_ = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
+        rows.append((f.name, getattr(default, '__name__', repr(default)), range_, f.metadata['about']))
+    return rows
+
 def told(
     cls, # A settings class
 ):
-    "Write name, default, range and meaning of each field into the docstring, where `help` shows it."
-    lines = []
-    for f in fields(cls):
-        default = f.default if f.default is not MISSING else {}
-        default = getattr(default, '__name__', repr(default))
-        range_ = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
-        lines.append(f'    {f.name}={default}: {f.metadata["about"]}' + (f' ({range_})' if range_ else ''))
+    "Write name, range, default and meaning of each field into the docstring, where `help` shows it."
+    lines = ['    Parameters', '    ----------']
+    for name,default,range_,about in _setting_rows(cls):
+        lines += [f'    {name} : ' + ', '.join(filter(None, [range_, f'default {default}'])), f'        {about}']
     cls.__doc__ = '\n'.join([cls.__doc__, '', *lines])
     cls.__repr__ = _as_call
     return cls
@@ -136,17 +142,7 @@ def told(
 @told
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """Settings that every explainer has.
-
-    Parameters
-    ----------
-    tau : in (0, 1), or None, default None
-        Probability of the target that is wanted beside the decision; None for the decision
-    legal : one of (True, False), default True
-        Obey limits and rules of the domain, and round to legal raw values
-    batch_size : a whole number of at least 1, default 1024
-        Rows searched at a time
-    """
+    "Settings that every explainer has."
     tau:float|None=setting(None, 'Probability of the target that is wanted beside the decision; None for the decision',
                            above=0, below=1, none=True)
     legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values',
@@ -420,13 +416,14 @@ def _check_domain(model, domain):
         raise ValueError(f'model must come first and domain second, got {model!r} and then {type(domain).__name__}')
     raise ValueError(f'domain must be a Domain, as tabular, images and sentences make it, got {type(domain).__name__}')
 
-def _known_labels(cf, y) -> np.ndarray|None: # Labels of training rows, as the model names them -> their positions `(n,)`
+def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them -> their positions `(n,)`
     "What training rows really were; raises `ValueError` for labels of numbers, too few of them, or unknown ones."
     if y is None: return None
     if cf.numbers: raise ValueError(f'y must be left out for a model that answers with numbers, got {type(y).__name__}')
     if np.shape(y) != (len(cf.x_train),):
         raise ValueError(f'y must be a label for each of {len(cf.x_train)} rows, got shape {np.shape(y)}')
-    names = dict.fromkeys([cf.classes, class_labels(own) if (own := labels_of(cf.model)) else cf.classes]) # new ones, its own
+    own = labels_of(cf.model)
+    names = dict.fromkeys([cf.classes, class_labels(own) if own else cf.classes]) # new ones, its own
     for known in names:
         try: return cf.goal.read(np.asarray(y), cf.z_train, known).cpu().numpy()
         except ValueError as e: why = str(e)
@@ -532,7 +529,7 @@ def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:boo
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
     "The explainer that also knows the new levels of a question."
     known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
-    if known and getattr(cf.model.predictor.source, 'is_categorical_', None) is not None: return cf # reads it as missing
+    if known and getattr(cf.model.predictor.source, 'is_categorical_', None) is not None: return cf # is missing
     try:
         rows = cf.domain.rows(data) if known else None
         if rows is None or not any(lost := cf.domain.unread(rows)): return cf

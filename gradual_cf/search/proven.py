@@ -330,8 +330,8 @@ def _only_near(cf) -> bool:
     return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
 
 def _usual(cf) -> bool:
-    "Whether the fewest columns are what an explainer proves by itself; behind demands that takes long and finds little."
-    if not isinstance(cf.model, FrameModel) or _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
+    "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
+    if _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack or not isinstance(cf.model, FrameModel): return False
     if _too_far(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
@@ -445,7 +445,7 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
         known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
         return known.xp, begun
     xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
-    return _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)[0], begun
+    return _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until), begun
 
 _ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
 
@@ -469,7 +469,7 @@ def answered(
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
-        xp,_ = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
+        xp = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
         answers = cf.measure(data, enc, z, xp, target)
         return _with_begun(answers, begun)
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
@@ -677,7 +677,7 @@ def prove(
     seconds:float=5.,       # Time limit for each row, in seconds
     better:bool=False,      # Whether to return the smaller changes that were found, too
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-    """Certify answers: optimal, at most x% from it, infeasible, missed or open; raises `ValueError` for an unknown norm.
+    """Certify answers: optimal, at most x% from it, infeasible, missed or open; `ValueError` for an unknown norm.
 
     Parameters
     ----------
@@ -696,11 +696,6 @@ def prove(
     -------
     Any
         One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-
-    Raises
-    ------
-    ValueError
-        For an unknown norm
 
     Examples
     --------

@@ -16,8 +16,8 @@ from ..answers import _check_answers, Counterfactuals
 from ..core import changed_groups
 from ..data.tables import _check_names
 from .bounds import _LOWEST
-from .boxes import (_boxed, _cut, _Grid, _grid_of, _legal_ends, _of_one_target, _Question, _question_of,
-                                     _rows_at)
+from .boxes import (_boxed, _cut, _Grid, _grid_of, _legal_ends, _of_one_target, _Question,
+                                     _question_of, _rows_at)
 from .goals import at_level
 from .readings import _arrived, _conditions_kept, _readings
 
@@ -28,7 +28,7 @@ __all__ = ['region']
 _LOOKS = 32 # Parts of a box that are looked at before it counts as not certified
 _FEW_LOOKS = 8 # The same once the good sides are known
 
-def _certified(q:_Question, kept:list, most:np.ndarray, row, low, high) -> np.ndarray: # Looks of each row -> bool `(b,)`
+def _certified(q:_Question, kept:list, most:np.ndarray, row, low, high) -> np.ndarray: # `most` looks -> bool `(b,)`
     "Whether every row of boxes keeps its decision; a box of which a bound says too little is looked at in parts."
     out,of = np.ones(len(row), bool), np.arange(len(row))
     looks = np.zeros(len(row), int)
@@ -91,18 +91,17 @@ def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:np.ndarray):
     put(good)
 
 # %% ../../nbs/search/14_ranges.ipynb #ra7
-_OPEN = {(False, False): '', (True, False): 'low', (False, True): 'high', (True, True): 'both'} # Sides that nothing closes
+_OPEN = {(0, 0): '', (1, 0): 'low', (0, 1): 'high', (1, 1): 'both'} # Sides that nothing closes
 
-def _upwards(cf, grid:_Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers, `(n, d)` each -> bool `(n, g)`
+def _upwards(grid:_Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers, `(n, d)` each -> bool `(n, g)`
     "Whether the good side of each column is the upper one: as the table names it, else the way that the answer went."
-    named = getattr(cf.domain, 'better', None) or {}
-    told = np.array([dict(higher=1, lower=-1).get(named.get(c.name, ''), 0) for c in grid.columns])
+    better = np.array([c.better for c in grid.columns])
     went = (xp >= x).cpu().numpy()[:, grid.first[:-1]]
-    return np.where(told == 0, went, told > 0)
+    return np.where(better == 0, went, better > 0)
 
 # %% ../../nbs/search/14_ranges.ipynb #673405e5
 def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray, good:np.ndarray, looks:np.ndarray) -> tuple:
-    "Regions of rows of one target, ends `(n, g)`, sets by number; `good`: is the upper side the better one? Writes `looks`."
+    "Regions of rows of one target, ends `(n, g)`, sets by number; `good`: whether up is better. Writes `looks`."
     n,columns = changed.shape
     row,low,high = np.arange(n), q.rows.own.copy(), q.rows.own.copy()
     for g in np.flatnonzero(q.grid.named):
@@ -132,7 +131,7 @@ def region(
     cf,                     # The explainer, fitted
     answers:Counterfactuals,# Its answers, or those of any other method
     free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
-) -> pd.DataFrame:          # One line a column of each row: row, feature, value, low and high (legal), levels, open, how
+) -> pd.DataFrame:          # A line a column of each row: row, feature, value, low, high (legal), levels, open, how
     """How far each answer may vary, all its columns together, good sides first: certified, or estimated on random rows.
 
     Parameters
@@ -147,7 +146,7 @@ def region(
     Returns
     -------
     pd.DataFrame
-        One line a column of each row: row, feature, value, low and high (legal), levels, open, how
+        A line a column of each row: row, feature, value, low, high (legal), levels, open, how
     """
     _check_answers(answers, 'answers')
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
@@ -163,7 +162,7 @@ def region(
     at = enc._replace(x=answers.xp, frozen=torch.from_numpy(~(changed | open_)).to(enc.frozen.device))
     q = _question_of(grid, at, np.full(len(changed), len(names)))
     valid,lines = answers.valid, []
-    good = _upwards(cf, grid, enc.x, answers.xp)
+    good = _upwards(grid, enc.x, answers.xp)
     for label,i in _of_one_target(answers.tensors.target):
         i = i[valid[i]]
         if not len(i): continue

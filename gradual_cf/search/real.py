@@ -162,28 +162,26 @@ def _never_farther(
     rows=None,     # Which rows to look at, bool `(n,)`; None for all
     until:float=float('inf'), # When the time is over, as `time.perf_counter` counts
     met=None,      # (answers, positions) -> what else answers must have, bool; None for nothing
-) -> tuple[Tensor, np.ndarray]: # Answers, and which rows have another one, bool `(n,)`
+) -> Tensor:       # Answers, `(n, d)`
     "Answers of which none is farther than the nearest real row that has all that the settings ask; until some time."
-    xp,new = xp.clone(), np.zeros(len(xp), bool)
+    xp = xp.clone()
     left = torch.ones(len(xp), dtype=torch.bool) if rows is None else torch.from_numpy(np.asarray(rows, bool))
-    if not (_has_rows(cf) and _compares(cf)) or not left.any() or time.perf_counter() > until: return xp, new
+    if not (_has_rows(cf) and _compares(cf)) or not left.any() or time.perf_counter() > until: return xp
     try:
         with _until(cf.model, until):
             for label in target.unique(dim=0):
                 mine = ((target == label).view(len(target), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
-                for i in mine.split(_rows_at_once(cf)): _held(cf, enc, target, xp, new, i, met)
+                for i in mine.split(_rows_at_once(cf)): _held(cf, enc, target, xp, i, met)
     except _Over: pass
-    return xp, new
+    return xp
 
-def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, new:np.ndarray, i:Tensor, met):
-    "The same for some rows of one target; writes to `xp` and `new`."
+def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, i:Tensor, met):
+    "The same for some rows of one target; writes to `xp`."
     s,more = _state(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
     j,way,real,cells = _too_far(cf, s, xp[i], more)
     if not len(j): return
     found,there = _walked_back(cf, s.take(j), way, real, cells, None if met is None else lambda v, k: met(v, i[j][k]))
-    at = i[j][there]
-    xp[at] = found[there]
-    new[at.cpu().numpy()] = True
+    xp[i[j][there]] = found[there]
 
 # %% ../../nbs/search/15_real.ipynb #nr12
 def _nearest_real(

@@ -439,9 +439,9 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's o
     return xp, there
 
 def _most_within(c, far:float) -> int:
-    "At most how many legal values of a column lie within a distance, on one side of a number; a part of a step is a whole one."
+    "How many legal values of a column lie within a distance on one side, at most; a part of a step is a whole one."
     between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
-    steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # what comes out is nobody's choice
+    steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # nobody's choice
     return int(steps) + int(between.max(initial=0))
 
 def _reach(grid:_Grid, noise:dict) -> np.ndarray: # Raw units -> positions `(g,)`

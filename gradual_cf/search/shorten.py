@@ -504,8 +504,8 @@ def _mirrored(c, own:float, v:float) -> list: # Raw numbers
     "The same change the other way, where it goes the worse way."
     return [2*own - v] if (v - own)*c.better < 0 else []
 
-def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:Callable) -> tuple: # Changed, bool `(n, g)`
-    "Rows and their tries, long `(q,)` and `(q, d)`; how many columns each leaves as they are, and which entries it set."
+def _combinations(columns:Sequence, starts:list, s:State, on:np.ndarray, beside:Callable) -> tuple: # bool `(n, g)`
+    "Rows and their tries, long `(q,)`, `(q, d)`; how many changed columns each leaves, and which entries it set."
     rows,kept,put = [], [], []
     tries,raw = [s.xp[:0]], lambda c, v: c.exact(v.double().cpu().numpy()[:, None])[:, 0]
     numbers = {g: [raw(c, v[:, starts[g]]) for v in (s.x, s.xp)] for g,c in enumerate(columns)
@@ -545,7 +545,7 @@ def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> 
     ok = arrived(predict(explainer.model, both), label, explainer.tau) & explainer.content(enc, both, label)
     good = torch.zeros(len(s.xp), dtype=torch.bool, device=ok.device).index_copy_(0, own, ok[:len(own)])
     out,i = s.xp.clone(), i[ok[len(own):] & good[row[i]]]
-    order = np.lexsort([cost[i].double().cpu().numpy(), kept[i.cpu().numpy()]])[::-1] # the best of a row is written last
+    order = np.lexsort([cost[i].double().cpu().numpy(), kept[i.cpu().numpy()]])[::-1] # the best is written last
     for j in i[torch.from_numpy(order.copy()).to(i.device)].tolist(): out[row[j]] = xp[j]
     return out
 

@@ -628,7 +628,7 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     e,xp = pool.explainer, pool.enc.x.clone()
     there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
     best = one.take(there & (e.greedy and hasattr(e.model, 'each')))
-    xp[best.row] = _never_farther(e, pool.enc.take(best.row), pool.target[best.row], best.xp)[0]
+    xp[best.row] = _never_farther(e, pool.enc.take(best.row), pool.target[best.row], best.xp)
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
     if not len(left): return xp
     for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.enc.take(i), pool.z[i], pool.target[i], seed)

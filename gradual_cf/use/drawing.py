@@ -97,7 +97,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str
     facts = {lang.say(N_('changes')): lang.number(f'{one.changes:,}')}
     if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
     else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
-    if one.nearest_row == one.nearest_row: facts[lang.say(N_('nearest real row'))] = lang.number(f'{one.nearest_row:.3g}')
+    if not np.isnan(one.nearest_row): facts[lang.say(N_('nearest real row'))] = lang.number(f'{one.nearest_row:.3g}')
     if one.typical == one.typical:
         told = lang.say(N_('{percent} of real rows are more unusual'), percent=lang.percent(f'{one.typical:.0%}'))
         facts[lang.say(N_('typical'))] = told

@@ -182,7 +182,7 @@ def _taken(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row o
     return replace(b, x=a.xp, data=a.raw, before=a.prob, mask=mask, found=None, enc=None), rows
 
 # %% ../../nbs/use/01_plans.ipynb #c31
-_STEPS_MARKED = {True: N_('enough from here'), False: N_('to stay there')} # The first step that is enough; those that follow
+_STEPS_MARKED = {True: N_('enough from here'), False: N_('to stay there')} # The first that is enough; the others
 
 def _step_marks(enough) -> list: # Whether each step of one answer is enough -> a mark, '' for none
     "What is said of the first step from which the target is reached and stays, if further ones follow, and of these."
@@ -291,16 +291,16 @@ class Plan:
         np.ndarray
             bool `(q,)`
         """
-        left = pd.Series(~self.taken.valid)[::-1].groupby(self.row[::-1]).cumsum()[::-1] # steps from here on that miss it
+        left = pd.Series(~self.taken.valid)[::-1].groupby(self.row[::-1]).cumsum()[::-1] # steps from here that miss it
         return left.to_numpy() == 0
 
-    def changes(self) -> pd.DataFrame: # One line a change: row, step, feature, before, after, enough, probability (number)
+    def changes(self) -> pd.DataFrame: # A line a change: row, step, feature, before, after, enough, probability or number
         """Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough.
 
         Returns
         -------
         pd.DataFrame
-            One line a change: row, step, feature, before, after, enough, probability (number)
+            A line a change: row, step, feature, before, after, enough, probability or number
         """
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
         at = df.row.to_numpy(int)

@@ -16,7 +16,8 @@ from tqdm.auto import tqdm
 
 from ..core import check_whole
 from ..data.columns import MISSING
-from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal, value_text,
+from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
+                               value_text,
                                without_math)
 from ..search.explainer import Explainer, _where_read
 from ..search.goals import in_target, leading_by
@@ -70,7 +71,7 @@ def _with_value(cf, x:Tensor, entries:Tensor, v:Tensor) -> Tensor: # Rows `(n, d
     return _with_followers(cf, xp, x)
 
 def _asked_column(cf, x, label, base, entries, crowds, way:int=0) -> _Column: # Leads `(n,)`; (values, shares) of both
-    "Ask about every value of a column; the best one lies where that is better, 1 for above, -1 for below, 0 for anywhere."
+    "Ask about every value of a column; the best lies where that is better: 1 for above, -1 for below, 0 anywhere."
     n,gains = len(x), []
     for values,_ in crowds:
         some = values.repeat(n, 1)
@@ -87,7 +88,7 @@ def _asked_column(cf, x, label, base, entries, crowds, way:int=0) -> _Column: # 
 # %% ../../nbs/use/08_reasons.ipynb #cfc0c2f5
 _CLEAR,_ASKED = .9, 100 # Kendall's tau of a clear direction; training rows that are asked
 
-def _trend(cf, label:Tensor, entries:Tensor) -> int: # One target; entries of a number -> 1, -1, or 0 where it is not clear
+def _trend(cf, label:Tensor, entries:Tensor) -> int: # One target; entries of a number -> 1, -1, or 0 if not clear
     "Which way the model says more for the target, all in all."
     from scipy.stats import kendalltau
     x = cf.x_train[::max(1, len(cf.x_train)//_ASKED)]
@@ -441,14 +442,14 @@ def reasons(
     return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
 
 # %% ../../nbs/use/08_reasons.ipynb #742600b8
-_HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Columns of the list
+_HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Its columns
 
 def against_direction(
     cf:Explainer, # Fitted, of a table whose `better`, `increase_only` or `decrease_only` says which way is better
     rows,         # Raw rows, those refused and those not
     target=None,  # Target of the rows: a label, or an interval; None for the second of two without names
 ) -> pd.DataFrame:# One line a column: refused rows, how many a worse value helps, and the row that it helps most
-    """Where a worse value brings refused rows nearer to the target; raises `ValueError` unless it is a table with a direction.
+    """Where a worse value brings refused rows nearer to the target; `ValueError` unless a table with a direction.
 
     Parameters
     ----------
@@ -462,11 +463,6 @@ def against_direction(
     Returns
     -------
     pd.DataFrame
-
-    Raises
-    ------
-    ValueError
-        Unless it is a table with a direction
     """
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
     if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
