@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from weakref import ref, WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,7 @@ from tqdm.auto import tqdm
 from ..core import check_whole
 from ..data.columns import MISSING
 from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
-                               value_text,
-                               without_math)
+                               value_text, without_math)
 from ..search.explainer import Explainer, _where_read
 from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
@@ -100,9 +100,15 @@ def _trend(cf, label:Tensor, entries:Tensor) -> int: # One target; entries of a 
     tau = kendalltau(np.arange(len(v)), lead.cpu().numpy()).statistic
     return int(np.sign(tau)) if abs(tau) >= _CLEAR else 0
 
+_KNOWN_WAYS:Any = WeakKeyDictionary() # Model -> target -> (training rows, ways): asked once
+
 def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for each column
     "Which way is better: as the table says, else as the model does."
-    return [c.better or (_trend(cf, label, at) if c.ordered else 0) for c,at in zip(cf.domain.features, places)]
+    known,t = _KNOWN_WAYS.setdefault(cf.model, {}), tuple(label.flatten().tolist())
+    if t not in known or known[t][0]() is not cf.x_train:
+        known[t] = ref(cf.x_train), [_trend(cf, label, at) if c.ordered and not c.better else 0
+                                        for c,at in zip(cf.domain.features, places)]
+    return [c.better or way for c,way in zip(cf.domain.features, known[t][1])]
 
 def _every_column(cf, x:Tensor, label:Tensor, base:Tensor, places:list, progress:bool) -> list: # `_Column` each
     "What every column holds back; rows of different targets are compared with different crowds."
