@@ -575,7 +575,7 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
     labels = ax.get_yticklabels()
     assert [t.get_text().split(chr(10))[0] for t in labels] == [f'row {i}: card' for i in range(5)] and {t.get_fontsize() for t in labels} == {8}
     assert ax.get_xlim() == (-.25, 1.25) and ax.get_ylim() == (-4.6, .6) and not any(s.get_visible() for s in ax.spines.values())
-    assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and fig.get_size_inches().tolist() == pytest.approx([7, .8 + .6*5])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and fig.get_size_inches().tolist() == pytest.approx([7, .8 + .72*5])
     arrow = ax.texts[0]
     assert arrow.xyann == (0, 0) and arrow.xy == (new.get_xdata()[0], 0) and (arrow.arrow_patch.shrinkA, arrow.arrow_patch.shrinkB) == (4, 5)
     told = [t.get_text() for t in ax.texts if t.get_text()]
