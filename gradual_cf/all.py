@@ -18,7 +18,7 @@ from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_n
 from .search.masking import expand_groups, perturb, probe, rank_groups, sensitivity
 from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
-from .search.plausible import Plausibility, typical
+from .search.plausible import Plausibility, prototypes
 from .gradual import (construct, GradualCF, IMAGE, PAPER, PLAUSIBLE, plausible, ROBUST, Settings, SPARSE,
                                 TEXT, Trace,
                                 without_images)

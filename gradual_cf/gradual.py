@@ -106,7 +106,7 @@ PLAUSIBLE = plausible() # For tables: answers like real rows of the target
 ROBUST = replace(plausible(.5), logit_margin=.35, agree=.85) # For tables: answers that other models give too
 
 # %% ../nbs/07_gradual.ipynb #c15
-PRESETS = dict(table=SPARSE, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
+PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
                series=Settings(tau_slack=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 

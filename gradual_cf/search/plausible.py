@@ -24,7 +24,7 @@ from .pairs import counted_pairs, usual_support
 from .shorten import _with_followers, _without_each, put_back
 
 # %% auto #0
-__all__ = ['typical', 'Plausibility']
+__all__ = ['prototypes', 'Plausibility']
 
 # %% ../../nbs/search/05_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
@@ -47,21 +47,16 @@ def loneliness(far:Tensor, k:int=NEIGHBOURS) -> Tensor: # Distances to real rows
 _FEWEST = 20  # Fewest rows by which a class can be judged
 _MOST = 1024  # More rows than this add nothing
 
-def crowd(x:Tensor) -> tuple|None: # Held-back rows of one class `(m, *s)`; None where there are too few
-    "Rows to compare with, and how lonely each is among the others, ascending."
-    rows = x.flatten(1)[:_MOST]
-    if len(rows) < _FEWEST: return None
-    far = torch.cdist(rows, rows).fill_diagonal_(torch.inf)
-    return rows, loneliness(far).sort().values
+def _at_least(known:Tensor, v:Tensor) -> Tensor: # Ascending `(m,)`, `(n,)` -> in [0, 1], `(n,)`
+    "The share of known numbers that are at least as large."
+    return 1 - torch.searchsorted(known, v).to(v)/len(known)
 
-def lonelier(there:tuple, x:Tensor) -> Tensor: # What `crowd` returned, rows `(n, *s)` -> in [0, 1], `(n,)`
-    "Share of the crowd that is at least as lonely as a row."
-    rows,lonely = there
-    own = loneliness(torch.cdist(x.flatten(1), rows))
-    return 1 - torch.searchsorted(lonely, own).to(own)/len(lonely)
+def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
+    "How lonely each row is among the others."
+    return loneliness(torch.cdist(rows, rows).fill_diagonal_(torch.inf))
 
 # %% ../../nbs/search/05_plausible.ipynb #pc6
-def typical(
+def prototypes(
     z:Tensor,          # Logits of the training rows, `(n, k)`
     stats:Logits,      # From `fit_logits` on the same rows
     label:int,         # Class
@@ -117,7 +112,7 @@ def _few_nearest(apart:Tensor, many:int) -> Tensor: # Groups apart `(n, m)` -> p
 def _nearest_typical(x:Tensor, label:Tensor, explainer) -> Tensor:
     "The typical training rows of the target class that differ from each input in the fewest groups."
     groups,h = explainer.groups(x), explainer.settings
-    pools = {t: explainer.x_train[typical(explainer.z_train, explainer.stats, t, match=h.match)]
+    pools = {t: explainer.x_train[prototypes(explainer.z_train, explainer.stats, t, match=h.match)]
              for t in label.unique().tolist()}
     many = min(CANDIDATES, max(map(len, pools.values()))) # where every class has one row, there is one candidate
     out = x.new_empty(len(x), many, *x.shape[1:])
@@ -223,6 +218,40 @@ def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
     trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
     column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
     return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
+
+# %% ../../nbs/search/05_plausible.ipynb #ty02
+class Crowd(NamedTuple):
+    "Real rows that no search sees, and how they stand among each other."
+    rows:Tensor    # `(m, d)`
+    lonely:Tensor  # How lonely each is among the others, ascending, `(m,)`
+    forests:list   # Random cuts of either half
+    strange:list   # How strange the rows of the other half are to it, ascending, `(m/2,)` each
+    weaker:Tensor  # The smaller of both shares of each row, ascending, `(m,)`
+
+def _weaker_side(there:Crowd, lonely:Tensor, strange) -> Tensor: # `(n,)`, one `(n,)` for each forest -> in [0, 1], `(n,)`
+    "The smaller of two shares: of rows that are lonelier, of rows that are stranger."
+    stranger = [_at_least(known, v) for known,v in zip(there.strange, strange)]
+    return torch.minimum(_at_least(there.lonely, lonely), torch.stack(stranger).mean(0))
+
+def crowd(x:Tensor) -> Crowd|None: # Held-back rows of one class `(m, *s)`; None where there are too few
+    "Rows to compare with, and how they stand among each other."
+    rows = x.flatten(1)[:_MOST]
+    if len(rows) < _FEWEST: return None
+    lonely,halves = _lonely_among(rows), (rows[::2], rows[1::2])
+    forests = [_forest(half) for half in halves]
+    strange = [f(other) for f,other in zip(forests, halves[::-1])]
+    there = Crowd(rows, lonely.sort().values, forests, [v.sort().values for v in strange], lonely)
+    own = torch.empty_like(lonely)
+    for j,v in enumerate(strange): # each half by the forest of the other
+        here = slice(1 - j, None, 2)
+        own[here] = torch.minimum(_at_least(there.lonely, lonely[here]), _at_least(there.strange[j], v))
+    return there._replace(weaker=own.sort().values)
+
+def more_unusual(there:Crowd, x:Tensor) -> Tensor: # Rows `(n, *s)` -> in [0, 1], `(n,)`
+    "Share of the crowd whose weaker side is no better than that of a row."
+    x = x.flatten(1)
+    own = _weaker_side(there, loneliness(torch.cdist(x, there.rows)), [f(x) for f in there.forests])
+    return torch.searchsorted(there.weaker, own, right=True).to(own)/len(there.weaker)
 
 # %% ../../nbs/search/05_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at

@@ -431,7 +431,15 @@ def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, c
     limits = _Limits(until=until, calm=calm, work=_BUDGET)
     known,begun = _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
     known = _known_rounder(cf, enc, target, known)
-    return known, begun
+    return _no_farther(cf, enc, target, known, begun, until), begun
+
+def _no_farther(cf, enc:Encoded, target:Tensor, known:_Known, begun:np.ndarray, until:float) -> _Known:
+    "The same, where an answer of fewest columns is farther than a real row: by more columns, with the bounds as they are."
+    there = np.isfinite(known.size)
+    xp = _never_farther(cf, enc, target, known.xp, begun & there, until)
+    i = (xp != known.xp).any(1).cpu().numpy()
+    size,far = _measured_size(cf, enc, xp, there, _COLUMNS)
+    return known._replace(xp=xp, size=np.where(i, size, known.size), distance=np.where(i, far, known.distance))
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."

@@ -166,7 +166,7 @@ def _never_farther(
     "Answers of which none is farther than the nearest real row that has all that the settings ask; until some time."
     xp = xp.clone()
     left = torch.ones(len(xp), dtype=torch.bool) if rows is None else torch.from_numpy(np.asarray(rows, bool))
-    if not (_has_rows(cf) and _compares(cf)) or not left.any() or time.perf_counter() > until: return xp
+    if not _has_rows(cf) or not left.any() or time.perf_counter() > until: return xp
     try:
         with _until(cf.model, until):
             for label in target.unique(dim=0):
