@@ -166,7 +166,7 @@ _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
 _STEPS = 'steps', lambda h, *_: h.steps is None or isinstance(h.steps, tuple) and all(map(callable, h.steps)), \
     'be a tuple of functions (explainer, state, watch) -> states, or None'
 _TABLE = 'plausibility', lambda h, domain, model: h.plausibility is None or domain.features, \
-    "be None unless masking='probe' on a table"
+    "be None unless masking='probe' on a table, as with 'sparse' in place of settings"
 _LISTED = 'max_shared', lambda h, domain, model: h.max_shared == 1 or not domain.probe, \
     "be 1 unless masking='probe' over values that the domain proposes"
 _PLAIN = (('plausibility', lambda h, domain, model: h.plausibility is None, _TABLE[2]),

@@ -258,7 +258,7 @@ def question(case, seed):
     net = net_of(domain, X, k, make.of) if isinstance(make.of, float) else None
     fitted = [net] if net else fitted_to(make, X, z if 'number' in model else y)
     hair = 0. if model in ('whisper', 'even_forest') else HAIR
-    cf = GradualCF(fitted if len(fitted) > 1 else fitted[0], domain, plausible(1.5 if len(model) % 2 else 1.) if ask == 'plausible' else None, **{} if tau is None else dict(tau=tau)).fit(X)
+    cf = GradualCF(fitted if len(fitted) > 1 else fitted[0], domain, plausible(1.5 if len(model) % 2 else 1.) if ask == 'plausible' else 'sparse', **{} if tau is None else dict(tau=tau)).fit(X)
 
     def scores(m, frame):
         "What a model says of each class, or the number it gives; and what it predicts."
@@ -430,7 +430,7 @@ def judged(q):
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault
         nearest = max(best[1], least(size, near, sure & round_)[1]*(best[0] == 1))
-        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR), ('missed', here, best)
+        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1), ('missed', here, best)  # more columns: no farther than a real row
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)
     return answers.proof

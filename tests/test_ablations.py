@@ -14,7 +14,7 @@ def test_every_line_makes_an_explainer_of_its_kind(name):
     kind = task.domain.kind
     assert {'breast_cancer': 'table', 'digits': 'image', 'toy_reviews': 'text'}[name] == kind
     for a in _lines_of(None, kind):
-        for base in (PAPER, None): GradualCF(task.model, task.domain, base, **a.changes)
+        for base in (PAPER, 'sparse'): GradualCF(task.model, task.domain, base, **a.changes)
 
 
 def test_lines_are_unique_and_cover_the_choices():

@@ -125,9 +125,9 @@ def test_a_call_that_was_stopped_leaves_all_as_it_was(cf, rows, monkeypatch, nam
 
 def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
     e,df = failing(cf, counted, sigma=5), loans(60)
-    monkeypatch.delenv(FAULT, raising=False)
+    monkeypatch.setenv(FAULT, '100000')
     whole = content(explain_dataset(e, df, tmp_path/'whole', batch_size=10))
-    monkeypatch.setenv(FAULT, '60')
+    monkeypatch.setenv(FAULT, str((100_000 - int(os.environ[FAULT]))//2))  # in the middle
     with pytest.raises(KeyboardInterrupt): explain_dataset(e, df, tmp_path/'out', batch_size=10)
     had = _finished(tmp_path/'out')
     assert 0 < len(had) < 6 and not list((tmp_path/'out').glob('.part*'))

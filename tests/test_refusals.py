@@ -327,7 +327,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('company by name without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), 'robust'), "settings must be 'sparse' or 'paper' … got"),
     ('a name for another method', lambda: Wachter(cf().model, domain(), 'sparse'), "settings must be … got str"),
     ('a term that is a word', lambda: made(match='gap'), 'match must be a loss term … got'),
-    ('several groups at once without a probe', lambda: made(masking='gain', max_shared=2), 'max_shared must be 1 unless … got'),
+    ('several groups at once without a probe', lambda: made('sparse', masking='gain', max_shared=2), 'max_shared must be 1 unless … got'),
     ('a probe where nothing is proposed', lambda: GradualCF(plain().model, replace(plain().domain, propose=None, probe=None), 'sparse',
         masking='probe'), "for a domain that proposes no values, got 'probe'"),
     ('company without a probe', lambda: made(replace(PLAUSIBLE, masking='gradient')),

@@ -119,8 +119,8 @@ def test_beside_table6_pairs_every_method_with_its_printed_row():
     b = _beside_table6(pd.DataFrame(lines))
     assert len(b) == 2*len(_METHODS)*3 and b.paper.notna().all()
     at = lambda m, metric: b[(b.method == m) & (b.metric == metric) & (b['data'] == 'heloc')].iloc[0]
-    assert at('ours, default', 'l1').ours == 3 and at('ours, default', 'l1').difference == pytest.approx(3 - 1.05)
-    assert at('LORE', 'l2').ours == 1.5 and at('LORE', 'l2').default_same_rows == 1.5 and at('LORE', 'l2').answered == pytest.approx(2/3)
+    assert at('ours, sparse', 'l1').ours == 3 and at('ours, sparse', 'l1').difference == pytest.approx(3 - 1.05)
+    assert at('LORE', 'l2').ours == 1.5 and at('LORE', 'l2').sparse_same_rows == 1.5 and at('LORE', 'l2').answered == pytest.approx(2/3)
     assert at('CEM', 'coherence').ours == 1
 
 
@@ -167,7 +167,7 @@ def test_a_figure_is_its_notebook(networks, tmp_path):
 
 def test_answers_stand_before_networks_that_were_trained_anew(own_cache):
     part = dict(data='breast_cancer', rows=4, seed=0)
-    for method in ('ours, default', _REAL):
+    for method in ('ours, sparse', _REAL):
         table = _run_believed(part | dict(method=method), None)
         shares = table[table.metric.isin(['typical', 'confirmed', 'lof', 'isolation'])]
         assert {'confirmed', 'lof', 'isolation'} <= set(table.metric) and shares['mean'].between(0, 1).all()
@@ -182,7 +182,7 @@ def test_the_papers_applicants_are_in_the_data():
 
 @real
 def test_table6_part_on_a_few_rows(tmp_path):
-    part, said = dict(data='heloc', method='ours, default', rows=20, seed=0), []
+    part, said = dict(data='heloc', method='ours, sparse', rows=20, seed=0), []
     first = _run_part(_EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
     again = _run_part(_EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
     assert [s.endswith('kept') for s in said] == [False, True] and first['csv'] == again['csv']

@@ -22,7 +22,7 @@ from ..baselines.nearest import CEM, GrowingSpheres, Wachter
 from ..core import atomic, check_whole, take_rows
 from ..models.asking import predict
 from ..render import csv_text, subplots
-from ..gradual import PAPER, PLAUSIBLE, GradualCF, preset, Settings
+from ..gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF, preset, Settings
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, target_score
 from ..measures.metrics import confirm, evaluate, l2_change, measures, n_changed, outliers
 from ..scale.workers import _program, fingerprint, kept
@@ -225,8 +225,8 @@ _METHODS = {
     'Growing Spheres': (GrowingSpheres, {}),
     'LORE': (LORE, {}),
     'ours, paper setting': (GradualCF, dict(settings=PAPER)),
-    'ours, default': (GradualCF, {}),
-    'ours, shared by two': (GradualCF, dict(max_shared=2))}
+    'ours, sparse': (GradualCF, dict(settings=SPARSE)),
+    'ours, shared by two': (GradualCF, dict(settings=SPARSE, max_shared=2))}
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c54
 _VARIANTS = {
@@ -237,7 +237,7 @@ _VARIANTS = {
     'Growing Spheres to the first failure': (GrowingSpheres, dict(select='first')),
     'Growing Spheres to the first failure, no constraints': (GrowingSpheres, dict(select='first') | _FREE),
     'LORE, no constraints': (LORE, _FREE),
-    'ours, default': _METHODS['ours, default']}
+    'ours, sparse': _METHODS['ours, sparse']}
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c56
 def _explainer(method, task):
@@ -271,17 +271,17 @@ def _run_table6(part, path):
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c63
 def _answered(ours):
-    "L1 and L2 over the rows that each method answered, and the default's over the same."
+    "L1 and L2 over the rows that each method answered, and those of `SPARSE` over the same."
     some = ours.dropna(subset='per_row')
     rows = {key: json.loads(v) for key, v in zip(zip(some['data'], some.method, some.metric), some.per_row)}
     lines = []
     for (data, method, metric), values in rows.items():
         if metric == 'valid': continue
         ok = np.array(rows[data, method, 'valid']) > 0
-        same = rows.get((data, 'ours, default', metric), np.full(len(ok), np.nan))
-        v, default = pd.Series(values)[ok], pd.Series(same)[ok]
+        same = rows.get((data, 'ours, sparse', metric), np.full(len(ok), np.nan))
+        v, sparse = pd.Series(values)[ok], pd.Series(same)[ok]
         lines.append(dict(data=data, method=method, metric=metric, ours=v.mean(), std=v.std(ddof=0),
-                          default_same_rows=default.mean(), answered=ok.mean()))
+                          sparse_same_rows=sparse.mean(), answered=ok.mean()))
     return pd.DataFrame(lines)
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c66
@@ -297,7 +297,7 @@ def _beside_table6(ours):
     here['printed'] = here.method.str.extract(f"({'|'.join(table.method.unique())})")[0]
     both = here.merge(paper, how='left', on=['data', 'printed', 'metric'])
     both['difference'] = both.ours - both.paper
-    order = ['data', 'method', 'metric', 'paper', 'ours', 'std', 'difference', 'default_same_rows', 'answered']
+    order = ['data', 'method', 'metric', 'paper', 'ours', 'std', 'difference', 'sparse_same_rows', 'answered']
     return both[order].sort_values(['data', 'metric'], kind='stable', ignore_index=True)
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c69
@@ -338,7 +338,7 @@ def _run_believed(part, path):
     networks = [load_task(part['data'], path, seed=seed + k).model for k in (1, 2, 3)]
     some,target = _some_rows(task, part['rows'], seed)
     held = task.X_test.drop(some.index)
-    cls,settings = _BELIEVED['ours, default' if method == _REAL else method]
+    cls,settings = _BELIEVED['ours, sparse' if method == _REAL else method]
     e = cls(task.model, task.domain, **settings).fit(task.X)
     if method == _REAL:
         x,kept_out = e.encode(some).x, e.encode(held).x
@@ -355,7 +355,7 @@ def _run_believed(part, path):
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c79
 _AGREE = .002 # scaled values this near are the same number, printed with three digits
-_FOUR = 'Wachter', 'CEM', 'ours, paper setting', 'ours, default'
+_FOUR = 'Wachter', 'CEM', 'ours, paper setting', 'ours, sparse'
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c81
 def _find_row(task, values):
@@ -375,8 +375,8 @@ def _run_row(part, path):
     for method in _FOUR:
         cfs = _explainer(method, task).explain(row, seed=part['seed'])
         columns |= {method: (cfs.xp - cfs.x)[0].tolist(), f'{method}: probability': cfs.prob.item()}
-    units = (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float) # of the last method, the default
-    return pd.DataFrame(columns | {'ours, default, in units': units, 'probability before': cfs.before.item()})
+    units = (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float) # of the last method, `SPARSE`
+    return pd.DataFrame(columns | {'ours, sparse, in units': units, 'probability before': cfs.before.item()})
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c86
 _LEAST = .001 # the smallest change that a table with three digits shows
@@ -625,7 +625,7 @@ def ablate(
     lines = []
     for a in _lines_of(axes, task.domain.kind):
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
-        cf = GradualCF(task.model, domain, base, **a.changes).fit(task.X)
+        cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         measured = evaluate(cf, some, target, task.judge, eps, seed)
         lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | _wide(measured))
     return pd.DataFrame(lines)

@@ -23,7 +23,7 @@ from ..data.columns import _entry_slices, _inward
 from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
-from .plausible import crowd, held_back, more_unusual
+from .plausible import crowd, held_back
 from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
 from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
                                       answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
@@ -328,7 +328,7 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
     out = torch.full_like(xp[:, 0], torch.nan)
     for label in target.unique(dim=0):
         there,rows = _crowd(cf, label), (target == label).view(len(target), -1).all(1)
-        if there is not None: out[rows] = more_unusual(there, xp[rows])
+        if there is not None: out[rows] = there(xp[rows])
     return out
 
 # %% ../../nbs/search/00_explainer.ipynb #d64b

@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -49,7 +50,7 @@ _MOST = 1024  # More rows than this add nothing
 
 def _at_least(known:Tensor, v:Tensor) -> Tensor: # Ascending `(m,)`, `(n,)` -> in [0, 1], `(n,)`
     "The share of known numbers that are at least as large."
-    return 1 - torch.searchsorted(known, v).to(v)/len(known)
+    return 1 - torch.searchsorted(known, v.contiguous()).to(v)/len(known)
 
 def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
     "How lonely each row is among the others."
@@ -220,38 +221,27 @@ def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
     return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
 
 # %% ../../nbs/search/05_plausible.ipynb #ty02
-class Crowd(NamedTuple):
-    "Real rows that no search sees, and how they stand among each other."
-    rows:Tensor    # `(m, d)`
-    lonely:Tensor  # How lonely each is among the others, ascending, `(m,)`
-    forests:list   # Random cuts of either half
-    strange:list   # How strange the rows of the other half are to it, ascending, `(m/2,)` each
-    weaker:Tensor  # The smaller of both shares of each row, ascending, `(m,)`
+def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, one `(n,)` for each forest -> in [0, 1], `(n,)`
+    "The smaller of two shares of known rows: of those that are lonelier, and of those that are stranger."
+    stranger = torch.stack([_at_least(*v) for v in zip(known['strange'], strange)]).mean(0)
+    return torch.minimum(_at_least(known['lonely'], lonely), stranger)
 
-def _weaker_side(there:Crowd, lonely:Tensor, strange) -> Tensor: # `(n,)`, one `(n,)` for each forest -> in [0, 1], `(n,)`
-    "The smaller of two shares: of rows that are lonelier, of rows that are stranger."
-    stranger = [_at_least(known, v) for known,v in zip(there.strange, strange)]
-    return torch.minimum(_at_least(there.lonely, lonely), torch.stack(stranger).mean(0))
+def _ranked(x:Tensor, rows:Tensor, forests:list, known:dict, weaker:Tensor) -> Tensor: # `(n, *s)` -> in [0, 1], `(n,)`
+    "The share of known rows whose weaker side is no better."
+    x = x.flatten(1)
+    own = _weaker(loneliness(torch.cdist(x, rows)), [f(x) for f in forests], known)
+    return torch.searchsorted(weaker, own, right=True).to(own)/len(weaker)
 
-def crowd(x:Tensor) -> Crowd|None: # Held-back rows of one class `(m, *s)`; None where there are too few
-    "Rows to compare with, and how they stand among each other."
+def crowd(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; None where there are too few
+    "How typical rows are of real ones that no search sees: a function, `(n, *s)` -> `(n,)`."
     rows = x.flatten(1)[:_MOST]
     if len(rows) < _FEWEST: return None
-    lonely,halves = _lonely_among(rows), (rows[::2], rows[1::2])
+    halves = rows[::2], rows[1::2]
     forests = [_forest(half) for half in halves]
-    strange = [f(other) for f,other in zip(forests, halves[::-1])]
-    there = Crowd(rows, lonely.sort().values, forests, [v.sort().values for v in strange], lonely)
-    own = torch.empty_like(lonely)
-    for j,v in enumerate(strange): # each half by the forest of the other
-        here = slice(1 - j, None, 2)
-        own[here] = torch.minimum(_at_least(there.lonely, lonely[here]), _at_least(there.strange[j], v))
-    return there._replace(weaker=own.sort().values)
-
-def more_unusual(there:Crowd, x:Tensor) -> Tensor: # Rows `(n, *s)` -> in [0, 1], `(n,)`
-    "Share of the crowd whose weaker side is no better than that of a row."
-    x = x.flatten(1)
-    own = _weaker_side(there, loneliness(torch.cdist(x, there.rows)), [f(x) for f in there.forests])
-    return torch.searchsorted(there.weaker, own, right=True).to(own)/len(there.weaker)
+    lonely,strange = _lonely_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
+    known = dict(lonely=lonely.sort().values, strange=[v.sort().values for v in strange])
+    sides = [_weaker(lonely[1 - j::2], [v], known | dict(strange=[known['strange'][j]])) for j,v in enumerate(strange)]
+    return partial(_ranked, rows=rows, forests=forests, known=known, weaker=torch.cat(sides).sort().values)
 
 # %% ../../nbs/search/05_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at
@@ -380,7 +370,7 @@ def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
     told = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
     if len(rows) < own.sum(): told += ', those among others of their kind'
     if few := not _enough(rows):
-        warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
+        if company.asked: warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
         rows,told = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
     legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
@@ -493,6 +483,7 @@ class _Company:
     "What rows are compared with, and what they lack of good company."
     def __init__(self, settings:Plausibility, explainer):
         self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
+        self.asked = explainer.settings.agree is None # Whether company itself was; `quality` tells what is missed
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
         self.x,self.z = explainer.x_train[seen], explainer.z_train[seen]
         self.circles = []

@@ -120,7 +120,7 @@ def _walked_back(cf, s:State, way:Tensor, real:Tensor, cells:Tensor, met=None) -
 
 def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
     "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
-    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)
+    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)[-len(bound):]
     over = (far/bound[:, row].clamp_min(1e-12) - 1 - _SAME).clamp_min(0) # the first distance comes first
     columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
     return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
@@ -128,6 +128,10 @@ def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `
 def _compares(cf) -> bool: # An explainer
     "Whether its settings ask for what real rows have, beside the target."
     return cf.settings.plausibility is not None or cf.settings.logit_margin is not None
+
+def _bounds(cf, far:Tensor) -> int: # Ways, as `_far` tells them
+    "How many of the ways bound an answer: the fewest columns are held to the sum alone, which proofs are about."
+    return len(far) if _compares(cf) else 1
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
@@ -145,9 +149,10 @@ def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target ->
     if met is not None: there = there & met(xp, torch.arange(len(xp), device=xp.device))
     there |= (xp == s.x).all(1) & arrived(z, s.target.label, cf.tau) # what has the target and stayed is no answer
     far = torch.where(there, _far(cf, s.x, xp), torch.inf)
+    far[:len(far) - _bounds(cf, far)] = 0. # nothing is nearer, so nobody looks
     way,*real = _those_with_all(cf, s, far, met)
     i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
-    return i, way[:, i], *real
+    return i, way[-_bounds(cf, far):, i], *real
 
 _LEEWAY = 1e-5 # Room for the rounding of a logarithm
 
@@ -171,7 +176,8 @@ def _never_farther(
         with _until(cf.model, until):
             for label in target.unique(dim=0):
                 mine = ((target == label).view(len(target), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
-                for i in mine.split(_rows_at_once(cf)): _held(cf, enc, target, xp, i, met)
+                if len(mine):
+                    for i in mine.split(_rows_at_once(cf)): _held(cf, enc, target, xp, i, met)
     except _Over: pass
     return xp
 
