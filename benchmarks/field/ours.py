@@ -8,14 +8,14 @@ from gradual_cf.baselines.nearest import CEM
 from gradual_cf.baselines.lore import LORE
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.baselines.nearest import Wachter
-from gradual_cf.gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF
+from gradual_cf.gradual import PAPER, PLAUSIBLE, ROBUST, SPARSE, GradualCF
 from gradual_cf.models.fitted import predictor
 
 from .memory import Peak
 
 ALONE = 2 # Rows that are explained once more, one at a time
 SETTINGS = {'ours': SPARSE, 'ours, quantile .5': replace(SPARSE, quantile=.5), 'ours, lead .35': replace(SPARSE, logit_margin=.35),
-            'ours, spread 3': replace(SPARSE, max_shared=3), 'ours, believable': PLAUSIBLE, "ours, the paper's": PAPER}
+            'ours, spread 3': replace(SPARSE, max_shared=3), 'ours, robust': ROBUST, 'ours, believable': PLAUSIBLE, "ours, the paper's": PAPER}
 BASELINES = {'our Wachter': Wachter, 'our CEM': CEM, 'our Growing Spheres': GrowingSpheres, 'our LORE': LORE}
 METHODS = (*SETTINGS, *BASELINES, 'ours, as a function')
 NEED_GRADIENT = ("ours, the paper's", 'our Wachter', 'our CEM')
