@@ -217,6 +217,11 @@ def as_array(v) -> Any: # None stays
     if not isinstance(v, Tensor): return v
     return (v.float() if v.dtype == torch.bfloat16 else v).detach().cpu().numpy()
 
+def way_of(domain:Domain, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, *s)` each -> `(n,)`
+    "How far rows went: in a table the sum of the ways of its columns, as proofs count them; else Euclidean."
+    moved = (xp - x).flatten(1)
+    return moved.abs().sum(1) if domain.features else moved.norm(dim=1)
+
 def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     "How far the nearest real row with all that was asked is; NaN where nobody knows, or no change is needed."
     out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread(cfs) & ~cfs.already)
@@ -228,16 +233,16 @@ def _nearest_row(cfs) -> np.ndarray: # `(n,)`
 def _beside_real(cfs) -> list: # A text for each row
     "How far each answer and the nearest real row are; '' where that is not known."
     near,price = _nearest_row(cfs), cfs.domain.cost
-    own = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1) if price is None else price(cfs.x, cfs.xp))
+    own = as_array(way_of(cfs.domain, cfs.x, cfs.xp) if price is None else price(cfs.x, cfs.xp))
     what = 'distance' if price is None else 'cost'
     known = cfs.valid & ~np.isnan(near)
     return [f'{what} {a:.3g}, nearest real row {b:.3g}' if here else '' for here,a,b in zip(known, own, near)]
 
 def _standing(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
-    far = as_array((cfs.xp - cfs.x).flatten(1).norm(dim=1))
-    columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1), distance=far)
-    columns |= {name: far*np.nan if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1),
+                   distance=as_array(way_of(cfs.domain, cfs.x, cfs.xp)))
+    columns |= {name: np.full(len(cfs), np.nan) if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 def _kept_quality(cfs) -> pd.DataFrame:

@@ -25,9 +25,9 @@ __all__ = []
 
 # %% ../../nbs/search/15_real.ipynb #nr6
 def _far(cf, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, d)` each -> `(2, n)`, or `(1, n)` with prices
-    "How far rows went, as it is told of answers: Euclidean distance and the sum of all ways, or the price."
+    "How far rows went: the sum of all ways, as it is told of answers, and Euclidean; or the price."
     price = cf.ties['price']
-    return torch.stack([(xp - x).norm(dim=1), (xp - x).abs().sum(1)] if price is None else [price(x, xp)]).double()
+    return torch.stack([(xp - x).abs().sum(1), (xp - x).norm(dim=1)] if price is None else [price(x, xp)]).double()
 
 def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
     "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
@@ -105,8 +105,8 @@ _SAME = 1e-4  # Relative difference of two distances that counts as none
 _WALKED = 4   # Real rows of each row that are walked back, by each distance
 _FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
-def _walked_back(cf, s:State, way:Tensor, real:Tensor, cells:Tensor, met=None) -> tuple: # As `_those_with_all` tells
-    "The answers of fewest columns that come of the nearest real rows and are no farther than any; is there one?"
+def _walked_back(cf, s:State, old:Tensor, way:Tensor, real:Tensor, cells:Tensor, met=None) -> tuple: # As `_those_with_all`
+    "The answers of fewest columns that come of the nearest real rows, or the old ones where none is better; is there one?"
     at = torch.cat([v.topk(min(_WALKED, len(real)), 1, largest=False).indices for v in way], 1)
     n,bound = len(at), way.amin(2)
     row,each = torch.arange(n, device=at.device).repeat_interleave(at.shape[1]), torch.arange(n, device=at.device)
@@ -114,23 +114,23 @@ def _walked_back(cf, s:State, way:Tensor, real:Tensor, cells:Tensor, met=None) -
     xp = _put_over(cf, big.enc, real[at.flatten()], cells[at.flatten()])
     less = put_back(cf, big._replace(xp=xp, logits=predict(cf.model, xp)))
     best,_ = _best_of_each(row, _worth(cf, big, less.xp, bound, row, met), n)
-    xp,row = torch.cat([line_search(cf, less.take(best)).xp, less.xp[best], xp]), torch.cat([each, each, row])
+    xp,row = torch.cat([old, line_search(cf, less.take(best)).xp, less.xp[best], xp]), torch.cat([each, each, each, row])
     best,least = _best_of_each(row, _worth(cf, s.take(row), xp, bound, row, met), n)
     return xp[best], least.isfinite()
 
 def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
     "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
-    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)[-len(bound):]
+    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)[:len(bound)]
     over = (far/bound[:, row].clamp_min(1e-12) - 1 - _SAME).clamp_min(0) # the first distance comes first
     columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
-    return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[-1]/(1 + far[-1])).masked_fill(~ok, torch.inf)
+    return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[0]/(1 + far[0])).masked_fill(~ok, torch.inf)
 
 def _compares(cf) -> bool: # An explainer
     "Whether its settings ask for what real rows have, beside the target."
     return cf.settings.plausibility is not None or cf.settings.logit_margin is not None
 
 def _bounds(cf, far:Tensor) -> int: # Ways, as `_far` tells them
-    "How many of the ways bound an answer: the fewest columns are held to the sum alone, which proofs are about."
+    "How many of the ways bound an answer: the fewest columns are held to the sum alone."
     return len(far) if _compares(cf) else 1
 
 def _has_rows(cf) -> bool: # An explainer
@@ -149,10 +149,10 @@ def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target ->
     if met is not None: there = there & met(xp, torch.arange(len(xp), device=xp.device))
     there |= (xp == s.x).all(1) & arrived(z, s.target.label, cf.tau) # what has the target and stayed is no answer
     far = torch.where(there, _far(cf, s.x, xp), torch.inf)
-    far[:len(far) - _bounds(cf, far)] = 0. # nothing is nearer, so nobody looks
+    far[_bounds(cf, far):] = 0. # nothing is nearer, so nobody looks
     way,*real = _those_with_all(cf, s, far, met)
     i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
-    return i, way[-_bounds(cf, far):, i], *real
+    return i, way[:_bounds(cf, far), i], *real
 
 _LEEWAY = 1e-5 # Room for the rounding of a logarithm
 
@@ -186,7 +186,7 @@ def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, i:Tensor, met):
     s,more = _state(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
     j,way,real,cells = _too_far(cf, s, xp[i], more)
     if not len(j): return
-    found,there = _walked_back(cf, s.take(j), way, real, cells, None if met is None else lambda v, k: met(v, i[j][k]))
+    found,there = _walked_back(cf, s.take(j), xp[i[j]], way, real, cells, None if met is None else lambda v, k: met(v, i[j][k]))
     xp[i[j][there]] = found[there]
 
 # %% ../../nbs/search/15_real.ipynb #nr12
@@ -195,7 +195,7 @@ def _nearest_real(
     enc:Encoded,   # Inputs, `(n, d)`
     target:Tensor, # As `search` takes it
 ) -> np.ndarray:   # `(n,)`; NaN where there is none, or no training rows
-    "How far the nearest real row is that has all that the settings ask: Euclidean, or its price."
+    "How far the nearest real row is that has all that the settings ask: the sum of its ways, or its price."
     out = np.full(len(enc.x), np.nan)
     if not _has_rows(cf): return out
     for label in target.unique(dim=0):

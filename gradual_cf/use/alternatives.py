@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, _row_names, _unread_text
+from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
 from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows, Target
 from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
                                without_math)
@@ -492,9 +492,8 @@ class Alternatives(Exports):
         a,on = self.answers, self.answers.tensors.changed
         names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
         features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
-        far = (a.xp - a.x).flatten(1).norm(dim=1).double().cpu().numpy()
         named = {'row': self.row, 'answer': self.number, 'features': pd.Series(features, dtype=object)}
-        return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': far,
+        return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': as_array(way_of(a.domain, a.x, a.xp)),
                              a.goal.said: a.prob.astype(float)})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
