@@ -152,7 +152,10 @@ def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target ->
     far[_bounds(cf, far):] = 0. # nothing is nearer, so nobody looks
     way,*real = _those_with_all(cf, s, far, met)
     i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
-    return i, way[:_bounds(cf, far), i], *real
+    if not len(i): return i, way, *real
+    far[:_bounds(cf, far)] = torch.inf # what is better in one way may be as far in the other as a real row is
+    way,*real = _those_with_all(cf, s.take(i), far[:, i], None if met is None else lambda v, k: met(v, i[k]))
+    return i, way[:_bounds(cf, far)], *real
 
 _LEEWAY = 1e-5 # Room for the rounding of a logarithm
 
