@@ -19,6 +19,12 @@ missed        share of answers of which `quality()` says that something is misse
 
 The line `real` measures rows of the third part that the model gives to the target. A cell is kept as soon as it is there, and a run
 that was stopped goes on. --quick asks eight rows of six cells.
+
+Beside NICE and DiCE, each with its own options, in one run of the field:
+
+    python -m benchmarks.field --data german heloc adult --models lightgbm forest network --seed 0 --rows 24 --limit 60 --out FOLDER --parts PARTS
+        --methods ours 'ours, robust' 'ours, believable' 'NICE (none)' 'NICE (sparsity)' 'NICE (plausibility)' 'DiCE random' 'DiCE genetic' 'real rows'
+    python benchmarks/first_answer.py --field FOLDER   # writes first_answer_field.csv
 """
 import argparse
 import time
@@ -153,6 +159,12 @@ def lines(name, kind, seed, rows, fit, labels, intents=INTENTS):
     for intent, settings in intents.items(): yield known | dict(intent=intent, **case.line(settings, labels))
 
 
+def beside(folder, out=Path('benchmarks/results/first_answer_field.csv')):
+    "Keep what a run of the field says of intents and of other packages."
+    known = ['data', 'model', 'method', 'rows', 'found', 'legal', 'columns', 'l1', 'l2', 'isolation', 'refitted', 'networks', 'ms']
+    with atomic(out) as part: pd.read_parquet(folder/'field.parquet')[known].round(3).to_csv(part, index=False)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--quick', action='store_true')
@@ -162,8 +174,10 @@ def main():
     p.add_argument('--fit', type=int, default=2500)
     p.add_argument('--seeds', type=int, default=1)
     p.add_argument('--labels', action='store_true')
+    p.add_argument('--field', type=Path, help='folder that a run of the field was gathered in')
     p.add_argument('--out', type=Path, default=Path('benchmarks/results/first_answer.csv'))
     args = p.parse_args()
+    if args.field: return beside(args.field)
     warnings.simplefilter('ignore')
     torch.set_num_threads(1)
     cells = QUICK if args.quick else [(t, m) for t in args.only or TABLES for m in args.models]

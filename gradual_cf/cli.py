@@ -654,7 +654,7 @@ def _demo_table(out, rows, seed):
     "Explain applications that the embedded bank refuses, print and draw typical answers; whether there are as many."
     from gradual_cf.models.asking import predict
     task = _task('loans', None, seed)
-    cf,(no, yes) = _fitted(task, 'plausible'), task.classes
+    cf,(no, yes) = _fitted(task), task.classes
     refused = (predict(task.model, cf.encode(task.X_test).x).argmax(1) == 0).numpy()
     asked = cf.explain(task.X_test[refused].iloc[:10*rows], yes, seed)
     usual = asked.valid & (asked.quality().typical >= _USUAL).to_numpy()
