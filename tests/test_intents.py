@@ -47,7 +47,8 @@ def test_a_name_is_read_wherever_settings_are():
     assert cf.settings.plausibility is None and cf.under('plausible').settings.plausibility == PLAUSIBLE.plausibility
     assert cf.under('robust').settings.agree == ROBUST.agree and by_name('paper', cf.domain) is PAPER
     digits = written.load_task('digits')
-    assert GradualCF(digits.model, digits.domain, 'sparse').settings == GradualCF(digits.model, digits.domain, 'sparse').settings == preset(digits.domain)
+    assert GradualCF(digits.model, digits.domain).settings == GradualCF(digits.model, digits.domain, 'sparse').settings == preset(digits.domain)
+    assert fitted('linear', None)[0].settings == cf.under('robust').settings and preset(cf.domain) == ROBUST  # tables unless told otherwise
 
 
 def test_what_is_robust_has_what_it_is_asked_for(robust):

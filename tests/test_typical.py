@@ -188,6 +188,16 @@ def test_typical_is_a_percentile(case):
     assert np.array_equal(cf.typical(x[:5], own[:5]), v[:5])
 
 
+def test_typical_says_what_plausible_holds(case):
+    "One number: at least as usual as one real row in ten, and more so the more an intent asks."
+    X, _, domain, net, *_ = case
+    fresh, _ = people(600, seed=4)
+    rows = fresh[(predict(net, domain.encode(fresh).x.float()).argmax(1) == 0).numpy()].head(60)
+    of = {name: GradualCF(net, domain, name).fit(X).explain(rows, 1).typical for name in ('sparse', 'robust', 'plausible')}
+    assert (of['plausible'] >= .1).mean() >= .95 and (of['plausible'] >= .1).mean() > (of['sparse'] >= .1).mean()
+    assert of['sparse'].mean() < of['robust'].mean() < of['plausible'].mean()
+
+
 def test_no_search_sees_the_rows_that_judge(case):
     *_, cf, _ = case
     cf.explain(case[-1].iloc[:3], 1)
