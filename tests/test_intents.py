@@ -13,6 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from gradual_cf.all import PAPER, PLAUSIBLE, ROBUST, GradualCF, tabular
 from gradual_cf.gradual import by_name, preset
 from gradual_cf.search.confirmed import _kind_of, _of_unseen
+from gradual_cf.search.proven import prove
 
 MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1),
               boosted=lambda: LGBMClassifier(n_estimators=30, num_leaves=5, verbose=-1, n_jobs=1), linear=lambda: LogisticRegression())
@@ -84,12 +85,25 @@ def test_a_row_alone_a_copy_and_a_folder_answer_alike(robust, tmp_path):
 
 
 def test_other_questions_go_with_it():
-    "What must be proven, withstood or confirmed speaks of answers that the intent allows; labels are for jurors alone."
+    "What must be confirmed speaks of answers that the intent allows, what must be proven of those that are plausible or of the decision alone."
     cf, X, model = fitted('boosted', 'robust', y=True)
     rows = X[model.predict(X) == 0].head(2)
     for asked in (dict(optimal='columns'), dict(confirmed=.6), dict(max_changes=2)):
         assert (model.predict(cf.explain(rows, 1, **asked).raw) == 1).all()
-    assert 'plausible answers with a lead' in cf.explain(rows, 1, optimal='columns').among
+    assert 'plausible answers with a lead' in cf.under('plausible').explain(rows, 1, optimal='columns').among
+    plain, own = (e.explain(rows, 1, optimal='columns') for e in (cf.under('sparse'), cf))  # of models trained again there is no bound
+    assert own.raw.equals(plain.raw) and own.proof == plain.proof and own.among == plain.among
+    assert prove(cf, plain).verdict.equals(prove(cf.under('sparse'), plain).verdict)
+
+
+def test_what_cannot_be_had_is_said_to_be_so_without_being_asked():
+    "Where nothing was found, the decision alone is looked at: none exists, or there is one after all."
+    cf, X, model = fitted('boosted', 'robust', y=True)
+    rows = X[model.predict(X) == 0].head(12)
+    limits = dict(bounds={'income': (None, 30)}, immutable=[c for c in X if c != 'income'])
+    a, sparse = cf.explain(rows, 1, **limits), cf.under('sparse').explain(rows, 1, **limits)
+    assert np.array_equal(a.valid, sparse.valid) and not a.valid.all()
+    assert {told for told, valid in zip(a.proof, a.valid) if not valid} == {'none exists'}
 
 
 def test_jurors_decide_for_a_rare_target():

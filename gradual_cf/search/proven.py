@@ -329,6 +329,11 @@ def _only_near(cf) -> bool:
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
     return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
 
+def _of_decision(cf) -> Any: # An explainer
+    "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
+    if getattr(cf.settings, 'agree', None) is None: return cf
+    return cf.under(replace(cf.settings, agree=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+
 def _usual(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
     if _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack or not isinstance(cf.model, FrameModel): return False
@@ -453,7 +458,20 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
         known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
         return known.xp, begun
     xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
-    return _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until), begun
+    return _handed_out(cf, enc, z, target, xp, begun, seed, until)[0], begun
+
+def _handed_out(cf, enc:Encoded, z:Tensor, target:Tensor, xp:Tensor, begun:np.ndarray, seed:int, until:float) -> tuple:
+    "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
+    xp = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
+    lost = begun & ~_arrived(cf, xp.double().cpu().numpy(), target, cf.tau) if cf.domain.features else np.zeros(0, bool)
+    plain = _of_decision(cf) if lost.any() else cf
+    if plain is cf or not _usual(plain): return xp, {}
+    i = np.flatnonzero(lost)
+    at = torch.from_numpy(i).to(xp.device)
+    find = lambda enc, target, begin=None: plain.find(enc, target, seed, until=until, begin=begin)
+    known,_ = _ruled(plain, enc.take(at), z[at], target[at], find, until, until < np.inf)
+    xp[at] = known.xp
+    return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
 
 _ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
 
@@ -470,6 +488,7 @@ def answered(
     "Search and measure, with a proof where one is asked for or is the rule; `ValueError` where there can be none."
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
+    if optimal is not None: cf = _of_decision(cf)
     if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
     data,enc,z,target = question
     if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(enc.x)
@@ -477,9 +496,11 @@ def answered(
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
     if optimal is None and not _usual(cf):
         xp,begun = find(enc, target)
-        xp = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
-        answers = cf.measure(data, enc, z, xp, target)
-        return _with_begun(answers, begun)
+        xp,known = _handed_out(cf, enc, z, target, xp, begun, seed, until)
+        answers = _with_begun(cf.measure(data, enc, z, xp, target), begun)
+        if not known: return answers
+        proof = answers.proof or ['']*len(begun)
+        return replace(answers, proof=[told if answers.valid[i] else known.get(i, told) for i,told in enumerate(proof)])
     if optimal is not None: _check_question(cf, optimal, seconds, gap)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
@@ -534,6 +555,7 @@ def cheapest(
     ValueError
         For a model that cannot be bounded
     """
+    cf = _of_decision(cf)
     _check_question(cf, optimal, seconds, gap)
     data,enc,z,label = cf.ask(data, target, **constraints)
     readings,limits = _read(cf, optimal), _Limits(seconds or np.inf, gap)
@@ -710,7 +732,7 @@ def prove(
     >>> prove(cf, answers, seconds=1)
     """
     _check_answers(answer, 'answer')
-    cf = _asked_by(cf, answer)
+    cf = _of_decision(_asked_by(cf, answer))
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
@@ -754,6 +776,7 @@ def ways(
     """
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
+    cf = _of_decision(cf)
     readings = _read(cf, 'ways')
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
