@@ -20,8 +20,7 @@ from .search.composition import compose, init_composite
 from .search.shorten import improve, line_search, put_back, share
 from .search.plausible import Plausibility, prototypes
 from .gradual import (construct, GradualCF, IMAGE, PAPER, PLAUSIBLE, plausible, ROBUST, Settings, SPARSE,
-                                TEXT, Trace,
-                                without_images)
+                                TEXT, Trace, without_images)
 from .models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
     strided_cnn, tabular_mlp, text_cnn, train)
 from .models.fitted import load_fitted, predictor
@@ -57,8 +56,7 @@ from .paper.reproduce import ablate, reproduce
 
 # %% ../nbs/99_all.ipynb #c6
 __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',
-           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'SPARSE', 'ROBUST', 'TEXT', 'Plausibility', 'PLAUSIBLE',
-           'plausible',
+           'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'SPARSE', 'ROBUST', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
            'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
            'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',
            'load_series', 'series', 'series_cnn', 'series_resnet', 'without_images', 'lookahead',

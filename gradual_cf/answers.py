@@ -20,7 +20,7 @@ from torch import Tensor
 
 from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
 from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, render, subplots,
-                               terminal,                                value_text, without_math)
+                               terminal, value_text, without_math)
 from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
 
 # %% auto #0
@@ -222,6 +222,10 @@ def way_of(domain:Domain, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, *s)` each 
     moved = (xp - x).flatten(1)
     return moved.abs().sum(1) if domain.features else moved.norm(dim=1)
 
+def paid_for(domain:Domain, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, *s)` each -> `(n,)`
+    "What changes cost where columns have prices, else how far they go."
+    return way_of(domain, x, xp) if domain.cost is None else domain.cost(x, xp)
+
 def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     "How far the nearest real row with all that was asked is; NaN where nobody knows, or no change is needed."
     out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread(cfs) & ~cfs.already)
@@ -232,9 +236,8 @@ def _nearest_row(cfs) -> np.ndarray: # `(n,)`
 
 def _beside_real(cfs) -> list: # A text for each row
     "How far each answer and the nearest real row are; '' where that is not known."
-    near,price = _nearest_row(cfs), cfs.domain.cost
-    own = as_array(way_of(cfs.domain, cfs.x, cfs.xp) if price is None else price(cfs.x, cfs.xp))
-    what = 'distance' if price is None else 'cost'
+    near,own = _nearest_row(cfs), as_array(paid_for(cfs.domain, cfs.x, cfs.xp))
+    what = 'distance' if cfs.domain.cost is None else 'cost'
     known = cfs.valid & ~np.isnan(near)
     return [f'{what} {a:.3g}, nearest real row {b:.3g}' if here else '' for here,a,b in zip(known, own, near)]
 
@@ -242,7 +245,8 @@ def _standing(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1),
                    distance=as_array(way_of(cfs.domain, cfs.x, cfs.xp)))
-    columns |= {name: np.full(len(cfs), np.nan) if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
+    unknown = np.full(len(cfs), np.nan)
+    columns |= {name: unknown if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
     return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
 
 def _kept_quality(cfs) -> pd.DataFrame:
@@ -669,7 +673,9 @@ class Counterfactuals(Exports):
             One line a row: row, before, after, valid, changes, distance, …, proof
         """
         told = _kept_quality(self)
-        told.insert(list(told).index('distance') + 1, 'nearest_row', _nearest_row(self))
+        at = list(told).index('distance') + 1
+        told.insert(at, 'nearest_row', _nearest_row(self))
+        if self.domain.cost is not None: told.insert(at, 'cost', as_array(paid_for(self.domain, self.x, self.xp)))
         missed = self.explainer.missed(self) if hasattr(self.explainer, 'missed') and not self.unread.any() else None
         if missed is not None: told.insert(len(told.columns) - 1, 'missed', missed)
         return told

@@ -400,6 +400,12 @@ def claims(proof, size, bound, here, best, may, whole):
     if proof.startswith('within'): assert here[0] <= best[0] + NEAR and here[1] <= best[1]*(1 + float(proof[7:-1])/100) + NEAR, told
 
 
+def within_a_real_row(answers):
+    "Whether answers are no farther than the nearest real row that is told beside them: why they may take more columns."
+    told = answers.quality()
+    return (told['cost' if 'cost' in told else 'distance'] <= told.nearest_row*(1 + 1e-3)).to_numpy()
+
+
 def judged(q):
     "Asks, and holds every claim against all rows; returns what was said of the rows."
     own = places(q, q.rows)
@@ -412,6 +418,7 @@ def judged(q):
                                 seconds=60. if dear(**q.case) else None)
     published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
+    held = within_a_real_row(answers)
     assert (valid <= q.says(answers.raw)).all(), 'the model denies it'
     assert q.cf.domain.legal(q.rows, answers.raw).all()
     if tied: assert all(c > old or b <= was for b,was,c,old in zip(answers.raw.b, q.rows.b, answers.raw.c, q.rows.c))
@@ -430,7 +437,7 @@ def judged(q):
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault
         nearest = max(best[1], least(size, near, sure & round_)[1]*(best[0] == 1))
-        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1), ('missed', here, best)  # more columns: no farther than a real row
+        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1 and held[i]), ('missed', here, best)
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)
     return answers.proof

@@ -521,7 +521,7 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     if around: ax.set_xlabel('shaded: values that are as good; a tip: all that follow, too', fontsize=8)
     first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
     real = _beside_real(cfs)
-    stands = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}' if first[l.row] == y else '' for y,l in enumerate(lines)]
+    stands = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}'*(first[l.row] == y) for y,l in enumerate(lines)]
     names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])

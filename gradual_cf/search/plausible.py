@@ -221,7 +221,7 @@ def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
     return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
 
 # %% ../../nbs/search/05_plausible.ipynb #ty02
-def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, one `(n,)` for each forest -> in [0, 1], `(n,)`
+def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
     "The smaller of two shares of known rows: of those that are lonelier, and of those that are stranger."
     stranger = torch.stack([_at_least(*v) for v in zip(known['strange'], strange)]).mean(0)
     return torch.minimum(_at_least(known['lonely'], lonely), stranger)

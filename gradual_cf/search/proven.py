@@ -329,14 +329,17 @@ def _only_near(cf) -> bool:
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
     return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
 
+def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
+
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    if getattr(cf.settings, 'agree', None) is None: return cf
+    if not _agreeing(cf): return cf
     return cf.under(replace(cf.settings, agree=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
 
 def _usual(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
-    if _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack or not isinstance(cf.model, FrameModel): return False
+    if _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
+    if not isinstance(cf.model, FrameModel): return False
     if _too_far(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
@@ -439,7 +442,7 @@ def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, c
     return _no_farther(cf, enc, target, known, begun, until), begun
 
 def _no_farther(cf, enc:Encoded, target:Tensor, known:_Known, begun:np.ndarray, until:float) -> _Known:
-    "The same, where an answer of fewest columns is farther than a real row: by more columns, with the bounds as they are."
+    "The same, by more columns where the fewest are farther than a real row; bounds stay as they are."
     there = np.isfinite(known.size)
     xp = _never_farther(cf, enc, target, known.xp, begun & there, until)
     i = (xp != known.xp).any(1).cpu().numpy()
@@ -463,10 +466,10 @@ def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float
 def _handed_out(cf, enc:Encoded, z:Tensor, target:Tensor, xp:Tensor, begun:np.ndarray, seed:int, until:float) -> tuple:
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
     xp = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
-    lost = begun & ~_arrived(cf, xp.double().cpu().numpy(), target, cf.tau) if cf.domain.features else np.zeros(0, bool)
-    plain = _of_decision(cf) if lost.any() else cf
+    if not _agreeing(cf): return xp, {}
+    i = np.flatnonzero(begun & ~_arrived(cf, xp.double().cpu().numpy(), target, cf.tau))
+    plain = _of_decision(cf) if len(i) else cf
     if plain is cf or not _usual(plain): return xp, {}
-    i = np.flatnonzero(lost)
     at = torch.from_numpy(i).to(xp.device)
     find = lambda enc, target, begin=None: plain.find(enc, target, seed, until=until, begin=begin)
     known,_ = _ruled(plain, enc.take(at), z[at], target[at], find, until, until < np.inf)

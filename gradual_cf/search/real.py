@@ -105,8 +105,8 @@ _SAME = 1e-4  # Relative difference of two distances that counts as none
 _WALKED = 4   # Real rows of each row that are walked back, by each distance
 _FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
-def _walked_back(cf, s:State, old:Tensor, way:Tensor, real:Tensor, cells:Tensor, met=None) -> tuple: # As `_those_with_all`
-    "The answers of fewest columns that come of the nearest real rows, or the old ones where none is better; is there one?"
+def _walked_back(cf, s:State, old:Tensor, way:Tensor, real:Tensor, cells:Tensor, met) -> tuple: # Answers, bool
+    "What comes of the nearest real rows in fewest columns, or the old answers where none is better; is there one?"
     at = torch.cat([v.topk(min(_WALKED, len(real)), 1, largest=False).indices for v in way], 1)
     n,bound = len(at), way.amin(2)
     row,each = torch.arange(n, device=at.device).repeat_interleave(at.shape[1]), torch.arange(n, device=at.device)
@@ -114,7 +114,8 @@ def _walked_back(cf, s:State, old:Tensor, way:Tensor, real:Tensor, cells:Tensor,
     xp = _put_over(cf, big.enc, real[at.flatten()], cells[at.flatten()])
     less = put_back(cf, big._replace(xp=xp, logits=predict(cf.model, xp)))
     best,_ = _best_of_each(row, _worth(cf, big, less.xp, bound, row, met), n)
-    xp,row = torch.cat([old, line_search(cf, less.take(best)).xp, less.xp[best], xp]), torch.cat([each, each, each, row])
+    xp = torch.cat([old, line_search(cf, less.take(best)).xp, less.xp[best], xp])
+    row = torch.cat([each, each, each, row])
     best,least = _best_of_each(row, _worth(cf, s.take(row), xp, bound, row, met), n)
     return xp[best], least.isfinite()
 
@@ -152,10 +153,10 @@ def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target ->
     far[_bounds(cf, far):] = 0. # nothing is nearer, so nobody looks
     way,*real = _those_with_all(cf, s, far, met)
     i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
-    if not len(i): return i, way, *real
-    far[:_bounds(cf, far)] = torch.inf # what is better in one way may be as far in the other as a real row is
+    if not len(i) or _bounds(cf, far) == 1: return i, way[:1, i], *real
+    far[:] = torch.inf # what is better in one way may be as far in the other as a real row is
     way,*real = _those_with_all(cf, s.take(i), far[:, i], None if met is None else lambda v, k: met(v, i[k]))
-    return i, way[:_bounds(cf, far)], *real
+    return i, way, *real
 
 _LEEWAY = 1e-5 # Room for the rounding of a logarithm
 
@@ -189,7 +190,8 @@ def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, i:Tensor, met):
     s,more = _state(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
     j,way,real,cells = _too_far(cf, s, xp[i], more)
     if not len(j): return
-    found,there = _walked_back(cf, s.take(j), xp[i[j]], way, real, cells, None if met is None else lambda v, k: met(v, i[j][k]))
+    more = None if met is None else lambda v, k: met(v, i[j][k])
+    found,there = _walked_back(cf, s.take(j), xp[i[j]], way, real, cells, more)
     xp[i[j][there]] = found[there]
 
 # %% ../../nbs/search/15_real.ipynb #nr12

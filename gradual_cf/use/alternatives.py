@@ -493,7 +493,8 @@ class Alternatives(Exports):
         names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
         features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
         named = {'row': self.row, 'answer': self.number, 'features': pd.Series(features, dtype=object)}
-        return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': as_array(way_of(a.domain, a.x, a.xp)),
+        far = as_array(way_of(a.domain, a.x, a.xp))
+        return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': far,
                              a.goal.said: a.prob.astype(float)})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 from tqdm.auto import tqdm
 
-from ..answers import aimed_at, Counterfactuals, _group_name, way_of
+from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
 from ..core import check_whole, comparable, take_rows
 from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
@@ -97,11 +96,6 @@ def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:
 # %% ../../nbs/use/03_audit.ipynb #c22
 _SHARES = ('refused', 'recourse') # Measures that are shares: 0 or 1 for each row
 
-def _far(answers:Counterfactuals, xp:Tensor) -> Tensor: # Other values of their rows, `(n, *s)` -> `(n,)`
-    "How far it is from the rows to these values: what it costs where columns have prices."
-    domain = answers.domain
-    return way_of(domain, answers.x, xp) if domain.cost is None else domain.cost(answers.x, xp)
-
 def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name -> rows it is known of, and its values
     "The four measures; raises `ValueError` where no row has an answer."
     valid = answers.valid
@@ -112,7 +106,7 @@ def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name ->
     found[refused] = valid
     price,some = answers.domain.cost, answers[valid]
     changes = some.changed.sum(1).astype(float)
-    way = _far(some, some.xp).double().cpu().numpy()
+    way = paid_for(some.domain, some.x, some.xp).double().cpu().numpy()
     return {'refused': (np.ones(len(refused), bool), refused.astype(float)), 'recourse': (refused, valid.astype(float)),
             'distance' if price is None else 'cost': (found, way), 'changes': (found, changes)}
 
@@ -234,7 +228,7 @@ def _tests(measures:dict, groups:list, least:int, resamples:int, seed:int) -> di
 def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
     "How often and how far (alone) each group changes each column, beside the others."
     entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.tensors.changed
-    alone = lambda g: _far(answers, torch.where(entries == g, answers.xp, answers.x))
+    alone = lambda g: paid_for(answers.domain, answers.x, torch.where(entries == g, answers.xp, answers.x))
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
     changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
     for by,name,member in groups:

@@ -294,13 +294,13 @@ class Plan:
         left = pd.Series(~self.taken.valid)[::-1].groupby(self.row[::-1]).cumsum()[::-1] # steps from here that miss it
         return left.to_numpy() == 0
 
-    def changes(self) -> pd.DataFrame: # A line a change: row, step, feature, before, after, enough, probability or number
+    def changes(self) -> pd.DataFrame: # A line a change: row, step, feature, before, after, enough, how likely
         """Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough.
 
         Returns
         -------
         pd.DataFrame
-            A line a change: row, step, feature, before, after, enough, probability or number
+            A line a change: row, step, feature, before, after, enough, how likely
         """
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
         at = df.row.to_numpy(int)
