@@ -779,7 +779,6 @@ def ways(
     """
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
-    cf = _of_decision(cf)
     readings = _read(cf, 'ways')
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
