@@ -49,3 +49,4 @@ def pytest_terminal_summary(terminalreporter, config):
     whole = t.user + t.system + CONTROLLER['workers'] if CONTROLLER['workers'] else seconds()  # workers are children of this process too
     terminalreporter.write_line(f'{whole:.0f} s of processor time, workers, kernels and children included; the dearest tests:')
     for cost, name in tests[:10]: terminalreporter.write_line(f'{cost:6.1f} s  {name}')
+    if hasattr(config, 'cache'): config.cache.set('spent', tests)  # every test, for whoever looks where the time goes
