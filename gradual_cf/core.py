@@ -198,7 +198,8 @@ def take_rows(
 # %% ../nbs/00_core.ipynb #c35
 def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`
     "Cells that can be compared: None where they are missing."
-    return s.astype(object).where(s.notna(), None).to_numpy()
+    cells,gone = s.astype(object).to_numpy(), s.isna().to_numpy(bool)
+    return np.where(gone, None, cells) if gone.any() else cells
 
 # %% ../nbs/00_core.ipynb #c38
 @dataclass(frozen=True)

@@ -152,6 +152,18 @@ def test_numbers_that_no_dtype_holds_are_told_beside_others(saved, address):
     assert [a['read'] for a in json.loads(text)['answers']] == [False, True, True]
 
 
+FOREIGN = [('income', v) for v in (True, '3_000', ' 3000 ', '3000', '٣٠٠٠', 'nan', '')] + [('housing', v) for v in (True, 1, 0., 'rent ')]
+
+
+def test_cells_of_another_type_are_refused_by_name(saved, address):
+    rows = [saved[3][0] | {name: cell} for name, cell in FOREIGN]
+    answers = json.loads(asked(address, '/explain', dict(rows=rows + saved[3][:1], target='granted'))[1])['answers']
+    for (name, cell), a in zip(FOREIGN, answers): assert not a['read'] and f"in column '{name}'" in a['proof'] and repr(cell) in a['proof'], a
+    assert answers[-1]['read']
+    status, text, _ = asked(address, '/explain', dict(rows=rows[:1], target='granted'))
+    assert status == 422 and json.loads(text)['field'] == 'rows'
+
+
 def test_rows_that_cannot_be_read_are_told_beside_others(saved, address):
     rows = [saved[3][0], saved[3][1] | dict(housing=7), saved[3][2] | dict(income=None)]
     status, text, _ = asked(address, '/explain', dict(rows=rows, target='granted'))

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial
 from importlib import import_module
+from numbers import Number
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -88,11 +89,29 @@ def _names_of(cf) -> dict: # JSON has no other names than texts
     "Columns by their names in JSON."
     return {str(c): c for c in cf.domain.display.columns}
 
+class _Foreign:
+    "A cell of another type than its column has: what reads it tells it like any cell that it cannot read."
+    def __init__(self, cell): self.cell = cell
+    def __repr__(self): return repr(self.cell)
+
+def _type_of_cell(v) -> type: # As JSON tells them apart
+    if isinstance(v, (bool, np.bool_)): return bool
+    return float if isinstance(v, Number) else str
+
+def _types_in(c) -> set: # Of its cells; empty for any
+    if c.reads == 'numeric': return {float, str} if c.form in ('decimal', 'numeral') else {float}
+    if c.reads != 'known levels': return set()
+    return {bool, float} if len(c.sources) > 1 else {_type_of_cell(v) for v in c.levels if v is not None}
+
 def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
     "Rows as a frame; raises `ValueError` for other columns than were fitted."
     df = pd.DataFrame(rows, dtype=object) if isinstance(rows, list) else pd.DataFrame(rows).copy()
     names = _names_of(cf)
     df.columns = [names.get(c, c) for c in df]
+    if isinstance(rows, list):
+        for c,name in ((c, name) for c in cf.domain.features for name in c.sources if name in df and _types_in(c)):
+            cells = [v if v is None or _type_of_cell(v) in _types_in(c) else _Foreign(v) for v in df[name]]
+            df[name] = pd.Series(cells, df.index, object)
     if set(df) == set(names.values()): df = df[list(names.values())]
     for c in cf.domain.features:
         for name in c.sources:
