@@ -206,8 +206,9 @@ def _answer(cf, path:str, q:dict, until:float) -> tuple: # 200 and JSON, or anot
     left = max(_LEAST, until - time.time()) # with nothing left, nothing is begun
     try: return 200, _ADDRESSES[path].answer(cf, q, left)
     except Refused as e: return e.status, e.told
-    except (ValueError, ImportError) as e: return 422, dict(error=str(e)) | _field_of(str(e))
-    except Exception as e: # of the model, or ours
+    except Exception as e:
+        asked = isinstance(e, (ValueError, ImportError)) and not str(e).startswith('model ') # else of the model, or ours
+        if asked: return 422, dict(error=str(e)) | _field_of(str(e))
         name,at = secrets.token_hex(4), traceback.extract_tb(e.__traceback__)[-1]
         logging.getLogger(__name__).error('%s: %s at %s:%s', name, type(e).__name__, at.filename, at.lineno)
         return 500, dict(error=f'the question could not be answered; the log has more under {name}')
