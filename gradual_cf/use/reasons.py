@@ -393,11 +393,11 @@ class Reasons(Exports):
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _said(data:pd.DataFrame, names:Sequence, lang:Language) -> list: # Of each row, its cells in words
+def _said(cells:Sequence, names:Sequence, lang:Language) -> list: # Of each column, its cells -> a text for each row
     "What stands in some columns."
-    cells = [[value_text(v, lang=lang) for v in data[name]] for name in names]
-    if len(names) == 1: return cells[0]
-    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*cells)]
+    texts = [[value_text(v, lang=lang) for v in column] for column in cells]
+    if len(names) == 1: return texts[0]
+    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*texts)]
 
 def _which_way(x:Tensor, best:Tensor, ordered:bool) -> np.ndarray: # Entries `(n, w)` each -> 'up', 'down' or 'other'
     "Which way a number would have to go; 'other' for categories and missing cells."
@@ -416,12 +416,14 @@ def _decided_otherwise(cf, frame:pd.DataFrame, label:Tensor) -> np.ndarray: # bo
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',
          'all'] # The columns of the frame
 
-def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:dict, at:np.ndarray, lang) -> tuple:
+def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at:np.ndarray, lang) -> tuple:
     "A line for each reason that is told, best first; whether all of a row decide otherwise together, bool `(n,)`."
     if not len(x): return pd.DataFrame(columns=_LINE), np.zeros(0, bool)
     score = ((tested.alone + tested.back)/2).masked_fill(~tested.told, -torch.inf).double().round(decimals=_SAME)
     rank = 1 + score.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     some,of = tested.told.nonzero(as_tuple=True)
+    first = (some*(len(units) + 1) + rank[some, of]).argsort()
+    some,of = some[first], of[first]
     rows = torch.cat([some, torch.arange(len(x), device=x.device)])
     moved = _moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
@@ -431,16 +433,16 @@ def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:dict, at:np.
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
-        has[here],compared[here] = (_said(df[here], names[u], lang) for df in (own, other[:len(j)]))
+        has[here],compared[here] = (_said([df[c].to_numpy(object)[:len(j)][here] for c in names[u]], names[u], lang)
+                                    for df in (own, other))
         if len(columns) > 1: continue
         i = some[of == u]
         way[here] = _which_way(x[i][:, entries], tested.best[i][:, entries], cf.domain.features[columns[0]].ordered)
-    numbers = dict(rank=rank, alone=tested.alone, put_back=tested.back, **rivals)
-    frame = pd.DataFrame(dict(
-        row=at[some.cpu().numpy()], code=[units[u].code for u in j], reason=[units[u].text for u in j],
-        columns=[', '.join(map(str, names[u])) for u in j], has=has, compared=compared, way=way,
-        enough=enough[:len(j)], **{k: v[some, of].cpu().numpy() for k,v in numbers.items()}))
-    return frame.sort_values(['row', 'rank'], ignore_index=True)[_LINE], enough[len(j):]
+    number = lambda v: v[some, of].cpu().numpy()
+    words = [units[u].code for u in j], [units[u].text for u in j], [', '.join(map(str, names[u])) for u in j]
+    told = (at[some.cpu().numpy()], number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],
+            number(tested.back), *map(number, rivals))
+    return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
 
 def _over_units(units:list, values:Tensor) -> Tensor: # Of each column `(n, g)` -> of each reason `(n, u)`
     "What the columns of reasons add on average."
@@ -521,7 +523,7 @@ def reasons(
     rivals = {name: _over_units(units, v/-held.base[:, None]) for name,v in (('near', held.near), ('all', held.all))}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
-    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, rivals, given, lang)
+    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, rivals.values(), given, lang)
     withheld = _forbidden(names, held, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
