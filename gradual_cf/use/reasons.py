@@ -300,7 +300,7 @@ def _reasons_page(told, format:str) -> str: # 'txt' or 'html'
     rows = [(i, list(lines.itertuples())) for i,lines in told.frame.groupby('row', sort=False)]
     return render('reasons/page', format, told.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
                   summary=_summary(told, told.lang), agreement=list(told.agreement.itertuples()),
-                  withheld=told.withheld, unread=dict(list(told.unread.items())[:_SHOWN]))
+                  withheld=told.withheld, without=told.without[:_SHOWN], unread=dict(list(told.unread.items())[:_SHOWN]))
 
 def _summary(told, lang:Language) -> str:
     "How many rows get reasons, and how many reasons each."
@@ -361,6 +361,17 @@ class Reasons(Exports):
     lang:Language=ENGLISH  # The language of the page
 
     def __repr__(self): return _summary(self, ENGLISH)
+
+    @property
+    def without(self) -> list: # Their positions
+        """Refused rows for which no reason was found that may be named.
+
+        Returns
+        -------
+        list
+            Their positions
+        """
+        return np.setdiff1d(np.flatnonzero(self.refused), self.frame.row.to_numpy(int)).tolist()
 
     def of(self, row:int) -> list: # Position of a row -> texts, most important first; [] where it is not refused
         """What one person is told.
