@@ -1,10 +1,10 @@
 """Reasons: processor time and calls of the model for a row, whether `predict` says the same, and what an earlier way said.
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/reasons.py [--rows 60] [--singles 15] [--before d8637e7]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/reasons.py [--rows 40] [--singles 7] [--before d8637e7]
         [--only adult,lightgbm heloc,network] [--out FILE]
 
 A line is a table and a model, fitted on its training rows; reasons are asked for --rows of its test rows that the model
-refuses, and for --singles of them one at a time. Fitting is not measured, nor the first question, which works out once what
+refuses, and for --singles of them one at a time; --only keeps the other lines of the file. Fitting is not measured, nor the first question, which works out once what
 columns are compared with (`first_ms`).
 
 refused, lines     refused rows, and reasons told in all
@@ -202,21 +202,21 @@ def measured(data, kind, n, singles, before):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--rows', type=int, default=60)
-    parser.add_argument('--singles', type=int, default=15)
+    parser.add_argument('--rows', type=int, default=40)
+    parser.add_argument('--singles', type=int, default=7)
     parser.add_argument('--before', help='an earlier commit to compare with')
     parser.add_argument('--only', nargs='+', help='table,model')
     parser.add_argument('--out', type=Path, default=ROOT/'benchmarks/results/reasons.csv')
     a = parser.parse_args()
     warnings.simplefilter('ignore')
     torch.set_num_threads(1)
-    before, lines = a.before and earlier(a.before), []
+    before = a.before and earlier(a.before)
+    lines = {(v['data'], v['model']): v for v in pd.read_csv(a.out).to_dict('records')} if a.out.exists() else {}
     for c in CASES:
         if a.only and ','.join(c) not in a.only: continue
-        lines.append(measured(*c, a.rows, a.singles, before))
-        print({k: round(v, 4) if isinstance(v, float) else v for k, v in lines[-1].items()}, flush=True)
-    if a.only: return
-    with atomic(a.out) as tmp: pd.DataFrame(lines).round(4).to_csv(tmp, index=False)
+        lines[c] = {k: round(float(v), 4) if isinstance(v, float) else v for k, v in measured(*c, a.rows, a.singles, before).items()}
+        print(lines[c], flush=True)
+        with atomic(a.out) as tmp: pd.DataFrame([lines[c] for c in CASES if c in lines]).to_csv(tmp, index=False)
 
 
 if __name__ == '__main__': main()

@@ -208,7 +208,7 @@ def test_adverse_impact_is_counted_against_the_group_that_is_accepted_most_often
     one = a.impact[a.impact.by == 'sex'].iloc[0]
     assert one.four_fifths == ('below' if one.high < .8 else 'kept' if one.low >= .8 else 'open')
     assert 'adverse impact ratio' in a.text() and 'adverse impact ratio' in a._repr_html_()
-    drawn = [_impact_line(np.arange(n) < k, np.arange(100) < 60) for n, k in ((100, 30), (100, 59), (40, 18))]
+    drawn = [_impact_line(np.arange(n) < k, np.arange(100) < 60) for n, k in ((100, 30), (1000, 595), (40, 18))]
     assert [line['four_fifths'] for line in drawn] == ['below', 'kept', 'open']
 
 

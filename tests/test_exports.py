@@ -131,7 +131,7 @@ def plain(v):
     if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return None
     if isinstance(v, (bool, np.bool_)): return bool(v)
     if isinstance(v, (int, float, np.number)): return 'inf' if math.isinf(v) else pytest.approx(float(v))
-    return str(v).removeprefix("'")
+    return str(v).removeprefix("'").replace('\x07', '\\x07')  # a workbook has no control characters
 
 
 @pytest.mark.parametrize('kind', ['audit', 'reasons', 'watch', 'actions'])
