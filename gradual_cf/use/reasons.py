@@ -59,14 +59,12 @@ def _values(x:Tensor, ordered:bool) -> tuple: # Entries of a column in a crowd, 
 # %% ../../nbs/use/08_reasons.ipynb #r16
 _NUMBERS = 4_000_000 # Numbers in a pass
 
-class _Tried(NamedTuple):
-    "The values that some columns take, one at a time."
-    at:Tensor    # The entries that each value is written to, long `(q, w)`; the last is repeated
-    v:Tensor     # The values, encoded, `(q, w)`
-    crowds:list  # For each column and each crowd: which of the values, and their shares
+def _tried(columns:Sequence, crowds:Sequence) -> tuple: # Columns: (feature, its entries); crowds: rows `(m, d)`
+    """What every column takes: the values that stand for each of the crowds, each once.
 
-def _tried(columns:Sequence, crowds:Sequence) -> _Tried: # Columns: (feature, its entries); crowds: rows `(m, d)`
-    "What every column takes: the values that stand for each of the crowds, each once."
+    Entries that a value is written to, long `(q, w)`, the last repeated; the values, encoded, `(q, w)`; and for each
+    column and each crowd which of the values, and their shares.
+    """
     at,v,used = [],[],[]
     last = torch.arange(max(len(entries) for _,entries in columns), device=crowds[0].device)
     for feature,entries in columns:
@@ -77,19 +75,21 @@ def _tried(columns:Sequence, crowds:Sequence) -> _Tried: # Columns: (feature, it
         wide = last.clamp_max(len(entries) - 1)
         at.append(entries[wide].expand(len(each), -1))
         v.append(each[:, wide])
-    return _Tried(torch.cat(at), torch.cat(v), used)
+    return torch.cat(at), torch.cat(v), used
 
 def _lead(cf, x:Tensor, label:Tensor) -> Tensor: # `(n,)`
     "How far rows lead; a model that reads frames is asked about all of them in one call."
     return leading_by(cf, x, label, len(x) if hasattr(cf.model, 'read') else None)
 
-def _leads(cf, x:Tensor, label:Tensor, tried:_Tried, progress:bool=False) -> Tensor: # `(n, 1 + q)`
+def _leads(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=False) -> Tensor: # `(n, 1 + q)`
     "How far each row leads as it is, and with each of the values."
-    n,q,out = len(x), 1 + len(tried.v), []
+    at,v,_ = tried
+    n,q = len(x), 1 + len(v)
+    out = []
     parts = torch.arange(n*q, device=x.device).split(max(1, _NUMBERS//x.shape[1]))
     for i in tqdm(parts, desc='values', disable=not progress):
         row,j = i//q, i%q - 1 # -1 for the row as it is
-        xp = x[row].scatter(1, tried.at[j], tried.v[j])
+        xp = x[row].scatter(1, at[j], v[j])
         xp[j < 0] = x[row[j < 0]]
         out.append(_lead(cf, _with_followers(cf, xp, x[row]), label[row]))
     return torch.cat(out).view(n, q)
@@ -109,13 +109,14 @@ def _best_of(x:Tensor, entries:Tensor, values:Tensor, gains:Tensor, way:int) -> 
     gain,at = gains.masked_fill(worse, -torch.inf).max(1)
     return torch.where((gain > 0)[:, None], values[at, :len(entries)], x[:, entries]), gain.clamp_min(0)
 
-def _held(x:Tensor, leads:Tensor, tried:_Tried, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads`
+def _held(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads`
     "What every column holds back, from what the model said of all values."
+    _,v,used = tried
     base,best = leads[:, 0].clamp_max(-_LEAST), x.clone()
     gains,out = leads[:, 1:] - base[:, None], []
-    for entries,way,crowds in zip(places, ways, tried.crowds):
+    for entries,way,crowds in zip(places, ways, used):
         near = crowds[0][0]
-        best[:, entries],gain = _best_of(x, entries, tried.v[near], gains[:, near], way)
+        best[:, entries],gain = _best_of(x, entries, v[near], gains[:, near], way)
         out.append([gain, *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
     return _Held(base, best, *(torch.stack(v, 1) for v in zip(*out)))
 
@@ -131,10 +132,10 @@ def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for
     if not unsaid: return ways
     x,tried = cf.x_train[::max(1, len(cf.x_train)//_ASKED)], _tried([columns[g] for g in unsaid], [cf.x_train])
     leads = _leads(cf, x, label.expand(len(x), *label.shape), tried)[:, 1:]
-    for g,[(values,_)] in zip(unsaid, tried.crowds):
+    for g,[(values,_)] in zip(unsaid, tried[2]):
         there = (x[:, places[g]] != MISSING).all(1)
         i = values.unique() # ascending
-        i = i[tried.v[i, 0] != MISSING]
+        i = i[tried[1][i, 0] != MISSING]
         if len(i) < 3 or not there.any(): continue
         tau = kendalltau(np.arange(len(i)), leads[there][:, i].mean(0).cpu().numpy()).statistic
         if abs(tau) >= _CLEAR: ways[g] = int(np.sign(tau))
@@ -142,7 +143,7 @@ def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for
 
 _KNOWN:Any = WeakKeyDictionary() # Model -> target -> (training rows, values, ways): worked out once
 
-def _known(cf, label:Tensor, places:list) -> tuple: # One target -> `_Tried`, ways
+def _known(cf, label:Tensor, places:list) -> tuple: # One target -> as of `_tried`, ways
     "What columns are compared with, and which way is better."
     known,t = _KNOWN.setdefault(cf.model, {}), tuple(label.flatten().tolist())
     if t not in known or known[t][0]() is not cf.x_train:
