@@ -472,6 +472,10 @@ class Exports:
         if name not in self._TABLES: raise ValueError(f'table must be one of {list(self._TABLES)}, got {name!r}')
         return self._TABLES[name](self)
 
+    def df(self) -> pd.DataFrame: # The first of its tables
+        "What it tells, a line for each thing."
+        return self.table()
+
     def to_csv(self,
         path,       # The file; written atomically
         table:str|None=None, # Which of its tables; None for the first
