@@ -1,0 +1,130 @@
+"""Does a suite find what is wrong with a challenger, and only that? Scorecards on a made-up population, 500 applicants a pair.
+
+    OMP_NUM_THREADS=1 python benchmarks/suites.py [--pairs 200] [--bad 50] [--out DIR]
+
+Champion and challenger are logistic scorecards fitted to two samples of 4,000 people; both explain the same 500 applicants, of
+whom about half are refused, and one suite of eight checks is run. In a quiet pair (`nothing`) that is all; `border` asks the same
+pairs whether ratios are on the right side of 1, which only chance decides. Every other pair has one defect, which is planted into
+the fitted challenger or into the letters:
+
+no way       a column that nobody can change counts so much against one woman in five that nothing else suffices
+longer       the challenger asks for more: ways of those whom both refuse become longer
+group        women are asked for a higher score: their ways are longer than those of men
+letters      letters that were sent were at the border of a scorecard that asked for less
+reasons      two columns change their weights, so that another reason comes first
+direction    more debt helps, a little
+rules        two letters in a hundred change what nobody can change
+fewer        late payments, which nobody can undo, count three times
+
+`found` is the share of pairs in which the one check that is meant for the defect fails, `any` the share in which any check does. A
+line is one kind of pair, and nothing is left out.
+"""
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import nn
+from tqdm import tqdm
+
+from gradual_cf.core import atomic
+from gradual_cf.data.tables import tabular
+from gradual_cf.gradual import GradualCF
+from gradual_cf.use import reasons
+from gradual_cf.use.suites import run_suite
+
+NAMES = ['income', 'debt', 'savings', 'months', 'late', 'branch']
+CHECKS = [
+    dict(check='recourse', least=.9, by='sex'),
+    dict(check='recourse', against='champion', least=.95),
+    dict(check='length', against='champion', most=1.25),
+    dict(check='length', against='others', by='sex', most=1.25),
+    dict(check='holds', least=.8),
+    dict(check='reasons', least=.8),
+    dict(check='direction'),
+    dict(check='rules')]
+BORDER = [  # what quiet pairs meet exactly on average: chance alone decides
+    dict(check='recourse', against='champion', least=1), dict(check='recourse', against='others', by='sex', least=1),
+    dict(check='length', against='champion', most=1), dict(check='length', against='others', by='sex', most=1)]
+MEANT = dict(nothing=None, border=None, no_way=1, fewer=2, longer=3, group=4, letters=5, reasons=6, direction=7, rules=8)  # which check
+SIZE = dict(nothing='two samples', border='two samples, thresholds at 1', no_way='one woman in five', longer='the cut-off is 3.2 logits higher', group='women: 6 logits more',
+            letters='the cut-off is 2.4 logits higher', reasons='weights of income and savings change places', direction='debt: +1 instead of -8',
+            rules='2% of the letters', fewer='late payments count three times')
+
+
+class Scorecard(nn.Module):
+    "A linear score of encoded rows."
+    def __init__(self, weights, bias):
+        super().__init__()
+        self.weights, self.bias = nn.Parameter(torch.as_tensor(weights).float()), float(bias)
+
+    def forward(self, x):
+        z = x @ self.weights + self.bias
+        return torch.stack([-z, z], 1)/2
+
+
+def people(n, rng):
+    "Applicants; the branch says nothing, and nobody can change it."
+    return pd.DataFrame({c: rng.integers(0, 101, n) for c in NAMES[:5]}).assign(
+        branch=rng.choice([0, 1], n, p=[.8, .2]), sex=rng.choice(['woman', 'man'], n))
+
+
+def fitted(rng):
+    "Weights and bias of a scorecard, on values as shares of their ranges."
+    df = people(4000, rng)
+    x = df[NAMES].to_numpy()/np.array([100]*5 + [1])
+    score = x @ [6., -4., 3., 2., -3., 0.] - 2
+    model = LogisticRegression(C=10.).fit(x, rng.random(len(x)) < 1/(1 + np.exp(-2*score)))
+    return model.coef_[0], model.intercept_[0]
+
+
+def pair(defect, seed):
+    "A champion, a challenger with a defect, the applicants, and letters where those are what is wrong."
+    rng = np.random.default_rng([seed, *map(ord, 'nothing' if defect == 'border' else defect)])
+    rows, rules = people(500, rng), dict(immutable=['late', 'branch'], better=dict(income='higher', debt='lower', savings='higher'))
+    frame = pd.concat([rows[NAMES], pd.DataFrame({c: [0, 100] for c in NAMES[:5]} | dict(branch=[0, 1]))], ignore_index=True)
+    (w, b), (v, c) = fitted(rng), fitted(rng)
+    v = v.copy()
+    if defect == 'longer': c -= 3.2
+    if defect == 'letters': c -= 2.4
+    if defect == 'reasons': v[[0, 2]] = v[[2, 0]]
+    if defect == 'direction': v[1] = 1.
+    if defect == 'fewer': v[4] *= 3.
+    woman = rows.sex == 'woman'
+    if defect == 'no_way': v[5], rows['branch'] = -60., (woman & (rng.random(500) < .2)).astype(int)
+    if defect == 'group': v[5], rows['branch'] = -6., woman.astype(int)
+    domain = tabular(frame, **rules)
+    made = lambda w, b: GradualCF(Scorecard(w, b), domain, 'sparse', tau=.9, sigma=5, classes=('refused', 'granted')).fit(frame)
+    champion, challenger = made(w, b), made(v, c)
+    issued = None
+    if defect == 'rules':
+        answers = champion.explain(rows[NAMES], 'granted')
+        answers.raw.loc[rng.random(500) < .02, 'late'] = 0
+        issued = answers
+    return dict(model=challenger, champion=champion, rows=rows, target='granted', check=BORDER if defect == 'border' else CHECKS, seed=seed) | ({} if issued is None else dict(issued=issued))
+
+
+reasons._agreement = lambda *parts: pd.DataFrame()  # other methods play no part, and are most of the time
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    p.add_argument('--pairs', type=int, default=200, help='quiet pairs')
+    p.add_argument('--bad', type=int, default=50, help='pairs of each defect')
+    p.add_argument('--out', type=Path, default=Path(__file__).parent/'results')
+    asked, lines = p.parse_args(), []
+    torch.set_num_threads(1)
+    for defect, meant in MEANT.items():
+        failed, start = [], time.process_time()
+        for seed in tqdm(range(asked.bad if meant else asked.pairs), desc=defect):
+            failed.append(set(run_suite(pair(defect, seed)).failures.no))
+        lines.append(dict(defect=defect.replace('_', ' '), size=SIZE[defect], pairs=len(failed), found=np.mean([meant in f for f in failed]) if meant else np.nan,
+                          any=np.mean([bool(f) for f in failed])))
+        print(lines[-1], f'{(time.process_time() - start)/len(failed):.2f} s a pair', pd.Series([c for f in failed for c in f], dtype=object).value_counts().to_dict())
+    with atomic(asked.out/'suites.csv') as tmp: pd.DataFrame(lines).round(4).to_csv(tmp, index=False)
+
+
+if __name__ == '__main__': main()
