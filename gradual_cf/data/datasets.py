@@ -618,9 +618,8 @@ def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a fil
         raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
     fitted = load_fitted(model, trust or ())
     known = recognised(fitted)
-    names = known.names if known else ()
-    if isinstance(rows, pd.DataFrame): df = rows[list(names)] if len(names) and set(names) <= set(rows) else rows
-    else: df = _csv_rows(rows, names)
+    df = rows if isinstance(rows, pd.DataFrame) else _csv_rows(rows, ())
+    if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
         texts = df.select_dtypes(['object', 'str']).columns
         df = df.astype(dict.fromkeys(texts, 'category'))

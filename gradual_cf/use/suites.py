@@ -4,13 +4,11 @@
 
 # %% ../../nbs/use/11_suites.ipynb #s4
 from __future__ import annotations
-import inspect
-import xml.etree.ElementTree as ET
+import inspect, re, tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,39 +28,32 @@ from .watch import _holds, _Measured, _members, _said_then, _said_today, _ways
 __all__ = ['Suite', 'run_suite']
 
 # %% ../../nbs/use/11_suites.ipynb #s9
-_CHECKS:dict[str, Any] = dict( # Name -> what is counted, the side of its threshold, what else it takes
-    recourse=('refused rows with a way', 'least', {'by', 'against'}),
-    length=('length of the way', 'most', {'by', 'against'}),
-    holds=('issued answers that hold', 'least', {'by'}),
-    reasons=('first reasons that agree', 'least', {'by', 'k'}),
-    direction=('refused rows that worse helps', 'most', set()),
-    rules=('answers that break a rule', 'most', {'by'}))
+_CHECKS = dict( # Name -> what is counted, the side of its threshold, what else it takes
+    recourse=('refused rows with a way', 'least', ('against', 'by')),
+    length=('length of the way', 'most', ('against', 'by')),
+    holds=('issued answers that hold', 'least', ('by',)), reasons=('first reasons that agree', 'least', ('by', 'k')),
+    direction=('refused rows that worse helps', 'most', ()), rules=('answers that break a rule', 'most', ('by',)))
 
 def _check_of(told, i:int, run) -> dict: # Checks are counted from 1
     "A check with its defaults; raises `ValueError` for one that cannot be measured."
-    if not isinstance(told, dict) or told.get('check') not in _CHECKS:
-        got = told.get('check') if isinstance(told, dict) else told
-        raise ValueError(f'check {i} must be one of {list(_CHECKS)}, got {got!r}')
-    name,(words,side,takes) = told['check'], _CHECKS[told['check']]
-    where,against = f'check {i} ({name})', told.get('against')
-    if odd := sorted(set(told) - takes - {'check', 'title', side}):
-        raise ValueError(f'{where} must have {sorted(takes | {"title", side})} and no others, got {odd}')
-    limit = told.get(side, 0 if name in ('direction', 'rules') else None)
+    name = told.get('check') if isinstance(told, dict) else told
+    if name not in list(_CHECKS): raise ValueError(f'check {i} must be one of {list(_CHECKS)}, got {name!r}')
+    (words,side,takes),where = _CHECKS[name], f'check {i} ({name})'
+    if odd := sorted(set(told) - {'check', 'title', side, *takes}):
+        raise ValueError(f'{where} must have {["title", side, *takes]} and no others, got {odd}')
+    limit = told.get(side, dict(direction=0, rules=0).get(name))
+    check = dict(no=i, title=words, side=side, by=None, against=None, k=1, limit=limit) | told
+    by,against = check['by'], check['against']
     share = name != 'length' and against is None
-    number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
-    if not number or not (0 <= limit <= 1 if share else 0 < limit < np.inf):
-        wanted = 'a share in [0, 1]' if share else 'a positive number'
-        raise ValueError(f'{side} of {where} must be {wanted}, got {limit!r}')
-    if against not in (None, 'champion', 'others'):
-        raise ValueError(f"against of {where} must be 'champion' or 'others', got {against!r}")
+    if type(limit) not in (int, float) or not (0 <= limit <= 1 if share else 0 < limit < np.inf):
+        raise ValueError(f'{side} of {where} must be a {"share in [0, 1]" if share else "positive number"}, got {limit!r}')
+    if against not in (None, 'champion', 'others') or against == 'others' and not by:
+        raise ValueError(f"against of {where} must be 'champion', or 'others' with by, got {against!r}")
     if run.champion is None and (against == 'champion' or name == 'reasons' or name == 'holds' and run.issued is None):
-        raise ValueError(f'champion must be given for {where}' + ', or issued'*(name == 'holds') + ', got none')
-    by = told.get('by')
-    if against == 'others' and not by: raise ValueError(f'by must be given for {where} against others, got {by!r}')
-    if by and (run.issued is None or name not in ('holds', 'rules')): _members(run.rows, by) # of what was issued: later
-    check_whole(k=told.get('k', 1))
-    return dict(no=i, check=name, title=str(told.get('title', words)), side=side, limit=float(limit), by=by,
-                against=against, k=told.get('k', 1))
+        raise ValueError(f'champion{" or issued"*(name == "holds")} must be given for {where}, got none')
+    if run.issued is None or name not in ('holds', 'rules'): _members(run.rows, by) # of what was issued: later
+    check_whole(k=check['k'])
+    return check
 
 # %% ../../nbs/use/11_suites.ipynb #s12
 def _agree(run, k:int) -> _Measured:
@@ -76,38 +67,29 @@ def _broken(run) -> _Measured:
     "Whether answers break a rule of the table."
     said = run.issued or run.said('model')
     data,raw = (take_rows(v, said.valid) for v in (said.data, said.raw))
-    legal = run.model.domain.legal(_read_by(run.model, data), raw).all(1) if len(raw) else np.ones(0, bool)
+    legal = run.model.domain.legal(_read_by(run.model, data), raw).all(1) if len(raw) else np.ones(0)
     return _Measured(data, 1. - legal)
 
-def _among(v:_Measured, there:pd.Index) -> _Measured:
-    "What is known of some rows."
-    at = v.rows.index.isin(there)
-    return _Measured(take_rows(v.rows, at), v.values[at])
-
-def _measured(run, check:dict) -> tuple: # Of the model; of the champion, where the check asks for it
+def _measured(run, check:dict) -> list: # Of the model; of the champion too, where the check asks for it
     "What a check counts, row by row."
     name = check['check']
-    if name == 'holds': return _holds(run.model, run.issued or run.said('champion'), run.target), None
-    if name == 'reasons': return _agree(run, check['k']), None
-    if name == 'rules': return _broken(run), None
+    if name == 'holds': return [_holds(run.model, run.issued or run.said('champion'), run.target)]
+    if name == 'reasons': return [_agree(run, check['k'])]
+    if name == 'rules': return [_broken(run)]
     ways = [run.ways(which) for which in ('model', 'champion')[:1 + (check['against'] == 'champion')]]
-    if name == 'recourse': of = [_Measured(w['without'].rows, 1 - w['without'].values) for w in ways]
-    else: of = [_among(w['length'], ways[-1]['length'].rows.index.intersection(ways[0]['length'].rows.index)) for w in ways]
-    return of[0], of[1] if len(of) > 1 else None
+    if name == 'recourse': return [_Measured(w['without'].rows, 1 - w['without'].values) for w in ways]
+    both = set.intersection(*(set(w['length'].rows.index) for w in ways))
+    some = [(w['length'], w['length'].rows.index.isin(both)) for w in ways]
+    return [_Measured(take_rows(v.rows, at), v.values[at]) for v,at in some]
 
 # %% ../../nbs/use/11_suites.ipynb #s15
-def _moments(v:np.ndarray, share:bool) -> tuple: # Mean, variance of the mean
-    "Of a share, half a row more of each kind."
-    if not share: return v.mean(), v.var(ddof=1)/len(v)
-    p = (v.sum() + .5)/(len(v) + 1)
-    return p, p*(1 - p)/len(v)
-
 def _compared(a:np.ndarray, b:np.ndarray, share:bool, sign:int, limit:float) -> dict: # sign 1: at least
     "A ratio of means beside its threshold."
     from scipy.stats import norm
-    (m,v),(k,w) = _moments(a, share), _moments(b, share)
-    if not m or not k: return dict(here=a.mean(), there=b.mean())
-    middle,error = np.log(m/k), max(np.sqrt(v/m**2 + w/k**2), 1e-12)
+    m,k = ((v.sum() + .5)/(len(v) + 1) if share else v.mean() for v in (a, b))
+    if not m or not k: return dict(here=m, there=k) # nothing costs anything
+    u,v = (m*(1 - m), k*(1 - k)) if share else (a.var(ddof=1), b.var(ddof=1))
+    middle,error = np.log(m/k), max(np.sqrt(u/m**2/len(a) + v/k**2/len(b)), 1e-12)
     low,high = np.exp(middle + norm.ppf([.025, .975])*error)
     p = norm.cdf(sign*(middle - np.log(limit))/error)
     return dict(here=a.mean(), there=b.mean(), value=np.exp(middle), low=low, high=high, p=p)
@@ -125,96 +107,76 @@ def _alone(v:np.ndarray, share:bool, sign:int, limit:float) -> dict:
 _LINE = ['no', 'check', 'title', 'by', 'group', 'rows', 'here', 'there', 'value', 'low', 'high', 'side', 'limit', 'p',
          'corrected', 'verdict'] # The columns of the frame
 
-def _lines(run, check:dict, fewest:int) -> list:
-    "A line for each group of a check; for each column of a direction."
-    told = {k: check[k] for k in ('no', 'check', 'title', 'side', 'limit')}
-    sign,share = 1 if check['side'] == 'least' else -1, check['check'] != 'length'
+def _cohorts_of(run, check:dict) -> list: # (by, group, values, those beside or None)
+    "What a check compares with its threshold: a group each, for a direction a column each."
     if check['check'] == 'direction':
         found = against_direction(run.model, _read_by(run.model, run.rows), run.target).itertuples()
-        cohorts = [('column', str(l.column), (np.arange(l.rows) < l.against).astype(float), None) for l in found]
-    else:
-        own,other = _measured(run, check)
-        groups = _members(own.rows, check['by'])
-        theirs = _members(other.rows, check['by']) if other else {}
-        beside = dict(champion=lambda g, m: other.values[theirs[g]] if g in theirs else np.zeros(0),
-                      others=lambda g, m: own.values[~m]).get(check['against'], lambda g, m: None)
-        cohorts = [(*g, own.values[m], beside(g, m)) for g,m in groups.items()]
-        if check['against'] == 'others': cohorts = cohorts[1:] # everybody has no others
-    out = []
-    for by,group,a,b in cohorts:
-        line = told | dict(by=by, group=group, rows=len(a))
-        if min(len(v) for v in (a, b) if v is not None) >= fewest:
-            line |= _alone(a, share, sign, check['limit']) if b is None else _compared(a, b, share, sign, check['limit'])
-        out.append(line)
+        return [('column', str(l.column), (np.arange(l.rows) < l.against).astype(float), None) for l in found]
+    own,*other = _measured(run, check)
+    groups = _members(own.rows, check['by'])
+    if check['against'] == 'others': return [(*g, own.values[m], own.values[~m]) for g,m in [*groups.items()][1:]]
+    if not other: return [(*g, own.values[m], None) for g,m in groups.items()]
+    theirs = _members(other[0].rows, check['by'])
+    return [(*g, own.values[m], other[0].values[theirs[g]] if g in theirs else np.zeros(0)) for g,m in groups.items()]
+
+def _lines(run, check:dict, fewest:int) -> list:
+    "A line for each group of a check."
+    how,out = (check['check'] != 'length', 1 if check['side'] == 'least' else -1, check['limit']), []
+    for by,group,a,b in _cohorts_of(run, check):
+        few = min(len(a), len(a) if b is None else len(b)) < fewest
+        tested = {} if few else _alone(a, *how) if b is None else _compared(a, b, *how)
+        out.append(check | dict(by=by, group=group, rows=len(a)) | tested)
     return out
 
 def _judged(lines:list, level:float) -> pd.DataFrame:
     "The lines of all checks, with p-values that are corrected for all of them and what follows."
-    frame = pd.DataFrame(lines, columns=_LINE)
-    numbers = ['here', 'there', 'value', 'low', 'high', 'p', 'corrected']
-    frame[numbers] = frame[numbers].astype(float)
-    known = frame.p.notna()
+    numbers = 'here', 'there', 'value', 'low', 'high', 'limit', 'p', 'corrected'
+    frame = pd.DataFrame(lines, columns=_LINE).astype(dict.fromkeys(numbers, float))
+    known,sign = frame.p.notna(), frame.side.map(dict(least=1, most=-1))
     if known.any(): frame.loc[known, 'corrected'] = _holm(frame.p[known].to_numpy(float), np.arange(known.sum()))
-    sign = frame.side.map(dict(least=1, most=-1))
     never = (frame.value == frame.limit) & frame.limit.isin([0., 1.]) # and always
     inside = never | (np.where(sign > 0, frame.low, -frame.high) >= sign*frame.limit)
     frame['verdict'] = np.select([~known, frame.corrected <= level, inside], ['too few', 'fails', 'holds'], 'open')
     return frame
 
 # %% ../../nbs/use/11_suites.ipynb #s21
+_HEADS = ('check', 'of', 'rows', 'found', '95% interval', 'wanted', '')
+_NO_XML = re.compile('[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
+
 def _cells(l) -> tuple: # A line of the frame
     "A line as people read it."
     alone = pd.isna(l.there)
     say = share_text if alone and l.check != 'length' else bound_text
-    who = 'all rows' if l.by == 'everybody' else f'{l.by} = {l.group}' if l.by != 'column' else l.group
-    wanted = f'at {l.side} {say(l.limit)}' + ('' if alone else ' times')
+    who = 'all rows' if l.by == 'everybody' else l.group if l.by == 'column' else f'{l.by} = {l.group}'
     seen = ('', '') if pd.isna(l.value) else (say(l.value), f'{say(l.low)} to {say(l.high)}')
-    return l.title, who, f'{l.rows:,}', *seen, wanted, l.verdict
+    cells = l.title, who, f'{l.rows:,}', *seen, f'at {l.side} {say(l.limit)}' + ' times'*(not alone), l.verdict
+    return tuple(_NO_XML.sub('?', terminal(v).replace('\n', ' ')) for v in cells)
 
-_HEADS = 'check', 'of', 'rows', 'found', '95% interval', 'wanted', ''
-
-def _suite_text(suite) -> str:
-    lines = [_HEADS, *map(_cells, suite.frame.itertuples())]
-    lines = [[terminal(v).replace('\n', ' ') for v in line] for line in lines]
-    wide = [max(map(len, column)) for column in zip(*lines)]
-    lines = [[*line[:-1], line[-1].replace('fails', 'FAILS')] for line in lines]
-    table = ['  '.join(v.ljust(w) for v,w in zip(line, wide)).rstrip() for line in lines]
-    return '\n'.join([terminal(repr(suite)), '', *table, '', _how(suite)])
-
-def _how(suite) -> str:
-    return (f'A line fails where chance explains it with a probability of at most {suite.level:g}, corrected for all '
-            f'{suite.frame.p.notna().sum()} lines (Holm). It is open where its interval contains the threshold.')
-
-def _junit(suite) -> str:
-    "The checks as build servers read them: an error where nothing was measured, skipped where a group was too small."
-    frame,few = suite.frame, suite.frame.verdict == 'too few'
-    empty = frame.no.isin(suite.unmeasured)
-    counts = dict(tests=len(frame), failures=len(suite.failures), errors=empty.sum(), skipped=(few & ~empty).sum())
-    top = ET.Element('testsuite', dict(name=terminal(suite.title)) | {k: str(v) for k,v in counts.items()})
-    for l,nothing in zip(frame.itertuples(), empty):
-        title,who,n,value,interval,wanted,verdict = map(terminal, _cells(l))
-        case = ET.SubElement(top, 'testcase', classname=f'{suite.title}.{l.check}', name=f'{title}: {who}')
-        words = f'{value} ({interval}) of {n} rows, wanted {wanted}'
-        if verdict == 'fails': ET.SubElement(case, 'failure', message=words)
-        elif verdict == 'too few': ET.SubElement(case, 'error' if nothing else 'skipped', message=f'{n} rows are too few')
-        else: ET.SubElement(case, 'system-out').text = f'{verdict}: {words}'
-    return ET.tostring(top, encoding='unicode', xml_declaration=True)
+def _suite_page(suite, name:str, format:str) -> str: # 'page' as 'txt' or 'html', 'junit' as 'html'
+    "Every line; in JUnit an error where a check measured nothing, skipped where one group was too small."
+    frame,lines = suite.frame, [_cells(l) for l in suite.frame.itertuples()]
+    empty = np.where(frame.no.isin(suite.unmeasured), 'error', 'skipped')
+    kinds = np.select([frame.verdict == 'fails', frame.verdict == 'too few'], ['failure', empty], '').tolist()
+    wide = [max(map(len, column)) for column in zip(_HEADS, *lines)]
+    how = (f'A line fails where chance explains it with a probability of at most {suite.level:g}, corrected for all '
+           f'{frame.p.notna().sum()} lines (Holm). It is open where its interval contains the threshold.')
+    return render(f'suites/{name}', format, title=_NO_XML.sub('?', suite.title), summary=repr(suite), heads=_HEADS,
+                  lines=lines, kinds=kinds, wide=wide, how=how)
 
 def _suite_plot(suite):
     "A panel for shares, ratios and lengths: what was found, its interval, and the threshold."
     frame = suite.frame[suite.frame.value.notna()]
     kinds = np.where(frame.there.notna(), 'ratios', np.where(frame.check == 'length', 'lengths', 'shares'))
-    panels = [(k, frame[kinds == k]) for k in ('shares', 'ratios', 'lengths') if (kinds == k).any()]
-    fig,axes = subplots(len(panels) or 1, 1, figsize=(8, .7 + .33*len(frame) + .5*len(panels)), squeeze=False,
-                        height_ratios=[len(lines) + 1 for _,lines in panels] or None)
-    for ax,(kind,lines) in zip(axes[:, 0], panels):
+    panels = {kind: frame[kinds == kind] for kind in ('shares', 'ratios', 'lengths') if kind in kinds}
+    fig,axes = subplots(len(panels), 1, figsize=(8, .7 + .33*len(frame) + .5*len(panels)), squeeze=False,
+                        height_ratios=[len(lines) + 1 for lines in panels.values()])
+    for ax,(kind,lines) in zip(axes[:, 0], panels.items()):
         for y,l in enumerate(lines.itertuples()):
             colour = dict(fails='C3', holds='C0').get(l.verdict, '.45')
             ax.plot([l.low, l.high], [-y, -y], color=colour, lw=1.5)
             ax.plot(l.value, -y, 's' if l.verdict == 'fails' else 'o', color=colour, ms=5)
             ax.plot([l.limit]*2, [-y - .35, -y + .35], color='k', lw=1.2)
-        labels = [plot_text(', '.join(_cells(l)[:2])) for l in lines.itertuples()]
-        ax.set_yticks([-y for y in range(len(lines))], labels, fontsize=8)
+        ax.set_yticks(-np.arange(len(lines)), [plot_text(', '.join(_cells(l)[:2])) for l in lines.itertuples()], fontsize=8)
         _axis_limits(ax, kind == 'shares')
         ax.set_title(kind, fontsize=9, loc='left')
         ax.spines[['top', 'right', 'left']].set_visible(False)
@@ -238,59 +200,22 @@ class Suite(Exports):
     title:str          # Of the suite
     level:float        # Corrected p-value up to which a line fails
 
-    def df(self) -> pd.DataFrame: # A line for each group of each check
-        """All lines.
-
-        Returns
-        -------
-        pd.DataFrame
-            A line for each group of each check
-        """
-        return self.frame.copy()
-
+    def df(self) -> pd.DataFrame: return self.frame.copy() # A line for each group of each check
     @property
-    def failures(self) -> pd.DataFrame: # Lines of `frame`
-        """What chance does not explain.
-
-        Returns
-        -------
-        pd.DataFrame
-            Lines of `frame`
-        """
-        return self.frame[self.frame.verdict == 'fails']
-
+    def failures(self) -> pd.DataFrame: return self.frame[self.frame.verdict == 'fails'] # What chance does not explain
     @property
-    def unmeasured(self) -> list: # Their numbers, from 1
-        """Checks of which no line had enough rows.
-
-        Returns
-        -------
-        list
-            Their numbers, from 1
-        """
-        few = (self.frame.verdict == 'too few').groupby(self.frame.no).all()
-        return list(few.index[few])
-
+    def unmeasured(self) -> list: # Numbers of checks of which no line had enough rows, from 1
+        return [no for no,verdicts in self.frame.groupby('no').verdict if (verdicts == 'too few').all()]
     @property
-    def exit_code(self) -> int: return 1 if len(self.failures) else 2 if self.unmeasured else 0 # 2: nothing was measured
+    def exit_code(self) -> int: return 1 if len(self.failures) else 2*bool(self.unmeasured) # 2: one measured nothing
 
     def __repr__(self):
         count = self.frame.verdict.value_counts()
-        return f'{self.title}: ' + ', '.join(f'{v} {n}' for v in ('holds', 'fails', 'open', 'too few') if (n := count.get(v, 0)))
+        told = ', '.join(f'{v} {count[v]}' for v in ['holds', 'fails', 'open', 'too few'] if v in count)
+        return f'{self.title}: {told}'
 
-    def text(self) -> str:
-        """The checks as a table of plain text.
-
-        Returns
-        -------
-        str
-        """
-        return _suite_text(self)
-
-    def plot(self): # A matplotlib figure
-        "Draw every line with its interval and its threshold."
-        return _suite_plot(self)
-
+    def text(self) -> str: return terminal(_suite_page(self, 'page', 'txt')) # The checks as a table of plain text
+    def plot(self): return _suite_plot(self) # A figure: every line with its interval and its threshold
     def to_junit(self,
         path, # The file; written atomically
     ): # `path`, a `Path`
@@ -301,56 +226,51 @@ class Suite(Exports):
         path
             The file; written atomically
         """
-        return _written(path, _junit(self).encode('utf-8', 'backslashreplace'))
-
-    def _repr_html_(self):
-        lines = [(_cells(l), l.verdict == 'fails') for l in self.frame.itertuples()]
-        return without_math(render('suites/page', 'html', summary=repr(self), heads=_HEADS, lines=lines, how=_how(self)))
+        return _written(path, _suite_page(self, 'junit', 'html').encode())
+    def _repr_html_(self): return without_math(_suite_page(self, 'page', 'html'))
 
 # %% ../../nbs/use/11_suites.ipynb #s24
 _KEYS = ['title', 'model', 'champion', 'trust', 'preset', 'settings', 'rules', 'training', 'rows', 'issued', 'target',
          'level', 'fewest', 'seed', 'check']
 
-def _suite_told(suite, folder) -> tuple: # A mapping; where its files lie
+def _suite_told(suite) -> tuple: # A mapping; where its files lie
     "What a suite says; raises `ValueError` for a file that is none, and for other keys."
+    told = suite
     if isinstance(suite, (str, Path)):
-        import tomllib
         try: told = tomllib.loads(Path(suite).read_text(encoding='utf-8'))
         except (OSError, ValueError) as e:
             raise ValueError(f'suite must be a readable TOML file, got {str(suite)!r} ({e})') from None
-        folder = Path(suite).parent if folder is None else folder
-    else: told = suite
-    if not isinstance(told, dict): raise ValueError(f'suite must be a mapping or a TOML file, got {type(suite).__name__}')
+    if not isinstance(told, dict): raise ValueError(f'suite must be a mapping or a file, got {type(told).__name__}')
     if odd := sorted(map(str, set(told) - set(_KEYS))):
         raise ValueError(f'suite must have the keys {_KEYS} and no others, got {odd}')
     for key in ('model', 'rows', 'target', 'check'):
         if told.get(key) is None: raise ValueError(f'{key} must be given in a suite, got none')
     if not isinstance(told['check'], list) or not told['check']:
         raise ValueError(f'check must be a list of at least one check, got {told["check"]!r}')
-    return told, Path(folder or '.')
+    folder = Path() if told is suite else Path(suite).parent
+    return dict(title='suite', training=told['rows'], level=.05, fewest=30, seed=0) | told, folder
 
-def _opened(named:str, model, told:dict, folder:Path, training) -> Explainer:
+def _opened(named:str, told:dict, folder:Path, training) -> Explainer:
     "A fitted explainer: as it is, from a folder, or of a fitted model and rows that say what its columns are."
-    rules = dict(told.get('rules') or {})
+    model,rules,trust = told[named], told.get('rules') or {}, tuple(told.get('trust') or ())
     if isinstance(model, (str, Path)):
-        model = folder/model
-        if not model.exists(): raise ValueError(f'{named} must be an existing file or folder, got {str(model)!r}')
-        if not model.is_dir():
-            if odd := sorted(set(rules) - set(inspect.signature(tabular).parameters) | {'df'} & set(rules)):
+        path = folder/model
+        if not path.exists(): raise ValueError(f'{named} must be an existing file or folder, got {str(path)!r}')
+        if path.is_file():
+            if odd := sorted(set(rules) - {*inspect.signature(tabular).parameters} | {'df'} & set(rules)):
                 raise ValueError(f'rules must be arguments of tabular, got {odd}')
-            task = _own_task(training, model, told.get('trust') or (), **rules)
+            task = _own_task(training, path, trust, **rules)
             return GradualCF(task.model, task.domain, told.get('preset'), **told.get('settings') or {}).fit(task.X)
-        model = GradualCF.load(model, trusted=tuple(told.get('trust') or ()))
+        model = GradualCF.load(path, trusted=trust)
     if not isinstance(model, Explainer):
         raise ValueError(f'{named} must be a file, a folder or a fitted explainer, got {type(model).__name__}')
     if odd := [k for k in ('rules', 'preset', 'settings') if told.get(k)]:
-        raise ValueError(f'{named} has rules and settings of its own: {odd} must be left out, got {[told[k] for k in odd]}')
+        raise ValueError(f'{odd} must be left out where {named} is an explainer, which has its own')
     model.check_fitted()
     return model
 
 def run_suite(
-    suite,           # A mapping as a suite of TOML has it, or the path of one
-    folder=None,     # Where the files lie that it names; None for the folder of the suite
+    suite,               # A mapping as a file of TOML has it, or the path of one
     progress:bool=False, # Show progress bars
 ) -> Suite:
     """Run the checks of a suite on a model; raises `ValueError` for a suite, a file or a column that is wrong.
@@ -358,9 +278,7 @@ def run_suite(
     Parameters
     ----------
     suite
-        A mapping as a suite of TOML has it, or the path of one
-    folder : default None
-        Where the files lie that it names; None for the folder of the suite
+        A mapping as a file of TOML has it, or the path of one
     progress : bool, default False
         Show progress bars
 
@@ -373,24 +291,21 @@ def run_suite(
     ValueError
         For a suite, a file or a column that is wrong
     """
-    told,folder = _suite_told(suite, folder)
-    read = lambda key: _csv_rows(folder/told[key], (), key) if isinstance(told.get(key), (str, Path)) else told.get(key)
-    rows,target,issued = read('rows'), told['target'], told.get('issued')
-    level,fewest,seed = told.get('level', .05), told.get('fewest', 30), told.get('seed', 0)
-    if not isinstance(rows, pd.DataFrame):
-        raise ValueError(f'rows must be a file or a DataFrame, got {type(rows).__name__}')
-    rows = rows.reset_index(drop=True)
+    told,folder = _suite_told(suite)
+    rows,training = (_csv_rows(folder/told[key], (), key) if isinstance(told[key], (str, Path)) else told[key]
+                     for key in ('rows', 'training'))
+    if not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a file or a frame, got {type(rows).__name__}')
+    level,target,issued = told['level'], told['target'], told.get('issued')
     if not isinstance(level, float) or not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
-    check_whole(2, fewest=fewest)
-    training = rows if told.get('training') is None else read('training')
-    models = {name: _opened(name, told[name], told, folder, training) for name in ('model', 'champion')
-              if told.get(name) is not None}
-    if isinstance(target, list): target = tuple(target)
+    check_whole(2, fewest=told['fewest'])
+    given = [name for name in ('model', 'champion') if told.get(name) is not None]
+    models = {name: _opened(name, told, folder, training) for name in given}
+    rows,target = rows.reset_index(drop=True), tuple(target) if isinstance(target, list) else target
     if isinstance(issued, (str, Path)): issued = folder/issued
     if issued is not None: issued = _said_then(issued, models['model'], target)[0]
-    said = cache(lambda which: _said_today(models[which], rows, target, seed, progress))
-    run = SimpleNamespace(model=models['model'], champion=models.get('champion'), rows=rows, target=target, issued=issued,
-                          said=said, ways=cache(lambda which: _ways(models['model'], said(which))))
+    said = cache(lambda which: _said_today(models[which], rows, target, told['seed'], progress))
+    ways = cache(lambda which: _ways(models['model'], said(which))) # of both, counted alike
+    run = SimpleNamespace(**dict(champion=None) | models, rows=rows, target=target, issued=issued, said=said, ways=ways)
     checks = [_check_of(c, i, run) for i,c in enumerate(told['check'], 1)]
-    lines = [line for check in checks for line in _lines(run, check, fewest)]
-    return Suite(_judged(lines, level), str(told.get('title', 'suite')), level)
+    lines = [line for check in checks for line in _lines(run, check, told['fewest'])]
+    return Suite(_judged(lines, level), str(told['title']), level)
