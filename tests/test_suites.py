@@ -231,3 +231,26 @@ def test_a_saved_explainer_and_letters_from_a_folder(folder):
     assert found.exit_code == 0 and set(found.frame.group) == {'all rows', 'f', 'm'}
     kept = run_suite(dict(model=folder/'saved', rows=rows, target='granted', check=SHARES))
     assert kept.exit_code == 0 and line(kept, 'recourse', 'f').verdict == 'holds'
+
+
+def recipe(name):
+    "The cell of the tutorial that uses a package."
+    cells = json.loads((Path(__file__).parent.parent/'nbs'/'tutorials'/'test_a_challenger.ipynb').read_text())['cells']
+    return next(text for text in (''.join(c['source']) for c in cells) if f'import {name}' in text)
+
+
+def test_the_recipe_for_mlflow_logs_a_failed_run(tmp_path):
+    mlflow = pytest.importorskip('mlflow', reason="needs mlflow (pip install 'gradual_cf[mlflow]')")
+    mlflow.set_tracking_uri(f'sqlite:///{tmp_path}/mlflow.db')
+    found = run_suite(asked([SHARES[1], dict(check='holds', least=.9)], lender(1.5), lender()))
+    names = dict(found=found, folder=tmp_path)
+    exec(recipe('mlflow'), names)
+    told = mlflow.get_run(names['active'].info.run_id)
+    assert told.info.status == 'FAILED' and told.data.metrics['suite_failures'] == 1 and len(told.data.metrics) == 5
+
+
+def test_the_recipe_for_validmind_is_a_test_that_it_can_run():
+    pytest.importorskip('validmind')
+    exec(recipe('validmind').partition('result =')[0], names := dict(run_suite=lambda suite: run_suite(asked(SHARES))))
+    table, figure, passed = names['recourse']()
+    assert passed and len(table['Checks of recourse']) == 4 and figure
