@@ -55,7 +55,7 @@ LINES = 13  # of the suite
 MEANT = dict(nothing=None, no_way=1, fewer=2, longer=3, group=4, letters=5, reasons=6, direction=7, rules=8, border=None)  # which check
 SIZE = dict(
     nothing='two samples', border='two samples, thresholds at 1', no_way='one woman in five', fewer='late payments count four times',
-    longer='the cut-off is 3.2 logits higher', group='women: 8 logits more', letters='the cut-off is 2.4 logits higher',
+    longer='the cut-off is 3.2 logits higher', group='women: 8 logits more', letters='the cut-off is 2.8 logits higher',
     reasons='weights of income and savings change places', direction='debt: +1 instead of -8', rules='2% of the letters')
 
 
@@ -93,7 +93,7 @@ def pair(defect, seed):
     (w, b), (v, c) = fitted(rng), fitted(rng)
     v = v.copy()
     if defect == 'longer': c -= 3.2
-    if defect == 'letters': c -= 2.4
+    if defect == 'letters': c -= 2.8
     if defect == 'reasons': v[[0, 2]] = v[[2, 0]]
     if defect == 'direction': v[1] = 1.
     if defect == 'fewer': v[4] *= 4.

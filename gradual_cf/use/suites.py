@@ -36,8 +36,8 @@ _CHECKS = dict( # Name -> what is counted, the side of its threshold, what else 
 
 def _check_of(told, i:int, run) -> dict: # Checks are counted from 1
     "A check with its defaults; raises `ValueError` for one that cannot be measured."
-    name = told.get('check') if isinstance(told, dict) else told
-    if name not in list(_CHECKS): raise ValueError(f'check {i} must be one of {list(_CHECKS)}, got {name!r}')
+    name = told.get('check') if isinstance(told, dict) else None
+    if name not in list(_CHECKS): raise ValueError(f'check {i} must be one of {list(_CHECKS)}, got {name or told!r}')
     (words,side,takes),where = _CHECKS[name], f'check {i} ({name})'
     if odd := sorted(set(told) - {'check', 'title', side, *takes}):
         raise ValueError(f'{where} must have {["title", side, *takes]} and no others, got {odd}')
