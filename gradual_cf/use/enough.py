@@ -265,7 +265,7 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
     columns,changed = answer.domain.features, answer.changed
     before,after = ([_column_texts(c, f) for c in columns] for f in (answer.domain.rows(answer.data), answer.domain.rows(answer.raw)))
     own = [{g: _Enough('value', (after[g][i],)) for g in np.flatnonzero(on)} for i,on in enumerate(changed)]
-    open_ = answer.valid & ~answer.unread & (True if answer.confirmed is None else np.isnan(np.asarray(answer.confirmed.cpu())))
+    open_ = answer.valid & ~answer.unread & (True if answer.confirmed is None else np.isnan(answer.confirmed))
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return own
     search = _Search(explainer, answer)
     told,loose = _corner(explainer, answer, search, explainer.region(answer)) if ranges and _bounded(explainer) else ({}, set())

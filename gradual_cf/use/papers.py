@@ -84,7 +84,7 @@ def _in_pdf(raw:bytes) -> str: # '' for none
     return ''
 
 _MOST = 10**8 # Bytes of a record
-_PART = 'customXml/item1.xml'
+_PART = 'customXml/item7.xml'
 
 def _in_docx(raw:bytes) -> str:
     "The record that a document holds."
