@@ -404,8 +404,8 @@ def _read_letter(text, count:int, beside=None) -> dict: # before, after: a text 
         if not re.fullmatch(r'none|[\d.e-]+', out['tau']) or out['tau'] != 'none' and not np.isfinite(float(out['tau'])): raise ValueError
         before,after = zip(*pairs)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        where = 'records must give the letters in JSON' if format == 'txt' and beside is None else 'text must hold a record'
-        raise ValueError(f'{where}, with what every column was and would have been, got none') from None
+        raise ValueError('text must hold a record, with what every column was and would have been, got none; records '
+                         'gives those of plain text') from None
     if len(before) != count: raise ValueError(f'text must hold a record of {count} columns, got {len(before)}')
     return dict(before=before, after=after, format=format, sealed=sealed) | out
 
