@@ -227,7 +227,7 @@ def test_forged_papers_are_found(evil, form):
             with zipfile.ZipFile(io.BytesIO(own)) as a, zipfile.ZipFile(out := io.BytesIO(), 'w') as b:
                 for n in a.namelist(): b.writestr(n, change(a.read(n)) if n == name else a.read(n))
             return out.getvalue()
-        forged = with_('word/document.xml', lambda raw: raw.replace(b'at least', b'at most')), with_('customXml/item7.xml', lambda raw: raw.replace(b'"row"', b'"raw"'))
+        forged = with_('word/document.xml', lambda raw: raw.replace(b' too ', b' far ')), with_('customXml/item7.xml', lambda raw: raw.replace(b'"row"', b'"raw"'))
     for text in (*forged, own[:len(own)//2], b'%PDF', b'PK', b''):
         assert text != own
         with pytest.raises(ValueError, match='text must'): check_letter(text, cf)
@@ -298,7 +298,7 @@ def test_nothing_gets_out_of_its_cell():
         assert not tags & {'img', 'script', 'u'} and 'onerror=alert(1)>' not in body and '&lt;u&gt;no' in body and body.count('<script') == 1
         made = MarkdownIt('gfm-like', dict(html=True, linkify=False)).render(text)
         assert not re.search('<(img|script|u|strong|a)[ >]', made) and made.count('<h1>') == 1
-        assert [len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)][-1:] == [3]
+        assert {len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)} <= {0, 3}
 
 
 def test_what_is_told_is_enough_on_its_steps_and_no_more_than_needed(evil):
@@ -565,7 +565,7 @@ def test_a_page_prints_well(tmp_path):
     arguments = ['--headless', '--no-sandbox', '--disable-gpu', f'--user-data-dir={tmp_path}/profile', '--no-pdf-header-footer']
     subprocess.run([chromium, *arguments, f'--print-to-pdf={tmp_path}/a.pdf', str(tmp_path/'a.html')], capture_output=True, timeout=120, check=True)
     pages = re.findall(rb'/Type\s*/Page\b', (tmp_path/'a.pdf').read_bytes())
-    assert len(pages) == 2 # of thirty columns, none of which was asked of anybody
+    assert len(pages) == 1
 
 
 def test_templates_travel_with_the_package():

@@ -151,7 +151,8 @@ class _Search:
     "Encoded rows that come closer to those that were refused, one column at a time."
     def __init__(self, explainer, answer):
         self.explainer,self.answer,self.x = explainer, answer, answer.xp.clone()
-        self.own,self.target,self.level = answer.x, answer.tensors.target, explainer.level(answer.tau)
+        self.own,self.target = answer.x, answer.tensors.target
+        self.level = explainer.level(answer.tau)
         self.places = {g: at for g,at in enumerate(_entry_slices(answer.domain.features))}
 
     def reached(self, x:Tensor, i) -> np.ndarray: # Encoded rows, and of which answers: long `(m,)` -> bool `(m,)`

@@ -365,7 +365,8 @@ def _all_fields(explainer, answer, words:_Words, told:list, asked:dict, slots:li
     enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    cells,columns,digests = _cells_of(answer), answer.domain.features, _digests(explainer)
+    cells,digests = _cells_of(answer), _digests(explainer)
+    columns = answer.domain.features
     records,held = _records(said, cells), _held(answer, enc, said)
     alone = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(explainer, answer, said, asked)
@@ -603,7 +604,8 @@ def letter(
     explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
     spoken = _words_of(explainer, names, units, words, why, lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product, contact=contact)
-    write,day,read = _writer(template, format, lang), date_text(date, lang), np.flatnonzero(~answer.unread)
+    write,day = _writer(template, format, lang), date_text(date, lang)
+    read = np.flatnonzero(~answer.unread)
     if not len(answer): return []
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)

@@ -136,8 +136,11 @@ class _Document(HTMLParser):
     "A page that is read into a document, piece by piece."
     def __init__(self, document):
         super().__init__()
-        self.document,self.at,self.lists,self.silent = document, None, [], 0
+        self.document:Any = document
+        self.at:Any = None # A paragraph
         self.cells:list|None = None
+        self.lists:list = []
+        self.silent = 0
 
     def handle_starttag(self, tag, attrs):
         if tag in _SILENT: self.silent += 1

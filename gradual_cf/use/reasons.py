@@ -324,11 +324,11 @@ class Reasons(Exports):
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _said(data:pd.DataFrame, names:Sequence, lang:Language) -> list: # Of each row, its cells in words
+def _said(data:pd.DataFrame, columns:Sequence, lang:Language) -> list: # `Column`; of each row, its cells in words
     "What stands in some columns."
-    cells = [[value_text(v, lang=lang) for v in data[name]] for name in names]
-    if len(names) == 1: return cells[0]
-    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*cells)]
+    cells = [[value_text(v, lang=lang) for v in c.named(data)] for c in columns]
+    if len(columns) == 1: return cells[0]
+    return [', '.join(f'{c.name} {v}' for c,v in zip(columns, row)) for row in zip(*cells)]
 
 def _which_way(x:Tensor, best:Tensor, ordered:bool) -> np.ndarray: # Entries `(n, w)` each -> 'up', 'down' or 'other'
     "Which way a number would have to go; 'other' for categories and missing cells."
@@ -347,6 +347,7 @@ def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:
         some = tested.told[:, u].nonzero()[:, 0]
         if not len(some): continue
         these,own = [names[g] for g in unit.columns], data.iloc[some.cpu().numpy()]
+        read = [cf.domain.features[g] for g in unit.columns]
         only = torch.zeros(len(some), len(units), dtype=torch.bool, device=x.device)
         only[:, u] = True
         best = [c._replace(best=c.best[some]) for c in columns]
@@ -357,7 +358,7 @@ def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:
         numbers = dict(rank=rank, alone=tested.alone, put_back=tested.back, **rivals)
         out.append(pd.DataFrame(dict(
             row=at[some.cpu().numpy()], code=unit.code, reason=unit.text, columns=', '.join(map(str, these)),
-            has=_said(own, these, lang), compared=_said(other, these, lang),
+            has=_said(own, read, lang), compared=_said(other, read, lang),
             way=way if len(these) == 1 else 'other',
             **{k: v[some, u].cpu().numpy() for k,v in numbers.items()})))
     every = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'put_back', 'near', 'all']
