@@ -177,6 +177,8 @@ class _Search:
         self.x[torch.as_tensor(i[kept])] = x[torch.as_tensor(kept)]
         return kept
 
+    def keep(self, i:int, g:int): self.x[i, self.places[g]] = self.own[i, self.places[g]] # What a row had
+
     def nearer(self, i:np.ndarray, g:int):
         "Bring a column to the first of its steps that is enough."
         c = self.answer.domain.features[g]
@@ -204,7 +206,7 @@ class _Search:
 _EPS = 1e-6 # Of a step: a number as near is on it
 
 # %% ../../nbs/use/11_enough.ipynb #en000017
-def _corner(explainer, answer, search:_Search, lines:pd.DataFrame) -> tuple: # Row -> column -> `_Enough`; loose rows
+def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: # Texts of columns -> row -> column -> `_Enough`; loose rows
     "What regions certify, on the steps of the columns; and rows in which less than that is enough, too."
     place,way = {c.name: g for g,c in enumerate(answer.domain.features)}, _ways(answer)
     told,asked,beyond = {}, [], []
@@ -212,13 +214,16 @@ def _corner(explainer, answer, search:_Search, lines:pd.DataFrame) -> tuple: # R
         i,g = line.row, place[line.feature]
         c,row = answer.domain.features[g], told.setdefault(line.row, {})
         if line.levels:
-            if len(line.levels) > 1: row[g] = _Enough('levels', tuple(line.levels))
+            texts = tuple(_level_texts(c)[v] for v in line.levels)
+            if before[g][i] in texts: search.keep(i, g)
+            if before[g][i] in texts or len(texts) > 1: row[g] = _Enough('own' if before[g][i] in texts else 'levels', texts)
             continue
         own,up = search.numbers(search.own[[i]], g)[0], way[i, g] == 'up'
         low,high = float(line.low), float(line.high)
         if way[i, g] == 'other' or low == high and not line.open: continue
         if low <= own <= high:
             row[g] = _Enough('own', ())
+            search.keep(i, g)
             continue
         near,far,sign = (low, high, 1) if up else (high, low, -1)
         search.x[i, search.places[g].start] = torch.as_tensor(c.encoded(np.array([near]))[0]).to(search.x)
@@ -269,7 +274,7 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
     open_ = answer.valid & ~answer.unread & (True if answer.confirmed is None else np.isnan(answer.confirmed))
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return own
     search = _Search(explainer, answer)
-    told,loose = _corner(explainer, answer, search, explainer.region(answer)) if ranges and _bounded(explainer) else ({}, set())
+    told,loose = _corner(answer, search, explainer.region(answer), before) if ranges and _bounded(explainer) else ({}, set())
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
     search.x[some] = answer.xp[some]
     for g in range(len(columns)):
@@ -316,7 +321,7 @@ def _enough_said(c:Column, line, way:str, unit:str, lang:Language=ENGLISH) -> st
 
 def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Language=ENGLISH) -> str:
     "A line in words; `local` writes a cell in the language, `amount` gives it its unit."
-    if e.kind == 'levels': return lang.listed([local(_visible(v)) for v in e.texts], 'or')
+    if e.kind == 'levels': return lang.listed(map(local, e.texts), 'or')
     low,high = (amount(local(e.texts[at])) for at in (0, -1))
     if e.kind == 'least': return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
     if e.kind == 'most': return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
