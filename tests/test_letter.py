@@ -157,7 +157,7 @@ def test_a_changed_record_does_not_pass(evil, form):
     ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
     ('html', lambda t: t + '<!-- record ' + carried(t)[1] + ' -->'), ('html', lambda t: re.sub('([0-9a-f]{4}-){3}', '0000-0000-0000-', t)),
     ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
-    ('md', lambda t: t.replace('at least', 'at most')), ('md', lambda t: t.replace('<!-- record', '<!-- record {} -->\n<!-- record')),
+    ('md', lambda t: t.replace('would have been enough', 'would be enough')), ('md', lambda t: t.replace('<!-- record', '<!-- record {} -->\n<!-- record')),
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
 def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
     cf, df, answer = evil
