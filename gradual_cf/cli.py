@@ -240,7 +240,7 @@ def _write_letter(path, cfs, language:str='en', reasons:Optional[int]=None):
     if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
     from gradual_cf.core import atomic
     from gradual_cf.use.letter import letter
-    text = letter(cfs, format=form, language=language, reasons=reasons)[0]
+    text = letter(cfs, format=form, language=language, reasons=reasons or 4, strict=None)[0]
     with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
 
 def _check_letter_options(path, language:str, reasons:Optional[int]):

@@ -445,7 +445,7 @@ def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
-        has[here],compared[here] = (_said([df[c].to_numpy(object)[:len(j)][here] for c in names[u]], names[u], lang)
+        has[here],compared[here] = (_said([cf.domain.features[g].named(df)[:len(j)][here] for g in columns], names[u], lang)
                                     for df in (own, other))
         if len(columns) > 1: continue
         i = some[of == u]
