@@ -201,6 +201,13 @@ def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)
     cells,gone = s.astype(object).to_numpy(), s.isna().to_numpy(bool)
     return np.where(gone, None, cells) if gone.any() else cells
 
+def same_cells(a:pd.Series, b:pd.Series) -> np.ndarray: # Columns of as many rows -> bool `(n,)`
+    "Whether cells are the same, missing ones too."
+    if a.dtype != b.dtype or not isinstance(a.dtype, np.dtype) or a.dtype.kind not in 'iufb':
+        return comparable(a) == comparable(b)
+    v,w = a.to_numpy(), b.to_numpy()
+    return (v == w) | ((v != v) & (w != w))
+
 # %% ../nbs/00_core.ipynb #c38
 @dataclass(frozen=True)
 class Display:

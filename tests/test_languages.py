@@ -246,8 +246,8 @@ def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
 
 
 def test_pages_of_one_language_do_not_leak_into_another():
-    first = render('reasons/page', 'txt', language_of('de'), rows=[], more=2, summary='', agreement=[], withheld={}, unread={})
-    assert 'weitere Zeilen' in first and 'more rows' in render('reasons/page', 'txt', rows=[], more=2, summary='', agreement=[], withheld={}, unread={})
+    first = render('reasons/page', 'txt', language_of('de'), rows=[], more=2, summary='', agreement=[], withheld={}, without=[], unread={})
+    assert 'weitere Zeilen' in first and 'more rows' in render('reasons/page', 'txt', rows=[], more=2, summary='', agreement=[], withheld={}, without=[], unread={})
 
 
 def test_of_which_answers_a_proof_speaks():

@@ -18,7 +18,7 @@ from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integ
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
-                             Entrywise, steps)
+                             Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
 from .found import (_as_relation, _by_name, _contradictions, _described, _finer_notes,
@@ -353,23 +353,13 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     return df
 
 # %% ../../nbs/04_tables.ipynb #c43
-def _same_cells(a:pd.Series, b:pd.Series) -> np.ndarray: # bool `(n,)`
-    "Whether cells are the same, missing ones too."
-    if a.dtype != b.dtype or getattr(a.dtype, 'kind', 'O') not in 'iufb' or not isinstance(a.dtype, np.dtype):
-        return comparable(a) == comparable(b)
-    v,w = a.to_numpy(), b.to_numpy()
-    return (v == w) | ((v != v) & (w != w))
-
 def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Whether the column may take every changed value."
     out = []
     for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
-        same = np.all([_same_cells(old[s], new[s]) for s in c.sources], 0)
-        if same.all():
-            out.append(same)
-            continue
+        same = np.all([same_cells(old[s], new[s]) for s in c.sources], 0)
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
-        out.append(same | (c.legal(old, new, up, down) & ~stays))
+        out.append(same if same.all() else same | (c.legal(old, new, up, down) & ~stays))
     if table.relations is None: return np.stack(out, 1)
     return np.stack(out, 1) & ~_at_fault(table.relations.ties, old, new)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from PIL import ImageFile
 
 from ..render import once
 
@@ -110,11 +111,13 @@ _DAY_ZERO = datetime(1980, 1, 1)
 
 def _weasyprint():
     "The library; raises `ImportError` that names what to install."
+    broken = ImageFile.LOAD_TRUNCATED_IMAGES # which it lets through for everybody
     try: import weasyprint
     except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
     except OSError as e: # of the dynamic loader
         raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
                           f'libharfbuzz-subset0, brew install pango, or on Windows MSYS2 ({e})') from None
+    finally: ImageFile.LOAD_TRUNCATED_IMAGES = broken
     return weasyprint
 
 def _nothing_loaded(url:str, *_, **__):
