@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..core import comparable
+from ..core import as_floats, comparable
 from ..render import value_text
 
 # %% auto #0
@@ -39,14 +39,6 @@ def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
     return ((t - pd.Timestamp(0))/pd.Timedelta(1, 'D')).to_numpy(float)
 
 # %% ../../nbs/data/00_columns.ipynb #c13
-_WRITTEN = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII) # A number as people write it
-
-def _objects_as_floats(s:pd.Series) -> np.ndarray: # `(n,)`
-    "Cells of any kind as numbers; raises `ValueError` for texts that only Python takes for one: '4_9', ' 49 ', 'nan'."
-    for v in s.unique():
-        if isinstance(v, str) and not _WRITTEN.fullmatch(v): raise ValueError(v)
-    return s.to_numpy(float, na_value=np.nan)
-
 def _check_missing(c:Column, s:pd.Series):
     "Raise `ValueError` for a missing cell where the training rows have none."
     gone = s.isna().to_numpy(bool)
@@ -359,7 +351,7 @@ class Column:
 
     def floats(self, s:pd.Series) -> np.ndarray: # Cells as numbers, unchecked
         plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
-        return s.to_numpy(float) if plain else _objects_as_floats(s)
+        return s.to_numpy(float) if plain else as_floats(s)
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
