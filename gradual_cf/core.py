@@ -199,7 +199,7 @@ def take_rows(
 def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`
     "Cells that can be compared: None where they are missing."
     cells,gone = s.astype(object).to_numpy(), s.isna().to_numpy(bool)
-    return np.where(gone, None, cells) if gone.any() else cells
+    return np.where(gone, np.array(None), cells) if gone.any() else cells
 
 _WRITTEN = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII) # A number as people write it
 

@@ -300,6 +300,17 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
     for i in rows[~good]: lines[i] = own[i]
     return lines
 
+# %% ../../nbs/use/11_enough.ipynb #3cf3d151
+def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
+    "How texts of a column are written in a language."
+    if c.levels:
+        texts = _level_texts(c, lang)
+        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in texts.items()]
+        return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
+    as_given = c.form == 'numeral' or '%' in c.form
+    write = str if as_given else lang.day if c.measure else lang.number
+    return lambda text: lang.say('missing') if text == 'missing' else write(text)
+
 # %% ../../nbs/use/11_enough.ipynb #en000021
 def _number_said(c:Column, v:float, unit:str, lang:Language) -> str:
     "An end of a region, as the column is written."

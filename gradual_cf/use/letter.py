@@ -29,24 +29,13 @@ from ..search.proven import _NONE_EXISTS
 from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import class_words, goal_of, in_target, NUMBERS
 from .alternatives import _beside, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _frame_of, _level_texts, _line_said, _numeric, _put_back,
-                                   _visible, _ways)
+from .enough import (_column_texts, _Enough, enough_of, _frame_of, _in_language, _level_texts, _line_said, _numeric,
+                                   _put_back, _visible, _ways)
 from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
 __all__ = ['letter', 'check_letter']
-
-# %% ../../nbs/use/04_letter.ipynb #3cf3d151
-def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
-    "How texts of a column are written in a language."
-    if c.levels:
-        texts = _level_texts(c, lang)
-        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in texts.items()]
-        return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
-    as_given = c.form == 'numeral' or '%' in c.form
-    write = str if as_given else lang.day if c.measure else lang.number
-    return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
@@ -89,7 +78,7 @@ def _name_of(c:Column, given) -> _Name:
     known = {*c.levels, *map(str, c.levels)}
     if lost := [k for k in levels if k not in known]:
         raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
-    return _Name(text, tuple(phrases) or ('', ''), levels)
+    return _Name(text or '', tuple(phrases) or ('', ''), levels)
 
 def _for_language(given, columns, lang:Language): # What may be given by language
     "What was given for a language."
@@ -808,7 +797,7 @@ def check_letter(
     by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
-    read = [_read_letter(*two[:1], len(cf.domain.features), two[1]) | dict(text=two[0]) for two in zip(texts, beside)]
+    read:Any = [_read_letter(t, len(cf.domain.features), record) | dict(text=t) for t,record in zip(texts, beside)]
     if not read: raise ValueError('text must be at least one letter, got none')
     for l in read:
         if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')

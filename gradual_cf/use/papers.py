@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from PIL import ImageFile
@@ -181,7 +181,7 @@ def docx_of(page:str, sealed:str, title:str, language:str, paper:str='A4') -> by
         from docx.shared import Mm, Pt
     except ImportError as e: raise ImportError(f"format 'docx' {_EXTRA} ({e})") from None
     document = Document()
-    section,normal = document.sections[0], document.styles['Normal']
+    section,normal = document.sections[0], cast(Any, document.styles['Normal'])
     section.page_width,section.page_height = map(Mm, _SIZES[paper])
     section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Mm(22)
     normal.font.name,normal.font.size = 'Georgia', Pt(10.5)

@@ -278,8 +278,8 @@ def _test(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:in
 def _taus(a:Tensor, b:Tensor) -> np.ndarray: # `(n, u)` each -> `(n,)`, NaN where all of a row are alike
     "Kendall's tau-b, row by row."
     i,j = torch.triu_indices(a.shape[1], a.shape[1], 1)
-    a,b = ((v[:, i] - v[:, j]).sign().double().cpu().numpy() for v in (a, b))
-    with np.errstate(invalid='ignore'): return (a*b).sum(1)/np.sqrt((a**2).sum(1)*(b**2).sum(1))
+    u,v = ((w[:, i] - w[:, j]).sign().double().cpu().numpy() for w in (a, b))
+    with np.errstate(invalid='ignore'): return (u*v).sum(1)/np.sqrt((u**2).sum(1)*(v**2).sum(1))
 
 def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> what reasons add on average, `(n, u)`
     "How far other methods name the same, over all rows."
@@ -535,7 +535,7 @@ def reasons(
     rivals = {name: _over_units(units, v/-held.base[:, None]) for name,v in (('near', held.near), ('all', held.all))}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
-    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, rivals.values(), given, lang)
+    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, list(rivals.values()), given, lang)
     withheld = _forbidden(names, held, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
@@ -572,8 +572,10 @@ def against_direction(
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
     out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]
     tried = _tried([(c, entries) for (_,c),entries in zip(columns, places)], [cf.x_train])
-    held = _held(x, _leads(cf, x, label, tried), tried, places, [-c.better for _,c in columns]) if len(x) else None
-    for j,(_,c) in enumerate(columns) if held is not None else ():
+    better = [-c.better for _,c in columns]
+    if not len(x): return pd.DataFrame(out, columns=_HELD_AGAINST)
+    held = _held(x, _leads(cf, x, label, tried), tried, places, better)
+    for j,(_,c) in enumerate(columns):
         entries = places[j]
         closes = held.gain[:, j]/-held.base
         closes = torch.where(x[:, entries[0]] == MISSING, 0, closes).cpu().numpy()
