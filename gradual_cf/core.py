@@ -205,7 +205,7 @@ _WRITTEN = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII) # A nu
 
 def as_floats(s:pd.Series) -> np.ndarray: # Cells of any kind -> `(n,)`
     "Cells as numbers; raises `ValueError` for texts that only Python takes for one: '4_9', ' 49 ', 'nan'."
-    for v in s.unique():
+    for v in () if pd.api.types.is_numeric_dtype(s) else s.unique():
         if isinstance(v, str) and not _WRITTEN.fullmatch(v): raise ValueError(v)
     return s.to_numpy(float, na_value=np.nan)
 
