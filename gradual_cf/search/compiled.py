@@ -39,7 +39,8 @@ def _declared(lib) -> Any:
         if not hasattr(lib, name): raise OSError(f'it has no function {name}')
         function = getattr(lib, name)
         function.restype,function.argtypes = returns, takes
-    if (found := lib.core_version()) != _VERSION: raise OSError(f'its version is {found}, and this package needs {_VERSION}')
+    found = lib.core_version()
+    if found != _VERSION: raise OSError(f'its version is {found}, and this package needs {_VERSION}')
     return lib
 
 def _loaded(folder:Path) -> Any:
@@ -80,7 +81,7 @@ def _joined(grid:_Grid, sums:list) -> tuple: # Edges of each column; which cells
 
 _END = np.iinfo(np.int64).max//4 # A position beyond all
 
-def _thresholds(cells:np.ndarray) -> tuple|None: # bool `(nodes, cells)` -> last cell of the lower part, whether it goes right
+def _thresholds(cells:np.ndarray) -> tuple|None: # bool `(nodes, cells)` -> last lower cell, whether it goes right
     "Cuts of a number; None where some node is no threshold."
     many = cells.sum(1)
     at = np.arange(cells.shape[1])
@@ -144,7 +145,8 @@ def _in_order(column, cut, left, right, missing, value, root) -> tuple:
 
 def _cells_of(grid:_Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|None: # `sums`: (`_Splits`, weights `(k,)`)
     "All sums side by side; None where a node of a number is no threshold."
-    known,sets,parts,start = {}, [np.zeros(1, np.uint64)], [], 0
+    known,parts,start = {}, [], 0
+    sets = [np.zeros(1, np.uint64)]
     for k,((nodes, aim),left_of) in enumerate(zip(sums, lefts)):
         part = _of_sum(grid, nodes, aim, left_of, words, known, sets)
         if part is None: return None
@@ -200,7 +202,8 @@ class _Engine:
 
     def _trees(self, t:_Cells) -> int|None:
         "The tables in C; None where they do not hold these trees."
-        self.lib,arrays = _library(), (t.sum, t.root, t.column, t.cut, t.left, t.right, t.missing, t.value, self.words, t.sets)
+        self.lib = _library()
+        arrays = (t.sum, t.root, t.column, t.cut, t.left, t.right, t.missing, t.value, self.words, t.sets)
         sizes = len(self.words), len(t.root), len(self.sums), len(t.column)
         leaves = int((t.column < 0).sum())
         if self.lib is None or not len(t.root) or leaves*(12 + 5*len(self.words)) > _HEAVY: return None
@@ -258,7 +261,8 @@ def _nearest_ends(e:_Engine, q:_Question, shift:np.ndarray, own:np.ndarray) -> t
 
 def _asked_of(e:_Engine, q:_Question) -> _Asked:
     "The arrays of a question."
-    ends,price,free = e.ends, q.price, q.rows.low <= q.rows.high
+    ends,price = e.ends, q.price
+    free = q.rows.low <= q.rows.high
     plain,gone,own = _own_cells(e, q)
     shift = gone.astype(np.int32)
     cells,column = e.cells + shift, ends.column
@@ -266,7 +270,8 @@ def _asked_of(e:_Engine, q:_Question) -> _Asked:
     mine = (ends.cell == own[:, column]) & (ends.cell < cells[:, column])
     legal &= free[:, column] & ~mine
     way = v - q.rows.near[:, column]
-    with np.errstate(invalid='ignore'): cost = np.where(way > 0, way*price.up[column], -way*price.down[column]) + price.toll
+    with np.errstate(invalid='ignore'): cost = np.where(way > 0, way*price.up[column], -way*price.down[column])
+    cost += price.toll
     cost = np.where(mine, 0., np.where(legal, cost, np.inf))
     stop,place = legal | (mine & ends.number), np.arange(ends.at[-1])
     down = np.maximum.accumulate(np.where(stop, place, -1), 1) - ends.at[column]
@@ -286,7 +291,8 @@ def _asked_of(e:_Engine, q:_Question) -> _Asked:
 # %% ../../nbs/search/10_compiled.ipynb #cc3caf6f
 def _serves(q:_Question, demands, label) -> Any: # Rows of one target
     "Sums of trees as `_aims` tells them; None for any other question, which the engine in Python answers."
-    if q.price.tables or demands.robust or demands.aim.company is not None or not _plain_trees(demands.readings): return None
+    if q.price.tables or demands.robust or demands.aim.company is not None: return None
+    if not _plain_trees(demands.readings): return None
     level,lead = np.full(len(q.rows.x), float(at_level(demands.tau, label))), demands.aim.lead
     return _aims(demands.readings, label, level, None if lead is None else float(lead[0]))
 
@@ -308,7 +314,8 @@ _PAIRS = 5000         # Boxes of two columns, at most
 
 def _begun_with(q:_Question, asked:Callable, start:Sequence) -> tuple: # Positions to begin with -> `(n, g)`, `(n,)`
     "The best of known answers, which are put to the model."
-    best,cost,every = q.rows.own.copy(), np.full(len(q.rows.x), np.inf), np.arange(len(q.rows.x))
+    best,every = q.rows.own.copy(), np.arange(len(q.rows.x))
+    cost = np.full(len(every), np.inf)
     for at in start:
         new = _priced(q.grid, q.rows, q.price, every, at).sum(1)
         i = np.flatnonzero((new < cost - _TIE) & _lawful(q, at))
@@ -328,12 +335,15 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float,
     a,(best,first) = _asked_of(e, q), _begun_with(q, asked, start)
     need = np.stack([np.broadcast_to(need, (n,)) - r.slack for r,_,need,_ in aims], 1)
     kinds = np.uint8, np.uint8, np.int32, np.int32, float, np.int32, float
-    arrays = [np.ascontiguousarray(v, kind) for v,kind in zip((a.open, a.shift, a.cells, a.own, a.cost, a.near, need), kinds)]
+    told = a.open, a.shift, a.cells, a.own, a.cost, a.near, need
+    arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
     columns = int(a.open.sum(1).max(initial=0))
     few = _FEW if columns*(columns - 1)/2 <= _PAIRS else 0
     search = e.lib.search_new(e.handle, *map(_address, (e.ends.at, *arrays)), price.toll, gap, few, _HEAVY)
-    cell,cost,left = np.full((n, len(e.words)), -1, np.int32), first.copy(), np.zeros(n)
-    boxes,steps,spent,stopped = np.zeros(n, np.int64), np.zeros(1, np.int64), np.zeros(n), False
+    cell = np.full((n, len(e.words)), -1, np.int32)
+    cost,left = first.copy(), np.zeros(n)
+    boxes,steps,spent = np.zeros(n, np.int64), np.zeros(1, np.int64), np.zeros(n)
+    stopped = False
     try:
         for i in np.flatnonzero(a.plain).tolist() if search else ():
             now = time.perf_counter()
