@@ -154,7 +154,8 @@ def _cells_of(grid:_Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|Non
         parts.append((column, cut, left + start, right + start, missing, value, root + start, np.full(len(root), k)))
         start += len(column)
     kinds = np.int32, np.int32, np.int32, np.int32, np.uint8, float, np.int32, np.int32
-    return _Cells(*(np.ascontiguousarray(np.concatenate(v), kind) for v,kind in zip(zip(*parts), kinds)), np.concatenate(sets))
+    whole:Any = [np.ascontiguousarray(np.concatenate(v), kind) for v,kind in zip(zip(*parts), kinds)]
+    return _Cells(*whole, np.concatenate(sets))
 
 # %% ../../nbs/search/10_compiled.ipynb #cc997140
 class _Ends(NamedTuple):

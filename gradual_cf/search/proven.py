@@ -238,7 +238,7 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
 
 def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # `_Found`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
-    aims = _serves(q, demands, label)
+    aims:Any = _serves(q, demands, label)
     engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
     if engine is None: return _found_in_python(demands, q, label, start, limits)
     asked = partial(demands.asked, q, [])
