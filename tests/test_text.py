@@ -162,11 +162,11 @@ def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
 def test_words_held_fixed_by_a_question(toy):
     tr, te, v, net = toy
     cf = GradualCF(net, sentences(v, length=40), 'sparse').fit(tr)
-    before = cf.explain(te['text'][:4]).changes()
+    before = cf.explain(te['text'][:8]).changes()
     word = {i: str(c.before.iloc[0]).lower() for i, c in before.groupby('row')}
-    held = cf.explain(te['text'][:4], immutable=[[word[i]] if i in word else [] for i in range(4)])
+    held = cf.explain(te['text'][:8], immutable=[[word[i]] if i in word else [] for i in range(8)])
     assert all(word[i] not in set(c.before.str.lower()) for i, c in held.changes().groupby('row'))
-    everywhere = cf.explain(te['text'][:4], immutable=list(word.values())).changes()
+    everywhere = cf.explain(te['text'][:8], immutable=list(word.values())).changes()
     assert not set(everywhere.before.str.lower()) & set(word.values())
 
 
