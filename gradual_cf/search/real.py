@@ -68,9 +68,14 @@ def _asked_at(cf, s:State, xp:Tensor, met=None, i=None) -> Tensor: # Rows, other
     z,most = predict(cf.model, xp), most_groups(cf, s.enc)
     own = changed_groups(s.x, xp, cf.groups(xp))
     if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
-    ok = (lacking(cf, s._replace(xp=xp, logits=z)) <= 0) & arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
-    if cf.ties['relations'] is None: ok &= torch.from_numpy(_lawful_rows(cf, s.enc, xp, most.cpu().numpy())).to(ok)
-    return ok if met is None else ok & met(xp, i)
+    ok = arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
+    j = ok.nonzero()[:, 0] # few, and what follows costs more than asking did
+    if not len(j): return ok
+    some,xp = s.take(j), xp[j]
+    fine = lacking(cf, some._replace(xp=xp, logits=z[j])) <= 0
+    if cf.ties['relations'] is None: fine &= torch.from_numpy(_lawful_rows(cf, some.enc, xp, most[j].cpu().numpy())).to(fine)
+    if met is not None: fine &= met(xp, i[j])
+    return ok.index_put((j,), fine)
 
 _FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then …
 _TOGETHER = 4096    # … this many at a time
