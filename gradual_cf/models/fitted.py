@@ -34,7 +34,7 @@ def _like_sklearn(model) -> Predictor:
     whole = model = opened(model)
     try: check_is_fitted(model)
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
-    except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
+    except (AttributeError, TypeError): pass # no estimator of scikit-learn's, only one that looks like it
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
     own,cut = _one_thread(model),None if regressor or detector else cut_of(model)
@@ -695,15 +695,19 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
 # %% ../../nbs/models/02_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
 
+def _curve_of(fold) -> tuple: # -1 or 1, function
+    "The curve behind a fold as one that rises, and the sign of what it reads."
+    curve = fold.calibrators[0]
+    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
+    return (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+
 def _from_fold(fold, k:int, width:int) -> _Ensemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
     "Trees of scikit-learn for two classes and the curve behind them, as one that rises; None for others."
     inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
     plain = type(inner).__module__.startswith('sklearn.') and not hasattr(inner, 'calibrated_classifiers_')
     e = _parsed(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
     if e is None or list(fold.classes) != list(inner.classes_): return None
-    curve = fold.calibrators[0]
-    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
-    sign,follows = (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+    sign,follows = _curve_of(fold)
     trees = [t._replace(value=sign*_as_scores(t.value[:, 0], k, width)) for t in e.trees]
     return e._replace(trees=trees, link=_Link(sign*e.link.base, 'proba', calibrated=(follows,)))
 

@@ -32,6 +32,7 @@ from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
 from ..render import count_text
 from ..models.decisions import FrameModel
+from .sums import _by_sum
 from .trees import _OFF, _Trees
 
 # %% auto #0
@@ -199,8 +200,8 @@ def _read(cf, optimal:str) -> list:
     readings = _readings(cf, grid)
     if readings is None:
         raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
-                         'trees of scikit-learn, XGBoost and LightGBM, linear models, networks of linear layers and '
-                         'ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
+                         'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
+                         'linear layers and ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
                          'seconds as long as you like')
     return readings
 
@@ -234,6 +235,11 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
     size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
     return [np.flatnonzero(size == s) for s in np.unique(size)]
 
+def _with_searched(found:_Found|None, rest:np.ndarray, searched:_Found) -> _Found: # `rest`: positions of its rows
+    "What is known of all rows, once some were searched."
+    for mine,new in zip(found or (), searched): mine[rest] = new
+    return found or searched
+
 def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
@@ -262,9 +268,18 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
         first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
         conditions,held = wanted.conditions(some, label)
         asked,some = partial(wanted.asked, some, held), _without_worse(some, conditions)
-        search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
-        found = search.run(limits.calm)
-        if search.stopped: seconds = 0.
+        found,known = _by_sum(some, conditions, asked) or (None, np.zeros(len(i), bool))
+        rest = np.flatnonzero(~known)
+        if len(rest):
+            left_over = some
+            if len(rest) < len(i): # others are known
+                left_over,wanted = some.take(rest), wanted.take(torch.from_numpy(rest).to(target.device))
+                conditions,held = wanted.conditions(left_over, label)
+                asked,first = partial(wanted.asked, left_over, held), [at[rest] for at in first]
+            search = _Search(left_over, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
+            searched = search.run(limits.calm)
+            if search.stopped: seconds = 0.
+            found = _with_searched(found, rest, searched)
         xp[i] = _rows_at(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
@@ -377,7 +392,7 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
     begun,gone = np.ones(len(enc.x), bool), _out_of_reach(cf, readings, target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    if few and readings and not more and all(r.of == 'lines' for r in readings):
+    if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
         _merged(known, np.arange(len(begun)), boxes(enc, target))
     i = _left(known)
     if not len(i): return known, begun
