@@ -213,12 +213,13 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
             elif isinstance(m, FrameModel):
                 rows = x.detach().cpu().double().numpy()
-                r = _read_fitted(m, grid, rows) or _read_sum(m, grid, rows)
+                r = _read_fitted(m, grid, rows)
             else:
                 net = _unfolded(m)
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _compared(r, z, x.detach().cpu().double().numpy())
+            if r is None and isinstance(m, FrameModel): r = _compared(_read_sum(m, grid, rows), z, rows)
         except _UNREAD: r = None
         if r is None: return None
         out.append(r)

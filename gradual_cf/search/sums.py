@@ -20,7 +20,7 @@ from ..data.columns import MISSING
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/search/09_sums.ipynb #91b0fe51
+# %% ../../nbs/search/09_sums.ipynb #8c74f98b
 _NAIVE = ('GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'ComplementNB')
 _LIBRARIES = ('interpret', 'optbinning', 'pygam') # of sums
 _SAYS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
@@ -37,6 +37,8 @@ def _steps_of(source) -> list: # Of a pipeline, without those that do nothing
 def _scores_said(last, numbers:bool, rows) -> np.ndarray: # What it reads -> `(n, k)`
     "What an estimator says that is nearest to its sum."
     way = 'predict' if numbers else next(way for way in _SAYS if hasattr(last, way))
+    if type(last).__module__.startswith('xgboost.') and not numbers: # whose shares have 32 bits
+        return np.asarray(last.predict(rows, output_margin=True), float).reshape(len(rows), -1)
     out = np.asarray(getattr(last, way)(rows), float)
     if way == 'predict_proba':
         out = np.stack([1 - out, out], 1) if out.ndim == 1 else out
