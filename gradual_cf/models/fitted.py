@@ -774,7 +774,8 @@ def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regress
     return _Ensemble(trees, _Link(np.concatenate([e.link.base for e in parts]), 'proba', calibrated=tuple(curves)))
 
 # %% ../../nbs/models/02_fitted.ipynb #o86a2f02
-_CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(('RMSE', 'MAE', 'Quantile'), 'number')
+_CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
+    ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
 
 def _catboost_json(model) -> dict:
     with tempfile.TemporaryDirectory() as folder:
@@ -797,7 +798,8 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if s['split_type'] == 'OnlineCtr':
         elements = ctrs[s['split_index'] - first]
         if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
-            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, or a larger one_hot_max_size, it is read')
+            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, '
+                         'or a larger one_hot_max_size, it is read')
         at = elements[0]['cat_feature_index']
     if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True
@@ -825,7 +827,8 @@ def _from_catboost(model, row=None, levels=None) -> _Ensemble|None: # A frame of
     named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
     if 'oblivious_trees' not in told or kind is None or named and row is None: return None
     if (kind == 'logit') != bool(len(model.classes_)): return None
-    first = sum(len(f.get('borders') or f.get('values') or ()) for part in ('float_features', 'categorical_features') for f in info.get(part, ()))
+    alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
+    first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
     ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
     scale,bias = told['scale_and_bias']
     splits = [[_asked_by_split(s, told, ctrs, first) for s in tree.get('splits') or ()] for tree in told['oblivious_trees']]
