@@ -267,6 +267,8 @@ def asked_once(
 # %% ../../nbs/models/02_decisions.ipynb #c51
 class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
+    unread = '' # What kept its inside from being read, where that is known
+
     def __init__(self,
         predictor:Predictor,  # The model
         write:Callable,       # Encoded rows `(n, d)` -> frame
@@ -279,6 +281,7 @@ class FrameModel(Adapted):
         self.kind = predictor.kind
         self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
+
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
     @property
@@ -305,7 +308,7 @@ class FrameModel(Adapted):
     @property
     def about(self) -> str:
         "What it is, and how it is asked."
-        return f'{self.predictor!r}, asked'
+        return f'{self.predictor!r}, asked' + (f', since it has {self.unread}' if self.unread else '')
 
     def __repr__(self): return f'FrameModel({self.about})'
 

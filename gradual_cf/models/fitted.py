@@ -4,7 +4,7 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copyreg, importlib, json, subprocess, sys
+import copyreg, importlib, json, subprocess, sys, tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn, Tensor
 
@@ -20,7 +21,7 @@ from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
 from .decisions import (_one_thread, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
-from ..search.trees import _Ensemble, _Link, _Nodes, exact
+from ..search.trees import _drawn, _Ensemble, _Link, _Nodes, _Unfit, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -34,7 +35,7 @@ def _like_sklearn(model) -> Predictor:
     whole = model = opened(model)
     try: check_is_fitted(model)
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
-    except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
+    except (AttributeError, TypeError): pass # no estimator of scikit-learn's, only one that looks like it
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
     own,cut = _one_thread(model),None if regressor or detector else cut_of(model)
@@ -203,10 +204,10 @@ def ruled(model) -> Any:
 def _exact(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in ('xgboost', 'lightgbm', 'sklearn') or model.predictor.over: return model
+    if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost') or model.predictor.over: return model
     uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
     if uneven or not model.columns: return model
-    return exact(model, _parsed) or model
+    return exact(model, partial(_catboost_parsed, model) if library == 'catboost' else _parsed) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
@@ -570,9 +571,9 @@ def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
 
 # %% ../../nbs/models/02_fitted.ipynb #ec29
 def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
-    "The start value and all trees; None where another model gives the start."
-    if model.init not in (None, 'zero'): return None
-    start = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
+    "The start value and all trees; None where another model gives a start that depends on the row."
+    if model.init not in (None, 'zero') and not type(model.init).__name__.startswith('Dummy'): return None
+    start = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))
     stages,k = model.estimators_, model.estimators_.shape[1]
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
@@ -695,15 +696,19 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
 # %% ../../nbs/models/02_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
 
+def _curve_of(fold) -> tuple: # -1 or 1, function
+    "The curve behind a fold as one that rises, and the sign of what it reads."
+    curve = fold.calibrators[0]
+    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
+    return (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+
 def _from_fold(fold, k:int, width:int) -> _Ensemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
     "Trees of scikit-learn for two classes and the curve behind them, as one that rises; None for others."
     inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
     plain = type(inner).__module__.startswith('sklearn.') and not hasattr(inner, 'calibrated_classifiers_')
     e = _parsed(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
     if e is None or list(fold.classes) != list(inner.classes_): return None
-    curve = fold.calibrators[0]
-    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
-    sign,follows = (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+    sign,follows = _curve_of(fold)
     trees = [t._replace(value=sign*_as_scores(t.value[:, 0], k, width)) for t in e.trees]
     return e._replace(trees=trees, link=_Link(sign*e.link.base, 'proba', calibrated=(follows,)))
 
@@ -717,11 +722,133 @@ def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
     link = _Link(np.concatenate(base), 'proba', calibrated=curves)
     return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=link)
 
+# %% ../../nbs/models/02_fitted.ipynb #o8333558
+def _votes(tree, weight:float, k:int) -> np.ndarray: # Of k classes -> `(m, 1)` or `(m, k)`
+    "What a tree of AdaBoost adds: for the class of each leaf, against all others."
+    best = tree.value[:, 0].argmax(1)
+    if k == 2: return (np.where(best == 1, 2., -2.)*weight)[:, None]
+    out = np.full((len(best), k), -weight/(k - 1)**2)
+    out[np.arange(len(best)), best] = weight/(k - 1)
+    return out
+
+def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
+    "Trees that vote; None for regressors, and for other parts than trees that know all classes."
+    k,trees = len(getattr(model, 'classes_', ())), [getattr(e, 'tree_', None) for e in model.estimators_]
+    if not k or None in trees or any(len(e.classes_) < k for e in model.estimators_): return None
+    weight = model.estimator_weights_[:len(trees)]/model.estimator_weights_.sum()
+    nodes = [_sklearn_tree(t, _votes(t, w, k)) for t,w in zip(trees, weight)]
+    return _Ensemble(nodes, _Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
+
+def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
+    return e is not None and not (e.order or e.codes or e.link.calibrated)
+
+def _from_bagging(model) -> _Ensemble|None:
+    "The mean of the shares, or the numbers, of trees on columns of their own."
+    parts,k = [_parsed(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
+    mean = all(_plain(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
+    if not mean or any(len(getattr(e, 'classes_', ())) < k for e in model.estimators_): return None
+    trees = []
+    for e,own in zip(parts, model.estimators_features_):
+        place = lambda feature: np.where(feature < 0, -1, np.asarray(own)[np.maximum(feature, 0)])
+        trees += [t._replace(feature=place(t.feature), value=t.value/len(parts)) for t in e.trees]
+    return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=sum(e.link.base for e in parts)/len(parts)))
+
+def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
+
+def _times(times:float, share:np.ndarray) -> np.ndarray: return times*share
+
+def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
+    "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
+    parts,classes = [_parsed(e) for e in model.estimators_], getattr(model, 'classes_', None)
+    one = all(_plain(e) and len(e.link.base) == 1 for e in parts)
+    if not one or classes is not None and (model.voting != 'soft' or len(classes) != 2): return None
+    used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
+    weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
+    weight,n = weight/weight.sum(), len(parts)
+    if classes is None:
+        trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
+        return _Ensemble(trees, _Link(sum(e.link.base*w for e,w in zip(parts, weight)), 'number'))
+    trees = [t._replace(value=_as_scores(t.value[:, 0], i, n)) for i,e in enumerate(parts) for t in e.trees]
+    curves = [partial(_share_of, e.link.factor, n*w) if e.link.kind == 'logit' else partial(_times, n*w)
+              for e,w in zip(parts, weight)] # whose mean is taken
+    return _Ensemble(trees, _Link(np.concatenate([e.link.base for e in parts]), 'proba', calibrated=tuple(curves)))
+
+# %% ../../nbs/models/02_fitted.ipynb #o86a2f02
+_CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
+    ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
+
+def _catboost_json(model) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_model(f'{folder}/model.json', format='json')
+        return json.loads(Path(f'{folder}/model.json').read_text())
+
+def _level_leaves(model, row, name, levels) -> np.ndarray: # A frame of one row -> `(levels, trees)`
+    "In which leaf of every tree a row is with a column at each of its levels."
+    rows = row.iloc[[0]*len(levels)].reset_index(drop=True)
+    rows[name] = pd.Series(list(levels), dtype=row[name].dtype)
+    return model.calc_leaf_indexes(rows)
+
+def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
+    "What a split of CatBoost asks; raises `_Unfit` for one that asks about several columns."
+    info = told['features_info']
+    if s['split_type'] == 'FloatFeature':
+        f = info['float_features'][s['float_feature_index']]
+        return f['flat_feature_index'], s['border'], f['nan_value_treatment'] != 'AsTrue'
+    at = s.get('cat_feature_index')
+    if s['split_type'] == 'OnlineCtr':
+        elements = ctrs[s['split_index'] - first]
+        if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
+            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, '
+                         'or a larger one_hot_max_size, it is read')
+        at = elements[0]['cat_feature_index']
+    if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
+    return info['categorical_features'][at]['flat_feature_index'], None, True
+
+def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Number of the tree
+    "A symmetric tree as nodes, level by level."
+    depth,m = len(splits), 2**(len(splits) + 1) - 1
+    feature,bound,missing,listed = np.full(m, -1), np.full(m, np.nan), np.zeros(m, bool), [None]*m
+    for level,(f,border,way) in enumerate(splits):
+        at = slice(2**level - 1, 2**(level + 1) - 1)
+        feature[at],missing[at] = f, way
+        if border is not None: bound[at] = _widened(np.array([border]))
+        else: listed[at] = [np.flatnonzero(goes[f][:, t] >> level & 1 == 0).tolist()]*2**level
+    inner,node = np.arange(m) < 2**depth - 1, np.arange(m)
+    number = [int(f'{i:0{depth}b}'[::-1], 2) if depth else 0 for i in range(2**depth)]
+    value = np.zeros((m, k))
+    value[~inner] = np.reshape(tree['leaf_values'], (2**depth, k))[number]
+    return _Nodes(feature, bound, listed, missing, np.where(inner, 2*node + 1, -1), np.where(inner, 2*node + 2, -1), value)
+
+def _from_catboost(model, row=None, levels=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
+    "Symmetric trees of CatBoost; None for others; raises `_Unfit` where a split asks about several columns."
+    told,names = _catboost_json(model), list(model.feature_names_)
+    info,loss = told['features_info'], (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
+    kind = _CATBOOST_KINDS.get(loss)
+    named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
+    if 'oblivious_trees' not in told or kind is None or named and row is None: return None
+    if (kind == 'logit') != bool(len(model.classes_)): return None
+    alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
+    first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
+    ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
+    scale,bias = told['scale_and_bias']
+    splits = [[_asked_by_split(s, told, ctrs, first) for s in tree.get('splits') or ()] for tree in told['oblivious_trees']]
+    goes = {f: _level_leaves(model, row, names[f], levels[names[f]]) for f in named}
+    trees = [_symmetric(tree, s, goes, len(bias), t) for t,(tree,s) in enumerate(zip(told['oblivious_trees'], splits))]
+    link = _Link(np.array(bias, float), kind)
+    return _Ensemble([t._replace(value=t.value*scale) for t in trees], link, codes={f: list(levels[names[f]]) for f in named})
+
+def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
+    "The same of a model of a table."
+    if not model.predictor.names: return None
+    row = model.write(_drawn(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
+    return _from_catboost(source, row, {c.sources[0]: c.levels for c in model.columns if c.levels and len(c.sources) == 1})
+
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
           'HistGradientBoosting': _from_hist, 'RandomForest': _from_forest, 'ExtraTrees': _from_forest,
           'DecisionTree': _from_forest, 'ExtraTree': _from_forest,
-          'CalibratedClassifierCV': _from_calibrated} # Library, or kind of scikit-learn's -> reader
+          'CalibratedClassifierCV': _from_calibrated, 'AdaBoost': _from_adaboost, 'Bagging': _from_bagging,
+          'Voting': _from_voting, 'catboost': _from_catboost} # Library, or kind of scikit-learn's -> reader
 
 def _parsed(source) -> _Ensemble|None: # A fitted model
     "The trees of a fitted model; None where they cannot be read."

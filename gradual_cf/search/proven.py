@@ -34,6 +34,7 @@ from ..data.tables import _priced as _function_price
 from ..models.asking import _go_on, predict
 from ..render import count_text
 from ..models.decisions import FrameModel
+from .sums import _by_sum
 from .trees import _OFF, _Trees
 
 # %% auto #0
@@ -201,8 +202,8 @@ def _read(cf, optimal:str) -> list:
     readings = _readings(cf, grid)
     if readings is None:
         raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
-                         'trees of scikit-learn, XGBoost and LightGBM, linear models, networks of linear layers and '
-                         'ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
+                         'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
+                         'linear layers and ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
                          'seconds as long as you like')
     return readings
 
@@ -250,12 +251,24 @@ def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, limits
     for mine,other in zip(found, new): mine[i] = other
     return found, stopped
 
+def _with_searched(found:_Found|None, rest:np.ndarray, searched:_Found) -> _Found: # `rest`: positions of its rows
+    "What is known of all rows, once some were searched."
+    for mine,new in zip(found or (), searched): mine[rest] = new
+    return found or searched
+
 def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # As `_found_by_boxes`
-    "The same, by the engine that is the reference."
+    "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
-    search = _Search(_without_worse(q, conditions), conditions, partial(demands.asked, q, held), limits.seconds, limits.gap,
-                     start, limits.work)
-    return search.run(limits.calm), search.stopped
+    asked,q = partial(demands.asked, q, held), _without_worse(q, conditions)
+    found,known = _by_sum(q, conditions, asked) or (None, np.zeros(len(demands.enc.x), bool))
+    rest = np.flatnonzero(~known)
+    if not len(rest): return found, False
+    if len(rest) < len(known): # others are known
+        q,demands = q.take(rest), demands.take(torch.from_numpy(rest).to(demands.enc.x.device))
+        conditions,held = demands.conditions(q, label)
+        asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
+    search = _Search(q, conditions, asked, limits.seconds, limits.gap, start, limits.work)
+    return _with_searched(found, rest, search.run(limits.calm)), search.stopped
 
 def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
@@ -405,7 +418,7 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     elif swept: known,begin = _swept(cf, enc, z, target, limits.until)
     begun,gone = np.ones(len(enc.x), bool), _out_of_reach(cf, readings, target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    if few and readings and not more and all(r.of == 'lines' for r in readings):
+    if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
         _merged(known, np.arange(len(begun)), boxes(enc, target))
     i = _left(known)
     if not len(i): return known, begun

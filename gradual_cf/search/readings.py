@@ -18,6 +18,7 @@ from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _lay
                                       _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _too_far
 from .goals import arrived, at_level
+from .sums import _steps_of, _sum_of, _SumBound, _Terms, _terms_read, _through
 from .trees import _Link, _Trees
 
 # %% auto #0
@@ -89,7 +90,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # What was read: 'trees', 'layers', or 'lines', of which bounds are exact
+    of:str='layers' # What was read: 'trees', 'layers', 'lines', of which bounds are exact, or 'sums', which need none
     layers:Any=None # `_Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
@@ -130,19 +131,27 @@ def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
     scores = lambda x: layers.scores(layers.of(x))
     return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
+def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
+    "A reading of a sum of one term a column."
+    if not len(link.base): link = link._replace(base=np.zeros(len(terms.base)))
+    bound = lambda q, aim, need, slack: _SumBound(q, terms, link, aim, need, slack)
+    return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
+
+def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
+    "The reading of a fitted model as a sum of one term a column, if it is one."
+    found = _sum_of(model)
+    terms = None if found is None else _terms_read(found[0], grid, x)
+    return None if found is None or terms is None else _reading_of_sum(terms, found[1])
+
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: return None # what decides is not among the scores
-    steps = [step for _,step in getattr(source, 'steps', [('', source)])]
-    steps = [step for step in steps[:-1] if step is not None and not isinstance(step, str)] + steps[-1:]
-    def transform(v):
-        for step in steps[:-1]: v = step.transform(v)
-        return v
+    steps = _steps_of(source)
     net = _layers_fitted(steps[-1])
     e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
     if net is None and e is None: return None
-    f = _opened(_features_asked(model, transform), grid, x)
+    f = _opened(_features_asked(model, partial(_through, steps)), grid, x)
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
@@ -181,7 +190,7 @@ def _compared(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # W
     ours = r.said(x)
     if ours.shape != z.shape: return None
     far,most = _APART[r.link.kind](z, ours)
-    return r._replace(slack=_ROUNDINGS*far/r.link.factor + 1e-10*most) if far <= _ROUNDED*most else None
+    return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most)) if far <= _ROUNDED*most else None
 
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
@@ -202,12 +211,15 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
         if isinstance(m, _Asked): m = m.model
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
-            elif isinstance(m, FrameModel): r = _read_fitted(m, grid, x.detach().cpu().double().numpy())
+            elif isinstance(m, FrameModel):
+                rows = x.detach().cpu().double().numpy()
+                r = _read_fitted(m, grid, rows)
             else:
                 net = _unfolded(m)
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _compared(r, z, x.detach().cpu().double().numpy())
+            if r is None and isinstance(m, FrameModel): r = _compared(_read_sum(m, grid, rows), z, rows)
         except _UNREAD: r = None
         if r is None: return None
         out.append(r)

@@ -653,7 +653,9 @@ def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
         frame = model.write(_drawn(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
         return _Trees(model, e, _grown(e, _reader(e, model.columns, names, frame)))
-    except _UNREAD: return None
+    except _Unfit as why: model.unread = str(why)
+    except _UNREAD: pass
+    return None
 
 # %% ../../nbs/search/07_trees.ipynb #c190
 def exact(
