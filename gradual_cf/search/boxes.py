@@ -266,14 +266,17 @@ def _of_one_target(target, many:int=_SEARCHED) -> list: # A tensor -> (target, p
         parts += [(label, i) for i in np.split(rows, range(many, len(rows), many))]
     return parts
 
+def _codes_apart(grid:_Grid, g:int, low:np.ndarray, high:np.ndarray) -> tuple: # Even positions of one column
+    "Ranges without special codes at their ends."
+    holes = grid.holes.get(g, ())
+    for _ in holes: low,high = low + 2*np.isin(low, holes), high - 2*np.isin(high, holes) # codes may follow each other
+    return low, high
+
 def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
     "The first and the last legal position of ranges, codes apart; where none is legal the first is the larger one."
     low,high = np.maximum(low, q.rows.low[row]), np.minimum(high, q.rows.high[row])
     low,high = low + (low & 1), high - (high & 1)
-    for g,holes in q.grid.holes.items():
-        for _ in holes: # codes may follow each other
-            low[:, g] += 2*np.isin(low[:, g], holes)
-            high[:, g] -= 2*np.isin(high[:, g], holes)
+    for g in q.grid.holes: low[:, g],high[:, g] = _codes_apart(q.grid, g, low[:, g], high[:, g])
     return low, high
 
 def _lawful(q:_Question, at:np.ndarray, row=None) -> np.ndarray: # Positions `(b, g)`, of rows `(b,)` -> bool `(b,)`

@@ -5,6 +5,7 @@
 # %% ../../nbs/search/10_proven.ipynb #c3
 from __future__ import annotations
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -19,6 +20,7 @@ from .goals import arrived, CLASSES, lacking, leading, levels, most_groups, requ
 from .masking import probe
 from .shorten import _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _worse_levels
+from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _arrived, _out_of_reach, _readings
 from .real import _lawful_rows, _never_farther
 from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
@@ -234,6 +236,27 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
     size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
     return [np.flatnonzero(size == s) for s in np.unique(size)]
 
+def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # `_Found`, stopped
+    "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
+    aims:Any = _serves(q, demands, label)
+    engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
+    if engine is None: return _found_in_python(demands, q, label, start, limits)
+    asked = partial(demands.asked, q, [])
+    found,again,stopped = _by_engine(engine, q, aims, asked, limits.seconds, limits.gap, start, limits.work, limits.calm)
+    i = np.flatnonzero(again)
+    if not len(i) or stopped or (limits.work < np.inf and _heavy(demands.cf)): return found, stopped
+    some = demands.take(torch.from_numpy(i).to(demands.enc.x.device))
+    new,stopped = _found_in_python(some, q.take(i), label, [at[i] for at in start], limits)
+    for mine,other in zip(found, new): mine[i] = other
+    return found, stopped
+
+def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # As `_found_by_boxes`
+    "The same, by the engine that is the reference."
+    conditions,held = demands.conditions(q, label)
+    search = _Search(_without_worse(q, conditions), conditions, partial(demands.asked, q, held), limits.seconds, limits.gap,
+                     start, limits.work)
+    return search.run(limits.calm), search.stopped
+
 def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
@@ -260,11 +283,8 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
         some = some._replace(price=price(grid, some.rows))
         tolls[i] = some.price.toll
         first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
-        conditions,held = wanted.conditions(some, label)
-        asked,some = partial(wanted.asked, some, held), _without_worse(some, conditions)
-        search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
-        found = search.run(limits.calm)
-        if search.stopped: seconds = 0.
+        found,stopped = _found_by_boxes(wanted, some, label, first, limits._replace(seconds=min(seconds, share)))
+        if stopped: seconds = 0.
         xp[i] = _rows_at(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
@@ -317,12 +337,16 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
+_AGAIN = 1     # Times that for the few rows that the compiled engine does not prove at once
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
+def _heavy(cf) -> bool: return isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT # Are tables large?
+
 def _light_readings(cf) -> list|None:
-    "The readings of a model whose tables are small; None for another."
-    if isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT: return None
-    return _readings(cf, _grid_of(cf.domain.features))
+    "The readings of a model whose tables are small, or are none since the compiled engine reads it; None for another."
+    if _heavy(cf) and _library() is None: return None
+    readings = _readings(cf, _grid_of(cf.domain.features))
+    return None if _heavy(cf) and not _plain_trees(readings) else readings
 
 def _only_near(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
@@ -370,11 +394,15 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
 def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, z:Tensor,
                 target:Tensor, find) -> tuple: # `find`: rows, targets -> answers, begun
     "`_Known` of rows, and whether they were begun."
-    boxes:Any = partial(_by_boxes, cf, cast(Any, readings), optimal, limits, robust)
+    def boxes(enc, target, starts=(), least=None, within=limits):
+        return _by_boxes(cf, cast(Any, readings), optimal, within, robust, enc, target, starts, least)
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
-    known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
+    first = cf.settings.legal and not more and _plain_trees(readings) # proofs before answers: most rows need no other search
+    known,begin = _nothing_known(enc), cast(Any, None)
+    if first: known = boxes(enc, target, within=limits._replace(work=min(limits.work, _BUDGET)))
+    elif swept: known,begin = _swept(cf, enc, z, target, limits.until)
     begun,gone = np.ones(len(enc.x), bool), _out_of_reach(cf, readings, target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
     if few and readings and not more and all(r.of == 'lines' for r in readings):
@@ -383,26 +411,28 @@ def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict
     if not len(i): return known, begun
     at = torch.from_numpy(i)
     rows,aims = enc.take(at), target[at]
-    xp,begun[i] = find(rows, aims, begin=begin[at] if swept and readings else None)
+    xp,begun[i] = find(rows, aims, begin=begin[at] if begin is not None and readings else None)
     if more and readings: xp,there = _firmer(_demands_of(cf, readings, rows, aims, robust), xp, limits.until)
     else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, rows, xp, there, optimal)
-    _merged(known, i, _nothing_known(rows)._replace(xp=xp, size=size, distance=far))
-    if readings and few and not more: _with_own_columns(cf, known, i, rows, aims, boxes) # bars depend on what is still
-    if readings: _merged(known, i, boxes(rows, aims, [known.xp[at]], known.bound[i].astype(int) if few else None))
+    new = _nothing_known(rows)._replace(xp=xp, size=size, distance=far)
+    if readings and few and not more: _with_own_columns(cf, new, known.bound[i], rows, aims, boxes) # bars depend on what is still
+    _merged(known, i, new)
+    within = limits._replace(work=limits.work*_AGAIN) if first else limits
+    if readings: _merged(known, i, boxes(rows, aims, [known.xp[at]], known.bound[i].astype(int) if few else None, within))
     return known, begun
 
-def _with_own_columns(cf, known:_Known, i:np.ndarray, enc:Encoded, target:Tensor, boxes):
+def _with_own_columns(cf, new:_Known, bound:np.ndarray, enc:Encoded, target:Tensor, boxes): # Fewest columns, `(n,)`
     "Bring answers of many columns as near as these columns allow: with all others still, boxes are done quickly."
-    many = np.flatnonzero((known.size[i] > _FEW) & np.isfinite(known.size[i]))
+    many = np.flatnonzero((new.size > _FEW) & np.isfinite(new.size))
     if not len(many): return
-    rows,at = torch.from_numpy(many), torch.from_numpy(i[many])
-    still = ~changed_groups(enc.x[rows], known.xp[at], cf.groups(enc.x))
-    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], [known.xp[at]], known.bound[i[many]].astype(int))
+    rows = torch.from_numpy(many)
+    still = ~changed_groups(enc.x[rows], new.xp[rows], cf.groups(enc.x))
+    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], [new.xp[rows]], bound[many].astype(int))
     nothing = np.zeros(len(many)) # is known of other columns
-    _merged(known, i[many], found._replace(bound=nothing, distance_bound=nothing))
+    _merged(new, many, found._replace(bound=nothing, distance_bound=nothing))
 
 _NOT_BEGUN = 'not begun: the time was over'
 
