@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 # %% auto #0
-__all__ = ['check_logits', 'pass_rows', 'predict']
+__all__ = ['check_logits', 'pass_rows', 'put_to', 'predict']
 
 # %% ../../nbs/models/00_asking.ipynb #c6
 _GONE:dict = {} # Thread -> function that says whether nobody waits any more
@@ -51,13 +51,12 @@ _ACCOUNTS:dict = {} # Thread -> the `Account` of its question
 class Spent(Exception):
     "No more may be asked."
 
-class Failed(ValueError):
-    "A call of a model failed; says which one."
-
 class Account:
     "How often a model was asked in a question, and about how many rows; never more than was allowed."
-    def __init__(self, calls:float=np.inf, rows:float=np.inf, bar:Any=None): # `bar`: counts calls, has `update`
-        self.most_calls,self.most_rows,self.bar = calls, rows, bar
+    def __init__(self, calls:float=np.inf, rows:float=np.inf, bar:Any=None, keeps:bool=False):
+        self.most_calls,self.most_rows = calls, rows
+        self.bar = bar # Counts calls, has `update`; None for none
+        self.keeps = keeps or self.limited # Whether equal rows are asked once
         self.calls = self.rows = 0
         self.held = (0, 0)   # Calls and rows that are kept for later
         self.known:dict = {} # What was said of rows, under a limit
@@ -101,7 +100,7 @@ def charged(ask:Callable, rows:int, calls:int=1) -> Any: # What `ask()` says
 
 def known_rows(own:Account|None, ask:Callable, keys:list, rows:Any, take:Callable) -> Any: # What is said of `rows`, a tensor
     "Ask about rows that nobody asked about yet, as far as the account allows; raises `Spent` for the rest."
-    if own is None or not own.limited: return ask(rows)
+    if own is None or not own.keeps: return ask(rows)
     new = list({k: i for i,k in reversed([*enumerate(keys)]) if k not in own.known}.values())[::-1]
     fits = new[:int(min(len(new), max(own.left[1], 0)))] if own.left[0] >= 1 else []
     if fits:
@@ -330,10 +329,26 @@ def _asks(model, x:Tensor) -> tuple: # Rows and calls
     calls = int(not hasattr(model, 'predictor')) if inner is None else sum(_asks(m, x)[1] for m in inner)
     return calls*len(x), calls
 
+def put_to(model, x:Tensor) -> Any: # What it says
+    """Ask a model, on the account of the question.
+
+    Parameters
+    ----------
+    model
+    x : Tensor
+        Encoded rows, `(n, *s)`
+
+    Returns
+    -------
+    Any
+        What it says
+    """
+    return charged(lambda: model(x), *_asks(model, x))
+
 def _pass(model, x):
     "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
     given = x.clone()
-    try: out = charged(lambda: model(given), *_asks(model, x))
+    try: out = put_to(model, given)
     except (RuntimeError, TypeError) as e:
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
@@ -344,7 +359,7 @@ def _pass(model, x):
 def _passed(model, x:Tensor):
     "The same, with what is known already where questions are limited."
     own = account()
-    if own is None or not own.limited or not _asks(model, x)[1]: return _pass(model, x)
+    if own is None or not own.keeps or not _asks(model, x)[1]: return _pass(model, x)
     keys = [(id(model), row.tobytes()) for row in x.detach().cpu().numpy()]
     return known_rows(own, lambda some: _read_logits(_pass(model, some)), keys, x, lambda rows, i: rows[i])
 
@@ -400,7 +415,7 @@ def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n
     _go_on()
     before = x.detach().clone()
     with torch.enable_grad():
-        try: out = charged(lambda: model(x), *_asks(model, x))
+        try: out = put_to(model, x)
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
     _check_unwritten(x.detach(), before)

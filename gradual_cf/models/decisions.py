@@ -256,7 +256,7 @@ def asked_once(
 ) -> Tensor:             # What it said, `(n, k)`
     "Ask about a frame, unless it was asked about the same few rows just now."
     said,own = _SAID.get(get_ident()), account()
-    if own is not None and own.limited: # every row once
+    if own is not None and own.keeps: # every row once
         dtypes,cells = _written_as(frame)
         keys = [(id(predictor), str(dtypes), str(row)) for row in cells]
         return known_rows(own, predictor.logits, keys, frame.reset_index(drop=True), lambda f, i: f.iloc[i].reset_index(drop=True))

@@ -26,14 +26,15 @@ from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
-from .in_words import in_words, some_of, used
-from ..models.asking import (_adapted, Account, Adapted, counting, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain,
+from .in_words import in_words, sampled, some_of, used
+from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain,
                                       _until, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default
 from .ranges import region
+from .within import spending, within
 from .real import _nearest_real
 from ..use.plans import effects_of, Plan, plan_of
 
@@ -203,8 +204,8 @@ def _encoded(cf, data) -> Encoded:
 # %% ../../nbs/search/00_explainer.ipynb #c48
 def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
-    sampled = cf.account.limited and hasattr(cf.model, 'predictor') # which is asked once about a row
-    if not sampled and not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
+    once = cf.account.limited and hasattr(cf.model, 'predictor') # asked about each row
+    if not once and not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
@@ -499,7 +500,11 @@ def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfa
 
 def _answered(cf, question:tuple, seed:int=0, progress:bool=False, *asked) -> Counterfactuals: # As `answered` takes them
     "Search and measure, in the way that suits what is explained."
-    return answered(cf, question, seed, progress, *asked) if cf.domain.spliced is None else in_words(cf, question, *asked)
+    if cf.domain.spliced is not None: return in_words(cf, question, *asked)
+    own = account()
+    if own is None or not own.limited: return answered(cf, question, seed, progress, *asked)
+    if not any(asked): return within(cf, question, own, seed)
+    raise ValueError(f'calls and rows must be left out where something is to be proven or the time is limited, got {asked}')
 
 def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:bool) -> Counterfactuals:
     "The same answers, but those that `predict` denies and the numbers do not are looked for with `predict` over these."
@@ -660,7 +665,7 @@ class Explainer:
         sample : int | None, default None
             Most rows that the model is asked about; None for all
         """
-        with _as_it_was(self), counting(Account(rows=np.inf if sample is None else sample)) as self.account:
+        with _as_it_was(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
             self.crowds = {}
@@ -854,6 +859,8 @@ class Explainer:
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
         robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
+        calls:int|None=None, # Most calls of the model, for all rows together; None for any number
+        rows:int|None=None,  # Most rows that it is asked about, for all rows together; None for any number
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
@@ -887,6 +894,10 @@ class Explainer:
             What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed : float | None, default None
             Share of five retrained models that must agree, in (0, 1]
+        calls : int | None, default None
+            Most calls of the model, for all rows together; None for any number
+        rows : int | None, default None
+            Most rows that it is asked about, for all rows together; None for any number
 
         Returns
         -------
@@ -897,19 +908,21 @@ class Explainer:
         >>> answers = cf.explain(X_test[:5], 'granted', immutable=['housing'], bounds={'income': (None, 90_000)})
         >>> cf.explain(X_test[:5], 'granted', optimal='columns', seconds=20).proof
         >>> cf.explain(X_test[:1], 'granted', robust=dict(noise={'income': 500})).text(0)
+        >>> cf.explain(X_test[:1], 'granted', rows=60).calls
         """
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
         data = read_once(data)
-        if (knowing := _knowing_levels(self, data)) is not self:
+        limited = calls is not None or rows is not None
+        if not limited and (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
                                    seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
-        with remembering(), counting(Account()) as own:
+        with remembering(), spending(calls, rows, progress, self.domain.spliced is not None) as own:
             asked,aside = _where_read(self, data, target, max_changes, **rules)
             if confirmed is None:
                 answers = _answered(self, asked, seed, progress, optimal, seconds, gap, robust)
-                if robust is None: answers = _with_denied(self, asked, answers, seed, progress)
+                if robust is None and not limited: answers = _with_denied(self, asked, answers, seed, progress)
             else:
-                _check_alone(optimal=optimal, seconds=seconds, robust=robust)
+                _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
                 answers = until_confirmed(self, asked, confirmed, seed, progress)
         return _with_unread(replace(answers, calls=own.calls, rows=own.rows), aside)
 

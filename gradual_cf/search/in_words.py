@@ -16,7 +16,7 @@ from torch import Tensor
 from ..answers import Counterfactuals
 from ..core import Encoded, take_rows
 from ..data.texts import _lookup_form, _places, _rewrite, _UNIT
-from ..models.asking import account, predict, Spent
+from ..models.asking import Account, account, predict, Spent
 from ..models.of_texts import Weights, weights_of
 from .goals import arrived, goal_of, most_groups
 
@@ -55,11 +55,16 @@ def used(cf, texts, z:Tensor) -> Use: # Training texts and what the model said o
     return Use(reader.vectors.words, odds/error, odds - np.sign(odds)*error, often, weights, why)
 
 # %% ../../nbs/search/16_in_words.ipynb #iw22
-def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their labels or None
-    "Rows that `fit` asks about, so that a model is asked about `sample` at most; `ValueError` for what is no number of rows."
-    if sample is None: return data, y
+def sampled(sample:int|None) -> Account: # As `fit` takes it
+    "The account of a fit; raises `ValueError` for what is no number of rows."
+    if sample is None: return Account()
     if isinstance(sample, bool) or not isinstance(sample, (int, np.integer)) or sample < 8:
         raise ValueError(f'sample must be a whole number of rows, at least 8, or None, got {sample!r}')
+    return Account(rows=int(sample))
+
+def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their labels or None
+    "Rows that `fit` asks about, so that a model is asked about `sample` at most."
+    if sample is None: return data, y
     known = getattr(model, 'predictor', None)
     most = sample - 2 if known is None else sample//3 if known.labels is not None else sample
     if len(data) <= most: return data, y
@@ -337,12 +342,12 @@ def in_words(cf, question:tuple, optimal=None, seconds=None, gap:float=0., robus
     data,enc,z,target = question
     xp,there = enc.x.clone(), arrived(z, target, cf.tau)
     index,most = cf.domain.spliced.vectors.index, most_groups(cf, enc).tolist()
-    answers,ends = [_Answer({})]*len(z), ['']*len(z)
+    answers,ends = [_Answer({})]*len(z), ['']*(len(z) + 1)
     for i in (~there).nonzero()[:, 0].tolist():
-        if ends[i - 1] and i and not account().left[1]: ends[i] = ends[i - 1]
         answers[i],ends[i] = _of_text(cf, data[i], enc.take(slice(i, i + 1)), target[i], most[i], True)
         for p,word in answers[i].edits.items(): xp[i, p] = 1 + index[word]*_UNIT if word else -1.
-        if ends[i] == 'interrupted': break
+        if ends[i] == 'interrupted' or account().failed: ends[i:] = [ends[i]]*(len(z) + 1 - i)
+        if ends[-1]: break
     out = cf.measure(data, enc, z, xp, target)
     proof = ['' if have else _proof(a, ok, end) for have,a,ok,end in zip(there.tolist(), answers, out.valid, ends)]
     known = cf.planned.weights is not None
