@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 # %% auto #0
-__all__ = ['check_logits', 'pass_rows', 'put_to', 'predict']
+__all__ = ['check_logits', 'pass_rows', 'predict']
 
 # %% ../../nbs/models/00_asking.ipynb #c6
 _GONE:dict = {} # Thread -> function that says whether nobody waits any more
@@ -330,19 +330,7 @@ def _asks(model, x:Tensor) -> tuple: # Rows and calls
     return calls*len(x), calls
 
 def put_to(model, x:Tensor) -> Any: # What it says
-    """Ask a model, on the account of the question.
-
-    Parameters
-    ----------
-    model
-    x : Tensor
-        Encoded rows, `(n, *s)`
-
-    Returns
-    -------
-    Any
-        What it says
-    """
+    "Ask a model, on the account of the question."
     return charged(lambda: model(x), *_asks(model, x))
 
 def _pass(model, x):
