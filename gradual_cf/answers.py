@@ -156,6 +156,7 @@ _MEANINGS = { # Words of `went` -> what they mean
     'confirmed': 'the share of other models that agree with the answer',
     'optimal': 'it is proven that no allowed answer {less}',
     'fewest columns': 'it is proven that no allowed answer changes fewer columns',
+    'fewest words': 'it is proven that no allowed answer changes fewer words',
     'within': 'it is proven that no allowed answer is smaller by more than this',
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
@@ -556,6 +557,10 @@ class Counterfactuals(Exports):
         What was said of the changes of each row, a list a row; None unless a file says so
     cut : float | None, default None
         Probability from which the second of two classes is decided; None where none decides alone
+    calls : int | None, default None
+        How often the model was asked; None for a batch that was loaded or made by hand
+    rows : int | None, default None
+        About how many rows it was asked
     """
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
@@ -581,6 +586,8 @@ class Counterfactuals(Exports):
     classes:tuple=()       # Labels of the classes, in the order of the model's outputs; () for 0, 1, …
     notes:Any=None         # What was said of the changes of each row, a list a row; None unless a file says so
     cut:float|None=None    # Probability from which the second of two classes is decided; None where none decides alone
+    calls:int|None=None    # How often the model was asked; None for a batch that was loaded or made by hand
+    rows:int|None=None     # About how many rows it was asked
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
         for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))

@@ -304,6 +304,8 @@ class Domain:
         (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words : Callable | None, default None
         For texts, text -> (start, end) of the word of each group, None for no word
+    spliced : Any, default None
+        For texts that a function reads, how their words are exchanged; None elsewhere
     offer : Callable | None, default None
         {category: levels} -> the same domain that proposes only those; None without
     extend : Callable | None, default None
@@ -349,6 +351,7 @@ class Domain:
     relations:Any=None           # Relations between groups, see the chapter on relations; None if there are none
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word
+    spliced:Any=None             # For texts that a function reads, how their words are exchanged; None elsewhere
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None without
     extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep

@@ -106,7 +106,7 @@ PLAUSIBLE = plausible() # For tables: answers like real rows of the target
 ROBUST = replace(plausible(.5), logit_margin=.35, agree=.85) # For tables: answers that other models give too
 
 # %% ../nbs/07_gradual.ipynb #c15
-PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
+PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, texts=SPARSE, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
                series=Settings(tau_slack=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
@@ -159,7 +159,7 @@ def _loss_of(h:Settings, kind:str, spread:float=1.):
 # %% ../nbs/07_gradual.ipynb #c21
 _GRADIENT = 'masking', lambda h, domain, model: _differentiable(model), "be 'probe' for a model without gradient"
 _CLASSES = 'masking', lambda h, domain, model: not answers_numbers(model), "not be 'gradient' for a model of numbers"
-_VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose, \
+_VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose or domain.spliced, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
@@ -866,6 +866,7 @@ class GradualCF(Explainer):
     def fit(self,
         data, # Training rows, raw
         y=None, # Leave out: the model is fitted already
+        sample:int|None=None, # Most rows that the model is asked about; None for all
     ):
         """Learn where each class lies in logit space; returns the explainer. If that fails, it stays unchanged.
 
@@ -875,13 +876,15 @@ class GradualCF(Explainer):
             Training rows, raw
         y : default None
             Leave out: the model is fitted already
+        sample : int | None, default None
+            Most rows that the model is asked about; None for all
 
         Examples
         --------
         >>> cf = GradualCF(model, tabular(X)).fit(X)
         """
         with _as_it_was(self):
-            super().fit(data, y)
+            super().fit(data, y, sample)
             self.held,self.density = {}, None
             self.panel = []
             return self._learn()

@@ -14,7 +14,7 @@ from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
 from ..core import changed_groups, Encoded, per_row, State
-from ..models.asking import evaluating, input_grad, predict, with_graph
+from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
@@ -169,7 +169,7 @@ def _descended(wachter, enc, target, loose, weight):
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
         slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
-        if loose: there = arrived(wachter.model(xp).detach(), target, _enough(wachter.tau))
+        if loose: there = arrived(put_to(wachter.model, xp).detach(), target, _enough(wachter.tau))
         else: there = arrived(z, target, max(h.aim - h.tol, _most(_enough(wachter.tau))))
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
@@ -372,7 +372,7 @@ def _fista(cem, enc, target, weight):
             enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
         at = _admitted(cem, enc, xp)
-        there, delta = arrived(cem.model(at), target, cem.reach), (at - enc.x).flatten(1)
+        there, delta = arrived(put_to(cem.model, at), target, cem.reach), (at - enc.x).flatten(1)
         net = h.beta*delta.abs().sum(1) + delta.square().sum(1)
         best.see(rows, at, net.masked_fill(~there, torch.inf))
     return best, best.dist < torch.inf

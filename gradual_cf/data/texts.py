@@ -4,9 +4,11 @@
 
 # %% ../../nbs/06_texts.ipynb #c4
 from __future__ import annotations
-import html, re
+import hashlib, html, re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -17,6 +19,9 @@ from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
 from ..core import Display, Domain, Encoded, token_groups
+from ..models.asking import Adapted
+from ..models.decisions import FrameModel
+from ..models.of_texts import framed, of_texts
 from .images import _kept_names
 from .words import (_can_tag, _CLITIC, content_word, _ear, _fits, _ids_now, _in_place, _lookup_form,
     _nearest_words, _pipeline, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
@@ -201,9 +206,11 @@ def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
 def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     near = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
-    cosine = lambda a, b: near(a, b) if len(b.split()) == 1 else np.nan
+    known = reader.vectors.table.shape[1] > 0
+    cosine = lambda a, b: near(a, b) if known and len(b.split()) == 1 else np.nan
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
     table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+    if not known: return table.drop(columns='cosine') # of words without vectors
     return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
 
 # %% ../../nbs/06_texts.ipynb #c51
@@ -378,12 +385,138 @@ def _text_domain(reader, pool, ahead) -> Domain:
     return _domain_of(reader, _encode, _decode, _legal, _places, partial(_candidates, reader, **pool), ahead,
                       groups=token_groups, project=partial(_to_words, reader), defaults='text')
 
+# %% ../../nbs/06_texts.ipynb #sp2
+_PLAIN = re.compile(r"\w+(?:['’]\w+)*")
+
+def _plain_spans(text:str) -> list: return [m.span() for m in _PLAIN.finditer(text)] # (start, end) of each word
+
+_UNIT = 2.**-20   # What a word adds to 1, times its number
+_KEPT_TEXTS = 20_000 # Originals that are remembered, at most
+
+@dataclass(frozen=True, eq=False)
+class _Spliced(_Reader):
+    "How texts are read whose words are exchanged in place."
+    allow:Callable=content_word # Lower case -> whether a word may change and be proposed
+    leave_out:bool=False        # Whether words may be left out
+    seen:dict=field(default_factory=dict) # Fingerprint -> original
+
+    def differ(self, old:str, new:str) -> dict:
+        "Where two texts have different words; '' for one that was left out."
+        a,b = ([t[s:e] for s,e in _places(self, t)] for t in (old, new))
+        if len(a) == len(b): return super().differ(old, new)
+        out = {}
+        for kind,i,to,j,end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+            if kind != 'equal': out |= {p: (a[p], b[j + p - i] if j + p - i < end else '') for p in range(i, to)}
+        return out
+
+    def model_of(self, ask) -> Any: return of_texts(ask) # How a function of texts is asked
+
+    def may(self, word:str) -> bool: # As written
+        "Whether a word may change, or be proposed."
+        said = self.allow(_lookup_form(word))
+        if isinstance(said, (bool, np.bool_)): return bool(said)
+        raise ValueError(f'allow must say True or False of a word for a function of texts, got {said!r} for {word!r}')
+
+# %% ../../nbs/06_texts.ipynb #sp4
+def _fingerprint(text:str) -> tuple: # Two whole numbers below 2**24
+    "What a row says of its original."
+    code = hashlib.blake2b(text.encode('utf8', 'surrogatepass'), digest_size=6).digest()
+    return int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big')
+
+def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
+    "Texts as they are written: no place changed yet; what may not change is frozen."
+    texts = _raw_texts(data)
+    x = torch.zeros(len(texts), reader.length + 2)
+    frozen = torch.ones(len(texts), reader.length + 1, dtype=torch.bool)
+    for i,t in enumerate(texts):
+        spans = _places(reader, t)
+        if not spans: raise ValueError(f'data must have a word in every text, got none in row {i}: {t[:40]!r}')
+        key = _fingerprint(t)
+        if len(reader.seen) >= _KEPT_TEXTS: del reader.seen[next(iter(reader.seen))]
+        reader.seen[key] = t
+        x[i, -2:] = torch.tensor(key, dtype=torch.float32)
+        frozen[i, :len(spans)] = torch.tensor([not reader.may(t[a:b]) for a,b in spans])
+    return Encoded(x, frozen)
+
+def _word_at(reader:_Spliced, v:float) -> str: return '' if v < 0 else reader.vectors.words[round((v - 1)/_UNIT)]
+
+def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> list[str]:
+    "The original of each row with its words exchanged; gaps, punctuation and capitals stay."
+    rows = x.detach().cpu().double()
+    if raw is not None: texts = _raw_texts(raw)
+    else:
+        keys = [tuple(map(int, k)) for k in rows[:, -2:].tolist()]
+        lost = [i for i,k in enumerate(keys) if k not in reader.seen]
+        if lost: raise ValueError(f'x must come from texts that this domain encoded, got another original in row {lost[0]}')
+        texts = [reader.seen[k] for k in keys]
+    new = [{p: _word_at(reader, row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
+    return [_rewrite(t, _places(reader, t), n) if n else t for t,n in zip(texts, new)]
+
+def _groups_spliced(shape) -> Tensor: # Long `(l + 2,)`
+    "A group for each word, and one for the original."
+    return torch.cat([torch.arange(shape[0] - 1), torch.tensor([shape[0] - 2])])
+
+def _confirm_spliced(xp, again): return xp # The row of the original, whose words changed
+
+# %% ../../nbs/06_texts.ipynb #sp7
+def _legal_spliced(reader:_Spliced, old, new) -> np.ndarray: # bool `(n, 1)`
+    "Whether only words that may change did, each into a word of the training texts, or was left out if that is allowed."
+    ok = []
+    for a,b in zip(_raw_texts(old), _raw_texts(new)):
+        swaps,spans = reader.differ(a, b), _places(reader, a)
+        may = lambda was, now: reader.may(was) and (_lookup_form(now) in reader.vectors if now else reader.leave_out)
+        same = _rewrite(a, spans, {p: now for p,(_,now) in swaps.items()}, lambda _, now: now) == b
+        ok.append([same and all(may(*swap) for swap in swaps.values())])
+    return np.array(ok, bool).reshape(-1, 1)
+
+def _count_words(reader, cfs:Counterfactuals) -> dict: return dict(words=cfs.changed.sum(1)) # Name -> `(n,)`
+
+def _written_texts(reader, x:Tensor) -> pd.DataFrame: return framed(_decode_spliced(reader, x)) # What a model is asked
+
+def _as_function(reader, model) -> FrameModel:
+    "Any function of texts as a model of rows."
+    if isinstance(model, Adapted): return model
+    out = FrameModel(of_texts(model), partial(_written_texts, reader))
+    out.frames = framed
+    return out
+
+# %% ../../nbs/06_texts.ipynb #sp8
+def _vocabulary(texts:Sequence, spans_of:Callable, may:Callable) -> list: # The most used first
+    "Words of letters that two texts or more use, and that may be proposed; all of them in fewer than ten texts."
+    used = Counter(w for t in texts for w in {_lookup_form(t[a:b]) for a,b in spans_of(t)})
+    least = 2 if len(texts) >= 10 else 1
+    return [w for w,n in used.most_common() if n >= least and len(w) > 1 and w.isalpha() and may(w)][:2**20]
+
+def _check_of_functions(**others):
+    "Raise `ValueError` for what only a network of vectors has."
+    for name,v in others.items():
+        if v not in (None, 'auto'):
+            raise ValueError(f'{name} must be left out for sentences(texts), whose model reads no vectors, got {v!r}')
+
+def _spliced_domain(texts, length, tokenizer, allow, leave_out) -> Domain:
+    "Texts for a function of texts; raises `ValueError` where these are no texts."
+    texts,length = _raw_texts(texts), 1024 if length is None else length
+    if not texts: raise ValueError('vectors must be word vectors, or training texts for a function of texts, got none')
+    _check_text_settings(length, 0., 1, 1)
+    spans_of = _plain_spans if tokenizer is _word_spans else tokenizer
+    allow = allow if callable(allow) else frozenset(allow).__contains__
+    empty = _Spliced(_Vectors([], torch.zeros(0, 0)), length, spans_of, torch.zeros(0), allow=allow, leave_out=leave_out)
+    words = _vocabulary(texts, spans_of, empty.may)
+    reader = replace(empty, vectors=_Vectors(words, torch.zeros(len(words), 0)), classes=torch.zeros(len(words)))
+    of = lambda f: partial(f, reader)
+    names:dict[str, Any] = dict(names=(*range(length), 'text'), columns=('text',))
+    return Domain(
+        of(_encode_spliced), of(_decode_spliced), _groups_spliced, kind='text', legal=of(_legal_spliced), words=of(_places),
+        display=Display(changes=of(_changes), show=of(_show), text=of(_terminal), **names), write=of(_written_texts),
+        constrain=partial(_constrain, of(_places)), measures=of(_count_words), rows=_raw_texts,
+        adapt=of(_as_function), confirm=_confirm_spliced, defaults='texts', spliced=reader)
+
 # %% ../../nbs/06_texts.ipynb #c86
 _FULL,_FILTERED = (.2, 16, 32, 4), (0., 12, 8, 2) # Similarity, positions, words, beam: without a rule and with one
 
 def sentences(
-    vectors:_Vectors,    # From `load_glove`, `corpus_vectors` or your own
-    length:int=256,     # Words that the network reads, ≥ 5
+    vectors:Any,        # From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
+    length:int|None=None, # Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
     tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float|None=None, # Smallest cosine of both words, in [-1, 1]; None for 0 with a rule, .2 without
@@ -393,15 +526,16 @@ def sentences(
     beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 with a rule, 4 without
     depth:int=3,        # Words looked ahead
     reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
+    leave_out:bool=False, # For a function of texts: whether words may be left out too
 ) -> Domain:
     """Describe texts to be explained word by word; raises `ValueError` for settings outside their range.
 
     Parameters
     ----------
-    vectors : _Vectors
-        From `load_glove`, `corpus_vectors` or your own
-    length : int, default 256
-        Words that the network reads, ≥ 5
+    vectors : Any
+        From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
+    length : int | None, default None
+        Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
     tokenizer : Callable, default _word_spans
         Text -> (start, end) of each token
     allow : Any, default content_word
@@ -420,6 +554,8 @@ def sentences(
         Words looked ahead
     reads : Any, default 'auto'
         A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
+    leave_out : bool, default False
+        For a function of texts: whether words may be left out too
 
     Returns
     -------
@@ -430,6 +566,11 @@ def sentences(
     ValueError
         For settings outside their range
     """
+    if not isinstance(vectors, _Vectors):
+        _check_of_functions(similarity=similarity, positions=positions, words=words, beam=beam, reads=reads)
+        return _spliced_domain(vectors, length, tokenizer, allow, leave_out)
+    if leave_out: raise ValueError('leave_out must be False with vectors: a network reads a word at each place')
+    length = 256 if length is None else length
     rule = _rule_of(reads)
     usual = zip((similarity, positions, words, beam), _FULL if rule is None else _FILTERED)
     similarity,positions,words,beam = (cast(Any, v if given is None else given) for given,v in usual)

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .asking import _CHOOSE, Adapted, KINDS, log_odds
+from .asking import _CHOOSE, account, Adapted, charged, KINDS, known_rows, log_odds, Spent
 
 # %% auto #0
 __all__ = []
@@ -193,7 +193,7 @@ class Predictor:
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # Positions among `classes`, long `(n,)`
         "What its own `predict` says."
-        said = self.labels(_with_columns(frame, self.names).copy())
+        said = charged(lambda: self.labels(_with_columns(frame, self.names).copy()), len(frame))
         return torch.from_numpy(positions_of(said, self.classes))
 
     @property
@@ -218,7 +218,8 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     frame = _with_columns(frame, predictor.names)
     given = frame.copy()
-    try: out = predictor.ask(given)
+    try: out = charged(lambda: predictor.ask(given), len(frame))
+    except Spent: raise
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
     _check_columns_unwritten(given, frame)
@@ -254,7 +255,11 @@ def asked_once(
     frame:pd.DataFrame,  # Raw rows
 ) -> Tensor:             # What it said, `(n, k)`
     "Ask about a frame, unless it was asked about the same few rows just now."
-    said = _SAID.get(get_ident())
+    said,own = _SAID.get(get_ident()), account()
+    if own is not None and own.keeps: # every row once
+        dtypes,cells = _written_as(frame)
+        keys = [(id(predictor), str(dtypes), str(row)) for row in cells]
+        return known_rows(own, predictor.logits, keys, frame.reset_index(drop=True), lambda f, i: f.iloc[i].reset_index(drop=True))
     if said is None or len(frame) > _FEW: return predictor.logits(frame)
     rows = frame.reset_index(drop=True) # whatever their names
     written = _written_as(rows)
@@ -333,8 +338,8 @@ def _compared_on(predictor, frame:pd.DataFrame) -> tuple: # Rows, and the classe
 
 def _decides_so(predictor, rows:pd.DataFrame, said:Tensor) -> bool:
     "Whether numbers decide as was said."
-    try: z = predictor.logits(rows)
-    except ValueError: return False # other numbers than one for each class
+    try: z = asked_once(predictor, rows)
+    except (ValueError, Spent): return False # other numbers than one for each class
     return z.shape[1] == len(predictor.classes) and bool((z.argmax(1) == said).all())
 
 def decided_as(predictor, frame:pd.DataFrame) -> Any: # Training rows

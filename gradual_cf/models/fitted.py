@@ -324,14 +324,14 @@ def predictor(
     if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
-    known = known or Predictor(ask)
+    known = domain.spliced.model_of(ask) if domain.spliced is not None else known or Predictor(ask)
     if output is not None: known = _one_output(known, output)
     changes:dict[str, Any] = dict(names=tuple(names) if names else known.names)
     if kind is not None or threshold is not None: # who names these, decides
         ask = next((ask for ask,other in known.instead if other == kind), known.ask)
         changes |= dict(ask=ask, kind=kind or known.kind, threshold=.5 if threshold is None else threshold, labels=None)
     model = _matched(replace(known, **changes), domain.display.columns)
-    return _exact(FrameModel(model, domain.write, domain.features))
+    return _exact(FrameModel(model, domain.write, domain.features)) if domain.spliced is None else domain.adapt(model)
 
 # %% ../../nbs/models/02_fitted.ipynb #9a4e090e
 def _one_answer(ask, output, frame):

@@ -24,14 +24,18 @@ from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
 from .plausible import crowd, held_back
-from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
-from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
-                                      answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
+from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
+                                     NUMBERS, said)
+from .in_words import in_words, sampled, some_of, used
+from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked, _check_finite,
+                                      _check_steady, _Over, _plain, _until, answers_numbers, check_lead, check_logits,
+                                      labels_of, _one_class_for_all, place, predict)
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default
 from .ranges import region
+from .within import spending, within
 from .real import _nearest_real
 from ..use.plans import effects_of, Plan, plan_of
 
@@ -201,12 +205,13 @@ def _encoded(cf, data) -> Encoded:
 # %% ../../nbs/search/00_explainer.ipynb #c48
 def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
-    if not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
+    once = cf.account.limited and hasattr(cf.model, 'predictor') # asked about each row
+    if not once and not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
-    _check_steady(cf.model, x[:64])
+    if not cf.account.limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
@@ -380,24 +385,6 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
                            found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
-def _renamed(names:dict, own) -> list:
-    "New names in the model's order; raises `ValueError` unless each of its labels has one."
-    own = class_labels(own) if own else ()
-    if set(names) == set(own): return [names[v] for v in own]
-    raise ValueError(f'classes must name each label of the model, {listed(own) or "which names none"}, '
-                     f'got names of {listed(tuple(names))}')
-
-def _check_order(given:tuple, own:tuple):
-    "Raise `ValueError` for the model's own labels in another order, which would turn everything round."
-    plain = lambda labels: [str(v).strip().casefold() for v in labels]
-    a,b = plain(given), plain(own)
-    words = all(isinstance(v, str) for v in (*given, *own))
-    moved = any(v in b and v != w for v,w in zip(a, b)) if words else sorted(a) == sorted(b) and a != b
-    if not moved and (given == own or set(given) != set(own)): return
-    names = ', '.join(f'{v!r}: …' for v in own)
-    raise ValueError(f'classes must be in the order of the model, {listed(own)}, got {listed(given)}: '
-                     f'leave them out, or rename them by a dict {{{names}}}')
-
 def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
@@ -512,6 +499,14 @@ def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfa
     for at,words in zip(i, new.proof): proof[at] = words
     return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_laid_in(cfs.raw, new.raw, there))
 
+def _answered(cf, question:tuple, seed:int=0, progress:bool=False, *asked) -> Counterfactuals: # As `answered` takes them
+    "Search and measure, in the way that suits what is explained."
+    if cf.domain.spliced is not None: return in_words(cf, question, *asked)
+    own = account()
+    if own is None or not own.limited: return answered(cf, question, seed, progress, *asked)
+    if not any(asked): return within(cf, question, own, seed)
+    raise ValueError(f'calls and rows must be left out where something is to be proven or the time is limited, got {asked}')
+
 def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:bool) -> Counterfactuals:
     "The same answers, but those that `predict` denies and the numbers do not are looked for with `predict` over these."
     rows = np.flatnonzero(~cfs.decided[:, 1])
@@ -523,7 +518,7 @@ def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:boo
     other,at,some = copy(cf), torch.from_numpy(i), take_rows(data, i)
     other.model,other.read = model, None
     asked = some, enc.take(at), other.logits(some, enc.x[at]), target[at]
-    return _put_in(cfs, i, replace(answered(other, asked, seed, progress), explainer=cf))
+    return _put_in(cfs, i, replace(_answered(other, asked, seed, progress), explainer=cf))
 
 # %% ../../nbs/search/00_explainer.ipynb #2bf79b18
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
@@ -616,6 +611,8 @@ class Explainer:
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.labels:Any = None # Positions of the classes of training rows, where somebody told them
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.account:Any = None # How often `fit` asked the model, and about how many rows
+        self.planned:Any = None # What training rows told about words, or about columns where questions are limited
         self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
@@ -656,6 +653,7 @@ class Explainer:
     def fit(self,
         data, # Training rows, raw
         y=None, # Their labels, if at hand: for models that are trained again alone
+        sample:int|None=None, # Most rows that the model is asked about; None for all
     ):
         """Learn from the training data; returns the explainer. If that fails, it stays unchanged.
 
@@ -665,8 +663,10 @@ class Explainer:
             Training rows, raw
         y : default None
             Their labels, if at hand: for models that are trained again alone
+        sample : int | None, default None
+            Most rows that the model is asked about; None for all
         """
-        with _as_it_was(self):
+        with _as_it_was(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
             self.crowds = {}
@@ -675,10 +675,12 @@ class Explainer:
             self.summary = None
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
+            data,y = some_of(self.model, data, y, sample)
             x = self.encode(data).x
             self.model = settled(self.model, data)
             self.model,self.z_train = _checked(self, data, x)
             self.x_train = x
+            self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
         return self
@@ -858,6 +860,8 @@ class Explainer:
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
         robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
+        calls:int|None=None, # Most calls of the model, for all rows together; None for any number
+        rows:int|None=None,  # Most rows that it is asked about, for all rows together; None for any number
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
@@ -891,6 +895,10 @@ class Explainer:
             What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed : float | None, default None
             Share of five retrained models that must agree, in (0, 1]
+        calls : int | None, default None
+            Most calls of the model, for all rows together; None for any number
+        rows : int | None, default None
+            Most rows that it is asked about, for all rows together; None for any number
 
         Returns
         -------
@@ -901,21 +909,23 @@ class Explainer:
         >>> answers = cf.explain(X_test[:5], 'granted', immutable=['housing'], bounds={'income': (None, 90_000)})
         >>> cf.explain(X_test[:5], 'granted', optimal='columns', seconds=20).proof
         >>> cf.explain(X_test[:1], 'granted', robust=dict(noise={'income': 500})).text(0)
+        >>> cf.explain(X_test[:1], 'granted', rows=60).calls
         """
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
         data = read_once(data)
-        if (knowing := _knowing_levels(self, data)) is not self:
+        limited = calls is not None or rows is not None
+        if not limited and (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
                                    seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
-        with remembering():
+        with remembering(), spending(calls, rows, progress, self.domain.spliced is not None) as own:
             asked,aside = _where_read(self, data, target, max_changes, **rules)
             if confirmed is None:
-                answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
-                if robust is None: answers = _with_denied(self, asked, answers, seed, progress)
+                answers = _answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+                if robust is None and not limited: answers = _with_denied(self, asked, answers, seed, progress)
             else:
-                _check_alone(optimal=optimal, seconds=seconds, robust=robust)
+                _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
                 answers = until_confirmed(self, asked, confirmed, seed, progress)
-        return _with_unread(answers, aside)
+        return _with_unread(replace(answers, calls=own.calls, rows=own.rows), aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
@@ -940,7 +950,7 @@ class Explainer:
         Counterfactuals
         """
         question = data, enc, z, target
-        return _with_denied(self, question, answered(self, question, seed, progress), seed, progress)
+        return _with_denied(self, question, _answered(self, question, seed, progress), seed, progress)
 
     def find(self,
         enc:Encoded,   # Inputs, `(n, *s)`

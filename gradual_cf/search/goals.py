@@ -343,6 +343,25 @@ def listed(labels:tuple) -> str:
     more = f', … ({len(labels)} in all)' if len(labels) > _MOST_NAMED else ''
     return ', '.join(map(repr, labels[:_MOST_NAMED])) + more
 
+# %% ../../nbs/02_goals.ipynb #ln2
+def _renamed(names:dict, own) -> list:
+    "New names in the model's order; raises `ValueError` unless each of its labels has one."
+    own = class_labels(own) if own else ()
+    if set(names) == set(own): return [names[v] for v in own]
+    raise ValueError(f'classes must name each label of the model, {listed(own) or "which names none"}, '
+                     f'got names of {listed(tuple(names))}')
+
+def _check_order(given:tuple, own:tuple):
+    "Raise `ValueError` for the model's own labels in another order, which would turn everything round."
+    plain = lambda labels: [str(v).strip().casefold() for v in labels]
+    a,b = plain(given), plain(own)
+    words = all(isinstance(v, str) for v in (*given, *own))
+    moved = any(v in b and v != w for v,w in zip(a, b)) if words else sorted(a) == sorted(b) and a != b
+    if not moved and (given == own or set(given) != set(own)): return
+    names = ', '.join(f'{v!r}: …' for v in own)
+    raise ValueError(f'classes must be in the order of the model, {listed(own)}, got {listed(given)}: '
+                     f'leave them out, or rename them by a dict {{{names}}}')
+
 # %% ../../nbs/02_goals.ipynb #49f9bccf
 def _label_position(v, labels:tuple) -> int:
     "The position of a label; raises `ValueError` for one that the model does not have."

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .goals import shortfall
 from ..core import Encoded, State, Target, rows_of
-from ..models.asking import evaluating
+from ..models.asking import charged, evaluating, put_to
 from .masking import sensitivity
 
 # %% auto #0
@@ -38,14 +38,14 @@ def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
 # %% ../../nbs/search/06_lookahead.ipynb #c15
 def _swap_logits(model, x:Tensor, at:Tensor, values:Tensor, batch:int=512) -> Tensor: # `(n, p, q, k)`
     "Logits of every single swap of groups `(n, p)` for values `(n, p, q, *w)`; `model.swaps` where there is one."
-    if hasattr(model, 'swaps'): return model.swaps(x, at, values)
     n,p,q = values.shape[:3]
+    if hasattr(model, 'swaps'): return charged(lambda: model.swaps(x, at, values), n*p*q)
     row,place,value = (v.flatten() for v in torch.meshgrid(*map(torch.arange, (n, p, q)), indexing='ij'))
     logits = []
     for i in torch.arange(n*p*q).split(batch):
         t = x[row[i]]
         t[torch.arange(len(i)), at[row[i], place[i]]] = values[row[i], place[i], value[i]]
-        logits.append(model(t))
+        logits.append(put_to(model, t))
     return torch.cat(logits).view(n, p, q, -1)
 
 # %% ../../nbs/search/06_lookahead.ipynb #c18

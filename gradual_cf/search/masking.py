@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .goals import merit, shortfall, spent
 from ..core import State, per_row
-from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, with_graph
+from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
 
 # %% auto #0
 __all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
@@ -335,7 +335,7 @@ def _asker(model) -> Callable:
         if not questions: return []
         rows = [t.flatten(0, 1) for _,t in questions]
         flat = rows[0] if len(rows) == 1 else torch.cat(rows)
-        z = torch.cat([model(v) for v in flat.split(pass_rows(flat, **more))]).split([len(r) for r in rows])
+        z = torch.cat([put_to(model, v) for v in flat.split(pass_rows(flat, **more))]).split([len(r) for r in rows])
         return [_lacks_of(s, t, part) for (s,t),part in zip(questions, z)]
     return ask
 
