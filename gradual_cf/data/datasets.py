@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -350,6 +351,8 @@ class Recipe:
         Column -> what people call it
     codes : dict, default field(default_factory=dict)
         Special code -> what it means
+    wanted : str, default ''
+        The class that people want, where there is one
     """
     load:Callable  # (path, seed) -> train rows, labels, test rows, labels; for images and texts two data sets
     classes:tuple  # Names of the classes
@@ -362,6 +365,7 @@ class Recipe:
     length:int=256 # Words that the network reads, for texts
     names:dict=field(default_factory=dict) # Column -> what people call it
     codes:dict=field(default_factory=dict) # Special code -> what it means
+    wanted:str='' # The class that people want, where there is one
 
 # %% ../../nbs/data/05_datasets.ipynb #c49
 def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `make`: () -> network, what is beside it
@@ -420,11 +424,11 @@ _HELOC_CODES = {-9: 'no record', -8: 'none usable', -7: 'never'}
 
 RECIPES = dict(
     loans=Recipe(_loans_as_numbers, ('refused', 'granted'), dict(epochs=100), width=32, domain=_BANK,
-                 names=dict(months_in_job='months in the job', late_payments='late payments')),
+                 names=dict(months_in_job='months in the job', late_payments='late payments'), wanted='granted'),
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
     heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100), names=_HELOC_NAMES,
-                 codes=_HELOC_CODES),
-    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))
+                 codes=_HELOC_CODES, wanted='good'),
+    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100), wanted='paid'))
 
 # %% ../../nbs/data/05_datasets.ipynb #c57
 _FIT_ON = 1000 # Training texts that the explainer is fitted on
@@ -598,7 +602,9 @@ def load_task(
     >>> cf = GradualCF(task.model, task.domain).fit(task.X)
     >>> cf.explain(task.X_test[:5]).quality()
     """
-    if name not in RECIPES: raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}')
+    if name not in RECIPES:
+        near = ''.join(f'; did you mean {n!r}?' for n in get_close_matches(str(name), RECIPES, 1))
+        raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}{near}')
     r = RECIPES[name]
     return _BUILDERS[r.kind](r, domain, name, path, seed, model, progress, full)
 

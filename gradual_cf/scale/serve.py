@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/03_serve.ipynb #s4
 from __future__ import annotations
-import asyncio, hmac, json, logging, os, secrets, threading, time, traceback, warnings
+import asyncio, base64, hmac, json, logging, os, secrets, threading, time, traceback, warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -171,10 +171,19 @@ def _searched(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time
     cfs = cf.explain(rows, seconds=None if seconds is None else _SEARCH*seconds, **asked)
     return cfs, until, next((i for i,p in enumerate(cfs.proof) if p.startswith('not begun')), len(cfs))
 
+def _as_text(letter:str|bytes) -> str: # PDF and DOCX in base64: JSON has texts alone
+    return base64.b64encode(letter).decode() if isinstance(letter, bytes) else str(letter)
+
+def _as_letter(text:str) -> str|bytes:
+    "What `_as_text` wrote; a PDF and a DOCX are known by how they begin."
+    coded = text.startswith(('JVBERi', 'UEsDB'))
+    with suppress(ValueError): return base64.b64decode(text, validate=True) if coded else text
+    return text
+
 def _letters(cf, q:dict, seconds:float|None) -> str:
     cfs,until,begun = _searched(cf, q, seconds)
     look:Any = dict(format=q.get('format', 'md'), language=q.get('language', 'en'), strict=None)
-    return _in_time('letters', cfs, lambda few: list(map(str, letter(few, **look))), until, begun)
+    return _in_time('letters', cfs, lambda few: list(map(_as_text, letter(few, **look))), until, begun)
 
 def _evidence(cf, q:dict, seconds:float|None) -> str:
     cfs,until,_ = _searched(cf, q, seconds)
@@ -182,7 +191,7 @@ def _evidence(cf, q:dict, seconds:float|None) -> str:
 
 def _letters_checked(cf, q:dict, seconds:float|None) -> str:
     made = lambda few: [{k: json_value(v) for k,v in line.items()} for line in check_letter(few, cf).to_dict('records')]
-    return _in_time('checks', q['letters'], made, np.inf if seconds is None else time.time() + seconds)
+    return _in_time('checks', list(map(_as_letter, q['letters'])), made, np.inf if seconds is None else time.time() + seconds)
 
 class _Address(NamedTuple):
     "What is asked at an address."
