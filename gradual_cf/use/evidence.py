@@ -38,11 +38,15 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     "What may become of a column in one row, and whether it follows others."
     told:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
     if follows: told['follows'] = True
-    if not c.levels: return told | dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
+    if not c.levels:
+        told |= dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
+        if c.every and not len(c.between): told['step'] = float(c.every)
+        return told | (dict(codes=[float(v) for v in c.codes]) if c.codes else {})
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     told['levels'] = [json_value(c.levels[k]) for k in there]
-    if len(c.sources) == 1 or c.known is None: return told
-    return told | dict(cells=c.known[there].astype(int).tolist()) # of 0/1 columns that are not one a level
+    if len(c.sources) == 1: return told
+    on = np.eye(len(c.levels)) if c.known is None else c.known
+    return told | dict(cells=on[there].astype(int).tolist()) # of its 0/1 columns
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
@@ -96,6 +100,16 @@ def _lines_of(frame:pd.DataFrame|None, i:int) -> list|None:
     if frame is None: return None
     lines = frame[frame.row == i].drop(columns='row').to_dict('records')
     return [{k: [json_value(u) for u in v] if isinstance(v, tuple) else json_value(v) for k,v in line.items()} for line in lines]
+
+def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|None:
+    "How far one answer may vary, ordered levels by their names."
+    lines,columns = _lines_of(ranges, i), {json_value(c.name): c for c in cfs.domain.features}
+    for line in lines or ():
+        c = columns[line['feature']]
+        if not (c.levels and c.ordered): continue
+        some = c.levels[int(line['low']):int(line['high']) + 1]
+        line.update(low=None, high=None, levels=[json_value(v) for v in some if v in c.offered])
+    return lines
 
 def _check_evident(cfs:Counterfactuals):
     "Raise `ValueError` for answers that cannot be recorded as evidence."
@@ -152,7 +166,7 @@ def evidence(
         most = None if limit is None else int(limit[i])
         question = asked | dict(target=answer['target'], constraints=_constraints_of(cfs, i), max_changes=most)
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
-        told = shared | dict(question=question, answer=answer, proof=proof, region=_lines_of(ranges, i),
+        told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
                              reasons=_lines_of(getattr(reasons, 'frame', None), i))
         out.append(json.dumps(told | dict(sha256=_seal(told)), ensure_ascii=False, allow_nan=False, indent=1))
     return out

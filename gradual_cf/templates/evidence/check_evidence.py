@@ -198,9 +198,9 @@ def within(told, at, most):
         values = [v for k, v in enumerate(values) if v != [data[k] for k in i] and v not in values[:k]]
         parts, whole = parts + [[(i, v) for v in values]]*bool(values), whole and every
     sets = [s for k in range(min(most, len(parts)) + 1) for s in itertools.islice(itertools.combinations(parts, k), TRIED)]
-    whole = whole and (few := sum(math.prod(map(len, s)) for s in sets) <= TRIED)
+    few = sum(math.prod(map(len, s)) for s in sets) <= TRIED
     tries = [one for s in sets for one in itertools.product(*s)] if few else [[rng.choice(p) for p in rng.choice(sets)] for _ in range(TRIED)]
-    return [put(data, one) for one in tries], whole
+    return [put(data, one) for one in tries], whole and few
 
 def put(cells, parts):
     "A row with other cells in some places."
@@ -233,7 +233,7 @@ def of_model(told, ask, notes):
     elif asked == there: notes.pop('question.classes', 0)
     if own['decides'] == 'predict': notes.update(dict.fromkeys(('answer.before', 'answer.after'), 'only labels are compared'))
     gives = own['decides'] == 'predict' or not hasattr(ask, 'predict') or hasattr(ask, METHODS.get(own['kind'], '-'))
-    return [(not gives, f'the model gives no {own["kind"]}'), ((own['kind'] == 'number') != numbers, f'the model gives {own["kind"]}'),
+    return [(not gives, f'the model gives no {own["kind"]}'), (told['question']['goal'] != ('number' if own['kind'] == 'number' else 'probability'), f'{own["kind"]} is no answer to that goal'),
             (there and not numbers and given != there, f'the model names its classes {there}, and not {given}'),
             (set(asked) & set(there or given) and asked != (there or given), f'the classes of the model are {there or given}, and not {asked}')]
 
