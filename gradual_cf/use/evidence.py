@@ -21,7 +21,7 @@ import pandas as pd
 import torch
 
 import gradual_cf
-from ..answers import _json_text, Counterfactuals
+from ..answers import _json_text, Counterfactuals, decided
 from ..core import _read_json, atomic, Encoded
 from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _Asked
@@ -180,7 +180,8 @@ def evidence(
 
 # %% ../../nbs/use/10_evidence.ipynb #e15
 _MANIFEST = '_manifest.json'
-_OURS = re.compile(r'\..*|part-[0-9a-f]{16}\.parquet|_schema\.json|check_evidence\.py') # What a save that was cut off may leave
+_PROGRAMS = 'check_evidence.py', 'ask_model.py'
+_OURS = re.compile(r'\..*|part-[0-9a-f]{16}\.parquet|_schema\.json|(check_evidence|ask_model)\.py') # What a save that was cut off may leave
 
 def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
     "Decisions as lines; raises `ValueError` for anything else."
@@ -233,7 +234,7 @@ def save_evidence(
         name = f'part-{hashlib.sha256("".join(frame.sha256).encode()).hexdigest()[:16]}.parquet'
         if name in [part['name'] for part in there['parts']]: return folder
         with atomic(folder/name) as tmp: frame.to_parquet(tmp)
-        for file,name_there in (('schema.json', '_schema.json'), ('check_evidence.py',)*2):
+        for file,name_there in (('schema.json', '_schema.json'), *((name,)*2 for name in _PROGRAMS)):
             with atomic(folder/name_there) as tmp: tmp.write_text(_template(file), encoding='utf-8')
         part = dict(name=name, rows=len(frame), sha256=hashlib.sha256((folder/name).read_bytes()).hexdigest())
         told = dict(schema_version=_SCHEMA, gradual_cf=gradual_cf.__version__, parts=[*there['parts'], part])
@@ -258,7 +259,8 @@ def _typed(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
             s = frame[name].astype(object)
             with suppress(ValueError, TypeError, ArithmeticError):
                 s = pd.Series([None if pd.isna(v) else _cell_of(c, v) for v in s], s.index, object)
-                s = s.astype(dtypes[name])
+                cast_ = s.astype(dtypes[name])
+                if cast_.isna().equals(s.isna()): s = cast_ # else a level that is none
             frame[name] = s
     return frame
 
@@ -300,21 +302,22 @@ def _rules_told(cf, told:dict, row:pd.DataFrame, corrected) -> dict: # As `expla
     return {k: v for k,v in rules.items() if v}
 
 # %% ../../nbs/use/10_evidence.ipynb #e26
-def _again_lines(told:dict, names:dict, lang:Language) -> list: # Sentences
+def _again_lines(told:dict, answers, names:dict, lang:Language) -> list: # Sentences
     "What a letter says about a decision that was made again."
     again = told['reconsidered']
     text = lambda v: value_text(v, lang=lang)
     moved = ', '.join(f'{names.get(c["column"], c["column"])}: {text(c["was"])} → {text(c["is"])}' for c in again['corrected'])
     lines = [lang.say('We have looked at this decision again.')]
     if moved: lines.append(lang.say('Corrected on record: {changes}.', changes=moved))
-    if again['view']: lines.append(lang.say('You told us: “{view}”. This is read by a person, and not by the model.', view=again['view']))
-    now = again['decided']
-    if now['is'] and not now['was']: return [*lines, lang.say('The model now decides otherwise: its decision is “{decision}”.', decision=text(told['question']['target']))]
-    return [*lines, lang.say('The model decides as before.')]
+    if again['view']:
+        lines.append(lang.say('You told us: “{view}”. This is read by a person, and not by the model.', view=again['view']))
+    if again['decided']['is'] == again['decided']['was']: return [*lines, lang.say('The model decides as before.')]
+    now = answers.goal.words(answers.target[0], lang) if again['decided']['is'] else decided(answers, 0, lang)
+    return [*lines, lang.say('The model now decides otherwise: its decision is “{decision}”.', decision=now or '–')]
 
 def _letter_again(told:dict, answers, format:str, lang:Language, names, **look) -> str:
     "The letter about a decision that was made again."
-    lines = _again_lines(told, names or {}, lang)
+    lines = _again_lines(told, answers, names or {}, lang)
     if told['reconsidered']['decided']['is']:
         date = date_text(look.get('date'), lang)
         return render('evidence/granted', format, lang, language=lang.name, date=date, row=told['answer']['row'], lines=lines)
@@ -340,7 +343,8 @@ def _record_of(text, cf) -> dict:
     if not isinstance(cf, Explainer): raise ValueError(f'cf must be an Explainer, got {cf!r}')
     cf.check_fitted()
     own = _digests(cf)
-    if other := [k for k in ('model', 'data') if told['fingerprints'].get(k) != own[k]]: raise ValueError(_OF_ANOTHER.format(' and '.join(other)))
+    other = [k for k in ('model', 'data') if told['fingerprints'].get(k) != own[k]]
+    if other: raise ValueError(_OF_ANOTHER.format(' and '.join(other)))
     if not told['answer']['read']: raise ValueError(f'text must be about a row that was read, got {told["answer"]["proof"]!r}')
     faults,_ = check_evidence.check(told, _own_answers(cf))
     if faults: raise ValueError(f'text must be evidence that holds, got one that does not: {"; ".join(faults)}')
@@ -410,7 +414,7 @@ def reconsider(
     answers = cf.explain(row(data), tuple(target) if isinstance(target, list) else target, optimal=told['proof']['of'] or None,
                          **_rules_told(cf, told, row(was), held))
     new = json.loads(evidence(answers, region=told['region'] is not None, made_at=made_at)[0])
-    if new['fingerprints'] != told['fingerprints']: raise ValueError(_OF_ANOTHER.format('settings')) # of which `optimal` leaves out some
+    if new['fingerprints'] != told['fingerprints']: raise ValueError(_OF_ANOTHER.format('settings'))
     data,undone = new['answer']['data'], []
     for l in lines:
         l['is'] = data[columns.index(l['column'])]
@@ -418,9 +422,10 @@ def reconsider(
     said,there = check_evidence.says(_own_answers(cf), new, [was, data, *undone])
     said = [None if v is None else float(v) for v in said]
     for l,v in zip(lines, said[2:]): l['without'] = v
-    decided = {'was': bool(there[0]), 'is': bool(there[1])}
+    reached = {'was': bool(there[0]), 'is': bool(there[1])}
     del new['sha256']
-    new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=decided)
+    new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=reached)
     new['sha256'] = _seal(new)
+    words = _letter_again(new, answers, format, lang, names, **look)
     told_again = json.dumps(new, ensure_ascii=False, allow_nan=False, indent=1)
-    return _Reconsidered(told_again, answers, _letter_again(new, answers, format, lang, names, **look), _worksheet(new, answers, said[:2], format))
+    return _Reconsidered(told_again, answers, words, _worksheet(new, answers, said[:2], format))
