@@ -315,27 +315,28 @@ def _again_lines(told:dict, answers, names:dict, lang:Language) -> list: # Sente
     now = answers.goal.words(answers.target[0], lang) if again['decided']['is'] else decided(answers, 0, lang)
     return [*lines, lang.say('The model now decides otherwise: its decision is “{decision}”.', decision=now or '–')]
 
-def _letter_again(told:dict, answers, format:str, lang:Language, names, **look) -> str:
+def _letter_again(told:dict, answers, format:str, lang:Language, names, **look) -> tuple: # A text, and its template
     "The letter about a decision that was made again."
     lines = _again_lines(told, answers, names or {}, lang)
     if told['reconsidered']['decided']['is']:
         date = date_text(look.get('date'), lang)
-        return render('evidence/granted', format, lang, language=lang.name, date=date, row=told['answer']['row'], lines=lines)
+        return render('evidence/granted', format, lang, language=lang.name, date=date, row=told['answer']['row'], lines=lines), None
     quoted = [line.encode('unicode_escape').decode().replace('"', r'\"') for line in lines]
     said = ''.join(f'<p>{{{{ "{q}" }}}}</p>' if format == 'html' else f'{{{{ "{q}" }}}}\n\n' for q in quoted)
     template = f"{{% extends 'letter' %}}{{% block decision %}}{said}{{{{ super() }}}}{{% endblock %}}"
-    return letter(answers, template=template, format=format, language=lang.name, names=names, **look)[0]
+    return letter(answers, template=template, format=format, language=lang.name, names=names, **look)[0], template
 
 def _worksheet(told:dict, answers, said:tuple, format:str) -> str:
     "What a person needs who reviews a decision."
     again = told['reconsidered']
     changes = answers.changes().to_dict('records') if answers.valid[0] else []
-    return render('evidence/worksheet', format, made_at=told['made_at'], row=told['answer']['row'], said=dict(zip(('was', 'is'), said)),
+    said = dict(zip(('was', 'is'), said))
+    return render('evidence/worksheet', format, made_at=told['made_at'], row=told['answer']['row'], said=said,
                   target=told['question']['target'], changes=changes, proof=told['answer']['proof'] or 'as far as was looked', **again)
 
 # %% ../../nbs/use/10_evidence.ipynb #e27
 _OF_ANOTHER = 'text must be of the model, data and settings of cf, got another {}'
-_Reconsidered = namedtuple('_Reconsidered', 'evidence answers letter worksheet')
+_Reconsidered = namedtuple('_Reconsidered', 'evidence answers letter template worksheet')
 
 def _record_of(text, cf) -> dict:
     "A recorded decision of this model; raises `ValueError` for anything else."
@@ -374,8 +375,8 @@ def reconsider(
     language:str='en', # Of the letter
     names:dict|None=None, # Column -> what people call it
     **look,        # Further arguments of `letter`
-) -> _Reconsidered: # evidence (a text), answers, letter, worksheet
-    """Decide again with corrected data or a person's view, as a record chained to the old one; `ValueError` for one that fails its check.
+) -> _Reconsidered: # evidence (a text), answers, letter, its template, worksheet
+    """Decide again with corrected data or a person's view, and chain the record to the old one; `ValueError` for a false one.
 
     Parameters
     ----------
@@ -401,7 +402,7 @@ def reconsider(
     Returns
     -------
     _Reconsidered
-        evidence (a text), answers, letter, worksheet
+        evidence (a text), answers, letter, its template, worksheet
     """
     if format not in ('md', 'html'): raise ValueError(f"format must be 'md' or 'html', got {format!r}")
     told,lang = _record_of(text, cf), language_of(language)
@@ -428,4 +429,4 @@ def reconsider(
     new['sha256'] = _seal(new)
     words = _letter_again(new, answers, format, lang, names, **look)
     told_again = json.dumps(new, ensure_ascii=False, allow_nan=False, indent=1)
-    return _Reconsidered(told_again, answers, words, _worksheet(new, answers, said[:2], format))
+    return _Reconsidered(told_again, answers, *words, _worksheet(new, answers, said[:2], format))

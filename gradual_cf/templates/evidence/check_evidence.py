@@ -157,7 +157,8 @@ def of_proof(told, asked, at, notes):
     if size is None and a['valid'] and of or none and bound is not None: good = good and bool(among) and bound is None
     whole = len(a['changed']) if columns else a['distance'] if of == 'distance' else size
     out = [([said, size, bound] != [a[k] for k in ('proof', 'size', 'bound')], 'what is proven is told in two ways'),
-           (not good or none and a['valid'] and not among or of not in ('', *SIZES), f'{said!r} cannot be, of a size of {size} and a bound of {bound}'),
+           (not good or none and a['valid'] and not among or of not in ('', *SIZES),
+            f'{said!r} cannot be, of a size of {size} and a bound of {bound}'),
            (size is not None and not near(size, whole), f'the size is {whole}, and not {size}')]
     most = len(told['columns']) if none else (bound or 0) - 1 if columns else -1
     if most < 0 or among or question['relations']: return out
