@@ -361,12 +361,12 @@ GROUPS = {
         ('an unknown column', lambda: proof()[0], dict(corrected=dict(luck=1)), 'corrected must name columns of the record … got'),
         ('no number', lambda: proof()[0], dict(corrected=dict(late='often')), 'corrected must hold values that can be read, got'),
         ('a level that is none', lambda: proof()[0], dict(corrected=dict(job='boat')), 'corrected must hold values that can be read, got'),
-        ('what is on record', lambda: proof()[0], dict(corrected=dict(late=on_record('late'))), 'corrected must be other than what is on record … got'),
         ('a list', lambda: proof()[0], dict(corrected=['late']), 'corrected must be a dict … got'), ('a number', lambda: proof()[0], dict(view=3), 'view must be a text, got int'),
         ('a page', lambda: proof()[0], dict(view='x', format='pdf'), "format must be 'md' or 'html', got"),
         ('no record', lambda: '{}', dict(view='x'), 'texts must be what evidence returned, got'),
         ('what was changed', lambda: proof()[0].replace('"tau": null', '"tau": 0.6'), dict(view='x'), 'texts must be what evidence returned, got'),
         ('what does not hold', lambda: sealed_anew(after=.999), dict(view='x'), 'text must be evidence that holds, got one that does not: the model says'))],
+    ('a correction to what is on record', lambda: reconsider(proof()[0], cf(), dict(late=on_record('late'))), 'corrected must be other than what is on record, got'),
     ('a record of another model', lambda: reconsider(proof()[0], of_today(), view='x'), 'text must be of the model, data and settings of cf, got another'),
     *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
         ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"),
