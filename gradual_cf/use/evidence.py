@@ -259,8 +259,8 @@ def _typed(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
             s = frame[name].astype(object)
             with suppress(ValueError, TypeError, ArithmeticError):
                 s = pd.Series([None if pd.isna(v) else _cell_of(c, v) for v in s], s.index, object)
-                cast_ = s.astype(dtypes[name])
-                if cast_.isna().equals(s.isna()): s = cast_ # else a level that is none
+                levels = getattr(dtypes[name], 'categories', None)
+                if levels is None or s.dropna().isin(levels).all(): s = s.astype(dtypes[name]) # else it says which level is none
             frame[name] = s
     return frame
 

@@ -68,7 +68,7 @@ def frame_of(columns, rows):
     out = {}
     for i, c in enumerate(columns):
         s = pd.Series([row[i] for row in rows], dtype=object)
-        if c['type'] == 'category': s = s.astype(pd.CategoricalDtype(c.get('levels')))
+        if c['type'] == 'category': s = s.where(s.isin(c['levels'])).astype(pd.CategoricalDtype(c['levels']))
         elif c['type'].startswith('datetime64'): s = pd.to_datetime(s, utc=',' in c['type'] or None).astype(c['type'])
         elif c['type'] != 'object': s = s.astype(c['type'])
         out[c['name']] = s

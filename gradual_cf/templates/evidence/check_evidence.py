@@ -219,8 +219,10 @@ def check(told, asked, others=None):
     data, new, limits, known = a['data'], a['answer'], {c['feature']: c for c in rules}, dict(fields(told, schema()['evidence']))
     notes, strange = {f: why[6:] for f, why in known.items() if why and why[:6] == 'told: '}, [f for f, why in known.items() if why is None]
     at, moved = [[names.index(n) for n in c['columns']] for c in rules], {i for i, (u, v) in enumerate(zip(data, new)) if differs(u, v)}
+    named = [(c, i) for i, c in enumerate(told['columns']) if 'levels' in c]
+    gold = [v for c, i in named for v in (data[i], new[i]) if v is not None and v not in c['levels']]
     out = [(told['sha256'] != seal(told), 'the decision is not as it was written: its sha256 differs'),
-           (strange, f'{strange} are no fields of a decision'),
+           (strange, f'{strange} are no fields of a decision'), (gold, f'{gold} are no levels'),
            (a['target'] != question['target'], f'{question["target"]!r} was asked for, and {a["target"]!r} answered'),
            (len(limits) < len(at) or sum(map(len, at)) > len({*sum(at, [])}), 'a column has two rules'),
            (any([c['feature']] != c['columns'] for c in rules if len(c['columns']) < 2), 'a rule has another name than its column'),
