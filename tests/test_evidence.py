@@ -393,7 +393,7 @@ FORGED = dict(
     more_changed=lambda e: e['answer']['changed'].append(next(c['feature'] for c in e['question']['constraints'] if c['feature'] not in e['answer']['changed'])),
     no_such_feature=lambda e: e['answer']['changed'].append('luck'), changes_99=lambda e: e['answer'].update(changes=99),
     another_target=lambda e: e['answer'].update(target='perhaps'), too_much=put(lambda c: c['high'] + 1 if type(c['high']) is float else 'gold'),
-    too_little=put(lambda c: c['low'] - (1 if c['low'] > 1e-6 else 5e-10)), a_level_of_nothing=put(lambda c: c['levels'] and 'gold'), many_decimals=put(lambda c: c['low'] + .123),
+    too_little=put(lambda c: c['low'] - (5e-10 if 0 < c['low'] < 1e-6 else 1)), a_level_of_nothing=put(lambda c: c['levels'] and 'gold'), many_decimals=put(lambda c: c['low'] + .123),
     put_back=lambda e: e['answer'].update(answer=e['answer']['data']), at_most_none=lambda e: e['question'].update(max_changes=0),
     may_not=lambda e: [c.update(may_change=False) for c in e['question']['constraints'] if not c.get('follows')],
     no_rules=lambda e: e['question'].update(constraints=[]), rules_twice=lambda e: e['question']['constraints'].append(e['question']['constraints'][0]),
