@@ -417,6 +417,7 @@ FORGED = dict(
     follows_nothing=lambda e: [c.update(follows=True) for c in e['question']['constraints']], no_relations=lambda e: e['question'].update(relations=[]),
     reasons_upside_down=lambda e: e['reasons'].reverse(), a_further_field=lambda e: e['answer'].update(approved_by='the board'), a_further_part=lambda e: e.update(note='fine'))
 NOBODY_CAN = dict(asked_as_logits='model.kind', classes_upside_down='question.classes', both_classes_upside_down='model.classes',  # where a function does not say what it gives
+                  at_most_none='question.max_changes', may_not='question.constraints[].may_change', no_rules='question.constraints',
                   higher_floor='question.constraints[].low', on_other_steps='question.constraints[].step', a_code='question.constraints[].codes')  # of what did not change
 
 
