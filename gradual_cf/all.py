@@ -51,6 +51,7 @@ from .use.letter import check_letter, letter
 from .use.audit import Audit, audit
 from .use.reasons import against_direction, Reasons, reasons
 from .use.watch import Watch, watch
+from .use.suites import run_suite, Suite
 from .use.actions import Actions, actions
 from .paper.survey import questions, survey, tally
 from .paper.reproduce import ablate, reproduce
@@ -66,6 +67,6 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
-           'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'ablate', 'questions',
+           'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'run_suite', 'Suite', 'ablate', 'questions',
            'against_direction', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']

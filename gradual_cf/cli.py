@@ -150,14 +150,6 @@ def _tied_by(relations, cost):
     except ValueError as e: raise ValueError(f'cost must be a JSON file, got {str(cost)!r} ({e})') from None
 
 # %% ../nbs/92_cli.ipynb #c22
-def _csv_rows(path, columns):
-    "The rows of a CSV file, without columns that are not read."
-    import pandas as pd
-    try: df = pd.read_parquet(path) if path.suffix == '.parquet' else pd.read_csv(path)
-    except (OSError, ValueError) as e:
-        raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
-    return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
-
 def _given_rows(task, csv, image, text):
     "Rows of a file or of the command line, else the test rows."
     takes = dict(table='csv', image='image', text='text').get(task.domain.kind)
@@ -170,29 +162,16 @@ def _given_rows(task, csv, image, text):
     if image is not None:
         from gradual_cf.data.images import pixels
         return pixels(image, 1).numpy()[:, 0]
-    return task.X_test if csv is None else _csv_rows(csv, task.X.columns)
+    if csv is None: return task.X_test
+    from gradual_cf.data.datasets import _csv_rows
+    return _csv_rows(csv, task.X.columns)
 
 # %% ../nbs/92_cli.ipynb #c24
-def _own_task(csv, model, trust=(), **told):
-    "A fitted model from a file, and the rows that it reads: a task without labels."
-    from gradual_cf.data.datasets import Task
-    from gradual_cf.data.tables import tabular
-    from gradual_cf.models.fitted import load_fitted, recognised
-    if csv is None or model is None:
-        got = ' and '.join(repr(file and str(file)) for file in (csv, model))
-        raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
-    fitted = load_fitted(model, trust or ())
-    known = recognised(fitted)
-    df = _csv_rows(csv, known.names if known else ())
-    if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
-        names = df.select_dtypes(['object', 'str']).columns
-        df = df.astype(dict.fromkeys(names, 'category'))
-    return Task(csv.stem, df, None, df, None, tabular(df, **told), fitted, None, ())
-
 def _asked_task(*, dataset, csv, model, data, seed, relations, cost, trust, full=False, block=None, **rules):
     "The task of a data set, or of a fitted model of one's own with the rows of a file."
     told = rules | _tied_by(relations, cost)
     if dataset: return _task(dataset, data, seed, model, full, block=block, **told)
+    from gradual_cf.data.datasets import _own_task
     return _own_task(csv, model, trust, **told)
 
 def _wanted(cf, text): # Fitted
@@ -261,7 +240,7 @@ def _write_letter(path, cfs, language:str='en', reasons:Optional[int]=None):
     if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
     from gradual_cf.core import atomic
     from gradual_cf.use.letter import letter
-    text = letter(cfs, format=form, language=language, reasons=reasons)[0]
+    text = letter(cfs, format=form, language=language, reasons=reasons or 4, strict=None)[0]
     with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
 
 def _check_letter_options(path, language:str, reasons:Optional[int]):
@@ -437,7 +416,9 @@ def _audit(
         cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
                                cost=cost, better=_ways(better), trust=trust, rows=rows, preset=preset)
         goal = dict(target=_wanted(cf, target)) if target else {}
-        if csv is not None: some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
+        if csv is not None:
+            from gradual_cf.data.datasets import _csv_rows
+            some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
         found = audit(cf, some, list(by), least=least, seed=seed, progress=sys.stderr.isatty(), **goal, **rules)
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
 
@@ -489,6 +470,7 @@ def _watch(
     preset:Optional[str]=_PRESET, json_:bool=_JSON,
 ):
     "Check whether earlier advice still holds; exit code 1 if it does not."
+    from gradual_cf.data.datasets import _csv_rows
     from gradual_cf.use.watch import watch
     with _clear_errors():
         task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=None, cost=None,
@@ -497,6 +479,22 @@ def _watch(
         found = watch(out, cf, rows and _csv_rows(rows, ()), by=list(by or ()) or None, target=_wanted(cf, target),
                       least=least, seed=seed, progress=sys.stderr.isatty())
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
+    raise typer.Exit(found.exit_code)
+
+# %% ../nbs/92_cli.ipynb #ts92
+@app.command('test')
+def _test(
+    suite:Path=typer.Argument(..., metavar='SUITE.toml', help='Checks with thresholds, the model and the rows.'),
+    junit:Optional[Path]=typer.Option(None, '--junit', help='Write the checks as JUnit XML to this file.'),
+    html:Optional[Path]=typer.Option(None, '--html', help='Write the checks as a web page to this file.'),
+    json_:bool=_JSON,
+):
+    "Run the checks of a suite on a model; exit code 1 if one fails."
+    from gradual_cf.use.suites import run_suite
+    with _clear_errors(): found = run_suite(suite, progress=sys.stderr.isatty())
+    if junit: found.to_junit(junit)
+    if html: found.to_html(html)
+    _say(json.dumps(_json_lines(found.frame)) if json_ else found.text())
     raise typer.Exit(found.exit_code)
 
 # %% ../nbs/92_cli.ipynb #c61

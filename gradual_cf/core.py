@@ -4,7 +4,7 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import functools, html, json, os, secrets
+import functools, html, json, os, re, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -198,7 +198,23 @@ def take_rows(
 # %% ../nbs/00_core.ipynb #c35
 def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`
     "Cells that can be compared: None where they are missing."
-    return s.astype(object).where(s.notna(), None).to_numpy()
+    cells,gone = s.astype(object).to_numpy(), s.isna().to_numpy(bool)
+    return np.where(gone, None, cells) if gone.any() else cells
+
+_WRITTEN = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII) # A number as people write it
+
+def as_floats(s:pd.Series) -> np.ndarray: # Cells of any kind -> `(n,)`
+    "Cells as numbers; raises `ValueError` for texts that only Python takes for one: '4_9', ' 49 ', 'nan'."
+    for v in s.unique():
+        if isinstance(v, str) and not _WRITTEN.fullmatch(v): raise ValueError(v)
+    return s.to_numpy(float, na_value=np.nan)
+
+def same_cells(a:pd.Series, b:pd.Series) -> np.ndarray: # Columns of as many rows -> bool `(n,)`
+    "Whether cells are the same, missing ones too."
+    if a.dtype != b.dtype or not isinstance(a.dtype, np.dtype) or a.dtype.kind not in 'iufb':
+        return comparable(a) == comparable(b)
+    v,w = a.to_numpy(), b.to_numpy()
+    return (v == w) | ((v != v) & (w != w))
 
 # %% ../nbs/00_core.ipynb #c38
 @dataclass(frozen=True)

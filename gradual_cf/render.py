@@ -88,6 +88,14 @@ class Language:
         if self.locale is None: return text
         return _in_pattern(self.locale.percent_formats[None].pattern, self.number(text[:-1]))
 
+    def listed(self, items, word:str='and') -> str: # Texts; 'and' or 'or'
+        "Things one after the other: A, B and C."
+        *most,last = items = list(items) or ['']
+        if self.locale is not None:
+            from babel.lists import format_list
+            return format_list(items, dict(zip(('and', 'or'), ('standard', 'or')))[word], self.locale)
+        return f'{", ".join(most)} {word} {last}' if most else last
+
     def money(self, unit:str) -> str|None: # '€' or 'EUR' -> how 0 of it is written; None for what is no currency
         "How an amount is written."
         if self.locale is None: return f'{unit}0' if unit in _SIGNS else None
@@ -162,17 +170,16 @@ def bound_text(v:float, lang:Language=ENGLISH) -> str: # An end of an interval
     return lang.number(f'{v:.3g}') if np.isfinite(v) else lang.say(N_('no limit'))
 
 # %% ../nbs/91_render.ipynb #c28
-_MOST_PLACES = 6 # Decimals of a percentage
+_MOST_PLACES = 15 # Decimals of a percentage
 _LITTLE = .01    # A probability below which no number is given
 
 def sided_percent(p:float, bar:float, lang:Language=ENGLISH) -> str: # A probability, and the one that was asked for
     "A probability, rounded so that it stays on its side of the threshold, and of 0 and 1."
-    if 0 < p < _LITTLE: return lang.say(N_('less than {percent}'), percent=lang.percent(f'{_LITTLE:.0%}'))
-    if 1 - _LITTLE < p < 1: return lang.say(N_('more than {percent}'), percent=lang.percent(f'{1 - _LITTLE:.0%}'))
-    for places in range(_MOST_PLACES):
-        text = f'{p:.{places}%}'
-        if (float(text[:-1])/100 >= bar) == (p >= bar): return lang.percent(text)
-    return lang.percent(f'{p:.{_MOST_PLACES}%}')
+    little,much = 0 < p < _LITTLE, 1 - _LITTLE < p < 1
+    if little and not 0 < bar < _LITTLE: return lang.say(N_('less than {percent}'), percent=lang.percent(f'{_LITTLE:.0%}'))
+    if much and not 1 - _LITTLE < bar < 1: return lang.say(N_('more than {percent}'), percent=lang.percent(f'{1 - _LITTLE:.0%}'))
+    texts = (f'{p:.{places}%}' for places in range(_MOST_PLACES))
+    return lang.percent(next((t for t in texts if (float(t[:-1])/100 >= bar) == (p >= bar)), f'{p:.{_MOST_PLACES}%}'))
 
 # %% ../nbs/91_render.ipynb #c31
 def rounded_text(v:float, places:int, fixed:bool=True, lang:Language=ENGLISH) -> str: # Whether zeros at the end stay
@@ -214,11 +221,6 @@ def markdown(v) -> Markup:
     "A value in Markdown, every sign of it taken literally."
     if hasattr(v, '__html__'): return v
     return Markup(_MARKS.sub(r'\\\1', html.escape(str(v), quote=False)))
-
-def unescape(text:str, format:str) -> str: # What stands between the marks of a page; 'md' or 'html'
-    "The value that was written there."
-    bare = re.sub(r'\\([!-/:-@\[-`{-~])', r'\1', text) if format == 'md' else re.sub('<[^>]*>', '', text)
-    return html.unescape(bare.strip())
 
 # %% ../nbs/91_render.ipynb #011cb288
 _SPACE = ' \t\n\r\f' # What HTML and Markdown show as one space
@@ -273,47 +275,17 @@ def md_lines(text:str) -> list:
     return [_BACKED.sub('_', _LITERAL.sub(_one_spelling, l)) for l in lines if l]
 
 # %% ../nbs/91_render.ipynb #77a221ca
-def _md_record(text:str, count:int) -> list: # Lines of cells
-    "The last table with lines that are numbered up to `count`."
-    run,whole = [], []
-    for line in text.splitlines():
-        cells = re.split(r'(?<!\\)\|', line.strip()) if line.lstrip()[:1] == '|' else []
-        number = cells[1].strip() if len(cells) > 4 else ''
-        if number != str(len(run) + 1): run = [] # which may be the first of another table
-        if number == str(len(run) + 1): run.append(cells[1:-1])
-        if len(run) == count: run,whole = [], run
-    return [[unescape(cell, 'md') for cell in line] for line in whole]
-
-def _html_record(pieces:list) -> list: # Lines of cells
-    "The rows of tables with `data-line`: that number, and their cells."
-    out,inside = [], False
-    for kind,name,*attributes in pieces:
-        if kind == 'words' and inside: out[-1][-1] += name
-        if kind == 'words': continue
-        number = dict(attributes).get('data-line') if name == 'tr' else None
-        if name in ('tr', '/tr'): inside = number is not None
-        if number is not None: out.append([number])
-        elif inside and name in ('td', 'th'): out[-1].append('')
-    return out
-
 def once(pairs) -> dict:
     "An object of JSON; raises `ValueError` where a name is given twice."
     if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
     return dict(pairs)
 
-def taken_apart(text:str, count:int) -> tuple: # Format, what is seen, (number, before, after), where the proof is
-    "A letter of any format; raises `KeyError`, `TypeError` or `ValueError` for JSON that is none."
-    if text.lstrip().startswith('{'):
-        told = json.loads(text, object_pairs_hook=once)
-        lines = [(str(l['number']), l['before'], l['after']) for l in told['record']]
-        for v in (v for line in lines for v in (*line, told['proof'])):
-            if not isinstance(v, str): raise TypeError(f'a letter holds texts, got {v!r}')
-        return ('json', json.dumps(told, ensure_ascii=False, indent=1).splitlines(), lines, told['proof'])
-    if '<tr' in (low := text.lower()) and 'data-line' in low:
-        pieces = html_pieces(text)
-        record,proof = _html_record(pieces), '\n'.join(name for kind,name,*_ in pieces if kind == 'words')
-        return ('html', pieces, [(l[0], *l[-2:]) for l in record], proof)
-    return ('md', md_lines(text), [(l[0].strip(), *l[-2:]) for l in _md_record(text, count)], text)
+def taken_apart(text:str, format:str) -> list: # 'md', 'html', 'txt' or 'json'
+    "What is seen of a letter, piece by piece; `ValueError` for JSON that is none."
+    if format == 'html': return html_pieces(text)
+    if format == 'md': return md_lines(text)
+    if format == 'json': text = json.dumps(json.loads(text, object_pairs_hook=once), ensure_ascii=False, indent=1)
+    return [l.rstrip() for l in text.strip().splitlines()]
 
 # %% ../nbs/91_render.ipynb #1afd7310
 _CONTEXT = 40 # Signs before a difference that are shown
@@ -471,6 +443,10 @@ class Exports:
         if name is None: name = next(iter(self._TABLES))
         if name not in self._TABLES: raise ValueError(f'table must be one of {list(self._TABLES)}, got {name!r}')
         return self._TABLES[name](self)
+
+    def df(self) -> pd.DataFrame: # The first of its tables
+        "What it tells, a line for each thing."
+        return self.table()
 
     def to_csv(self,
         path,       # The file; written atomically

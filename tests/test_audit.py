@@ -15,7 +15,8 @@ from scipy import stats
 from torch import nn
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.use.audit import _cohorts, _holm, _ratio_line, _shuffled, _standard_errors, _step_down, _told_apart
+from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down,
+                                  _told_apart)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 
@@ -166,6 +167,49 @@ def test_a_ratio_to_next_to_nothing_has_no_upper_end_and_one_to_nothing_is_none(
     assert far['ratio'] == 20 and not np.isfinite(far['ratio_high'])
     assert _ratio_line(some, none, True, 99, 0) == dict(others=0.)
     assert _ratio_line(none, some, True, 99, 0)['ratio'] == 0
+
+
+def score_test(a, n, b, m, ratio):
+    "Standard errors between counts and a ratio, with the likeliest shares that have it found by search."
+    from scipy.optimize import minimize_scalar
+    unlikely = lambda q: -stats.binom.logpmf(a, n, min(ratio*q, 1)) - stats.binom.logpmf(b, m, q)
+    q = minimize_scalar(unlikely, bounds=(0, min(1, 1/ratio)), method='bounded', options=dict(xatol=1e-12)).x
+    p = ratio*q
+    return (a/n - ratio*b/m)/np.sqrt((p*(1 - p)/n + ratio**2*q*(1 - q)/m)*(n + m)/(n + m - 1))
+
+
+def test_the_interval_of_a_ratio_of_shares_inverts_the_score_test():
+    for a, n, b, m in ((7, 34, 1, 34), (20, 30, 25, 31), (3, 40, 200, 300), (30, 30, 29, 30)):
+        low, high = _share_ratio_interval(a, n, b, m)
+        np.testing.assert_allclose([score_test(a, n, b, m, low), score_test(a, n, b, m, high)], [1.959964, -1.959964], atol=2e-3)
+        np.testing.assert_allclose(_share_ratio_interval(b, m, a, n), (1/high, 1/low), rtol=1e-6)
+    assert _share_ratio_interval(0, 30, 0, 30) == (0, np.inf)
+    (zero, high), (low, far) = _share_ratio_interval(0, 30, 9, 30), _share_ratio_interval(9, 30, 0, 30)
+    assert zero == 0 < high < 1 < low and far == np.inf
+
+
+def test_nineteen_of_twenty_intervals_hold_the_ratio():
+    "Exactly: over all that can be counted in two groups of thirty, weighed by how likely it is."
+    n, counts = 30, np.arange(31)
+    ends = np.array([[_share_ratio_interval(a, n, b, n) for b in counts.tolist()] for a in counts.tolist()])
+    for p, q in ((.1, .3), (.5, .6), (.9, .9), (.3, .05)):
+        likely = np.outer(stats.binom.pmf(counts, n, p), stats.binom.pmf(counts, n, q))
+        assert .935 < (likely*((ends[..., 0] <= p/q) & (p/q <= ends[..., 1]))).sum() < .985
+
+
+def test_adverse_impact_is_counted_against_the_group_that_is_accepted_most_often(told):
+    _, rows, a = told
+    assert len(a.impact) and not a.impact.group.str.contains('isles').any() and (a.impact.ratio <= 1).all()
+    for line in a.impact[a.impact.by.isin(['sex', 'region'])].itertuples():
+        mine, there = (~a.refused[(rows[line.by] == g).to_numpy()] for g in (line.group, line.against))
+        assert there.mean() == max((~a.refused[(rows[line.by] == g).to_numpy()]).mean() for g in ('f', 'm', 'north', 'south') if g in set(rows[line.by]))
+        assert (line.rows, line.ratio, line.refusals) == (len(mine), pytest.approx(mine.mean()/there.mean()), pytest.approx((~mine).mean()/(~there).mean()))
+        assert line.low < line.ratio < line.high and line.refusals_low < line.refusals < line.refusals_high
+    one = a.impact[a.impact.by == 'sex'].iloc[0]
+    assert one.four_fifths == ('below' if one.high < .8 else 'kept' if one.low >= .8 else 'open')
+    assert 'adverse impact ratio' in a.text() and 'adverse impact ratio' in a._repr_html_()
+    drawn = [_impact_line(np.arange(n) < k, np.arange(100) < 60) for n, k in ((100, 30), (1000, 595), (40, 18))]
+    assert [line['four_fifths'] for line in drawn] == ['below', 'kept', 'open']
 
 
 @pytest.mark.parametrize('kind', ['tokens', 'blocks'])
@@ -329,7 +373,7 @@ def test_names_from_data_are_escaped():
 
 def test_numbers_of_the_text_stand_in_the_frame(told):
     _, rows, a = told
-    numbers = np.concatenate([df.select_dtypes('number').astype(float).to_numpy().ravel() for df in (a.frame, a.columns)])
+    numbers = np.concatenate([df.select_dtypes('number').astype(float).to_numpy().ravel() for df in (a.frame, a.columns, a.impact)])
     numbers = numbers[np.isfinite(numbers)]
     known = {f'{v:.1%}' for v in numbers} | {f'{v:.3g}' for v in numbers} | {f'{int(v):,}' for v in numbers if v % 1 == 0}
     head, found, *groups, how = a.text().split('\n\n')

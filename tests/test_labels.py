@@ -104,7 +104,7 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     shown = [a.text(), a._repr_html_(), several.text(), several._repr_html_(), plan.text(), plan._repr_html_(), repr(trace),
              *(f.text for f in frames(trace)), letter(a[:1], date='1 May')[0], letter(a[:1], format='html', date='1 May')[0]]
     assert all('granted' in text and 'class 1' not in text and 'class 0' not in text for text in shown) and page is not None
-    assert (check_letter(letter(a), cf, rows).flips).all() and 'target=granted' in letter(a[:1])[0]
+    assert (check_letter(letter(a), cf, rows).flips).all() and '"target":"granted"' in letter(a[:1])[0]
     assert evaluate(cf, rows, 'granted', eps=()).set_index('metric').loc['valid', 'mean'] == 1
     plain = GradualCF(network(), tabular(X), 'sparse').fit(X)
     same = plain.explain(rows, 1)

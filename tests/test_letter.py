@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,11 +21,14 @@ from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, tabular
 from gradual_cf.search.proven import ways
-from gradual_cf.render import value_text
+from gradual_cf.render import plain_json, value_text
 from gradual_cf.scale.workers import _digests
-from gradual_cf.use.letter import _column_texts, _frame_of, _put_back, check_letter, letter
+from gradual_cf.use.enough import _column_texts, _frame_of, _put_back
+from gradual_cf.use.letter import check_letter, letter
+from gradual_cf.use.papers import carried
 
 DAY = datetime.date(2026, 3, 1)
+ROOT = Path(__file__).resolve().parent.parent
 FORMATS = 'md', 'html', 'json'
 EVIL = ['<script>alert(1)</script>', 'a|b', '"quoted" & \'so\'', 'two\nlines', '[x](http://x)', '**b** _i_ `c`', '# 1. - x', 'Zoë 日本 \u202e\u200b',
         '{{ 7*7 }}{% x %}', '| 1 | a | b | c |', '<tr data-line="1"><td>', '\\', '\\|', 'a\\', ' ', 'a  b', 'a b', '1', '1,000', '1000', '&lt;', 'missing',
@@ -127,46 +131,131 @@ def test_the_same_twice(evil):
     for form in FORMATS: assert letter(answer, format=form, date=DAY) == letter(answer, format=form, date=DAY)
 
 
-def test_a_changed_letter_does_not_pass(evil):
+def resealed(text, **told):
+    "A letter whose record says something else."
+    sealed = carried(text)[1]
+    return text.replace(sealed, plain_json(json.loads(sealed) | told)) if text[0] != '{' else json.dumps(json.loads(text) | dict(sealed=plain_json(json.loads(sealed) | told)))
+
+
+@pytest.mark.parametrize('form', FORMATS)
+def test_a_changed_record_does_not_pass(evil, form):
     cf, df, answer = evil
-    one = json.loads(letter(answer[:1], format='json', date=DAY)[0])
-    told, row = json.dumps(one), df.loc[answer.data.index[:1]]
-    own = lambda: re.sub('model=[0-9a-f]+', 'model=0', json.dumps(one))  # of a model that is not at hand
-    for line in one['record']: line['after'] = line['after'] and line['before']
-    with pytest.raises(ValueError, match='text must'): check_letter(json.dumps(one), cf)
-    assert not check_letter(own(), cf)[['flips', 'model']].to_numpy().any()
-    one['record'][0]['before'] = '1.00'
-    with pytest.raises(ValueError, match='text must'): check_letter(json.dumps(one), cf)
-    assert not check_letter(own(), cf, row).row.any() and check_letter(told, cf, row)[['flips', 'row', 'model']].to_numpy().all()
+    text, row = letter(answer[:1], format=form, date=DAY)[0], df.loc[answer.data.index[:1]]
+    cells = json.loads(carried(text)[1])['cells']
+    same, own = [[a, b and a] for a, b in cells], [['1.00', cells[0][1]], *cells[1:]]
+    for forged in (same, own):
+        with pytest.raises(ValueError, match='text must'): check_letter(resealed(text, cells=forged), cf)
+    other = lambda cells: check_letter(resealed(text, cells=cells, model='0'*12), cf, row)  # of a model that is not at hand
+    assert not other(same)[['flips', 'model']].to_numpy().any() and not other(own).row.any()
+    assert check_letter(text, cf, row)[['flips', 'row', 'model']].to_numpy().all()
 
 
 @pytest.mark.parametrize('form, forge', [
-    ('html', lambda t: re.sub(r'(<td>[\d,]+\.\d\d</td><td class="changed">)[\d,.]+', r'\g<1>1.00', t, count=1)),
-    ('html', lambda t: t.replace('<tr data-line', '<tr title', 4) + '<!--' + t[t.index('<section'):] + '-->'),
-    ('html', lambda t: t.replace('<section class="record">', '<section class="record" hidden>')),
+    ('html', lambda t: re.sub(r'(class="changed">\D*)[\d,.]+', r'\g<1>1.00', t, count=1)), ('html', lambda t: t.replace('<script', '<script id="x"></script><script', 1)),
     ('html', lambda t: t.replace('</style>', 'td{font-size:0}</style>')), ('html', lambda t: t.replace('<p>', '<p>You owe us 500 €. ', 1)),
-    ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: t.replace('tau=none', 'tau=0.4')),
+    ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: resealed(t, tau='0.4')),
     ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
+    ('html', lambda t: t + '<!-- record ' + carried(t)[1] + ' -->'), ('html', lambda t: re.sub('([0-9a-f]{4}-){3}', '0000-0000-0000-', t)),
     ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
-    ('md', lambda t: re.sub(r'^\| ([1-4]) \|', lambda m: f'| {"①②③④"[int(m[1]) - 1]} |', t, flags=re.M) + '<!--\n' + t[t.index('## The data'):] + '-->'),
+    ('md', lambda t: t.replace('would have been enough', 'would be enough')), ('md', lambda t: t.replace('<!-- record', '<!-- record {} -->\n<!-- record')),
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
 def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
     cf, df, answer = evil
-    for text in letter(answer[:3], format=form, date=DAY):
-        forged = forge(text)
-        if forged == text: continue
-        with pytest.raises(ValueError, match='text must') as e: check_letter(forged, cf)
+    texts = letter(answer[:3], format=form, date=DAY)
+    forged = [forge(text) for text in texts]
+    assert forged != texts
+    for a, b in zip(texts, forged):
+        if a == b: continue
+        with pytest.raises(ValueError, match='text must') as e: check_letter(b, cf)
         assert len(str(e.value)) < 1000
-    one = letter(answer[:1], names=(names := {'home': 'Housing'}), format=form, date=DAY)
+    one = letter(answer[:1], names=(names := {'home': 'Housing'}), format=form, date=DAY, strict=None)
     assert check_letter(one, cf, names=names, date=DAY).flips.all()
-    with pytest.raises(ValueError, match='Housing'): check_letter(one, cf)
     with pytest.raises(ValueError, match='of 2 March 2026'): check_letter(one, cf, names=names, date=datetime.date(2026, 3, 2))
+
+
+SLOTS = dict(sender='Bank\n1 Street', addressee=['Ms. <A>', 'Mr. | B'], product='A *loan*', contact='Ms. C, 000\nc@example.invalid')
+
+
+def can_write(form):
+    "Skip where the library of a format, or what it needs of the system, is missing."
+    if form not in ('pdf', 'docx'): return
+    try: letter(can_write.answer, format=form)
+    except ImportError as e: pytest.skip(str(e)[:200])
+
+
+@pytest.mark.parametrize('form', ['md', 'html', 'txt', 'json', 'pdf', 'docx'])
+@pytest.mark.parametrize('rules', ['us-reg-b', 'eu'])
+def test_slots_are_filled_left_out_and_read_back(evil, tmp_path, form, rules):
+    cf, df, answer = evil
+    can_write.answer = answer[:1]
+    can_write(form)
+    (tmp_path/'notice.txt').write_text('Notice: the <lender\'s> own words,\nline by line.\n\n| and a second part', encoding='utf-8')
+    slots = SLOTS | dict(notices={rules: tmp_path/'notice.txt'})
+    rows = df.loc[answer.data.index[:2]]
+    write = lambda **more: letter(answer[:2], format=form, date=DAY, **slots | more)
+    texts, records = write(), letter(answer[:2], format='json', date=DAY, **slots) if form == 'txt' else None
+    assert texts == write()
+    assert check_letter(texts, cf, rows, records=records, **slots)[['flips', 'legal', 'row', 'model']].to_numpy().all()
+    for name in SLOTS:
+        with pytest.raises(ValueError, match=f'{name} must be given'): write(**{name: None})
+        out = slots | {name: False}
+        left = letter(answer[:2], format=form, date=DAY, **out)
+        if form != 'json': assert left != texts
+        beside = letter(answer[:2], format='json', date=DAY, **out) if form == 'txt' else None
+        with pytest.raises(ValueError, match='text must be the letter'): check_letter(left, cf, records=beside, **slots)
+    if form == 'html': assert ('size: letter' in texts[0]) == (rules == 'us-reg-b') and 'Notice: the &lt;lender&#39;s&gt; own words,<br>line by line.' in texts[0]
+    if form in ('md', 'html', 'txt'): assert 'have a person review the decision' in texts[0] and 'have a person review' not in write(contact='')[0]
+
+
+def test_notices_without_their_words_are_missed(evil):
+    cf, _, answer = evil
+    with pytest.warns(UserWarning, match="notices must come with the lender's own words"): letter(answer[:2], **SLOTS, notices='us-reg-b')
+    assert letter(answer[:2], **SLOTS, notices={'us-reg-b': False}, strict=None)
+
+
+@pytest.mark.parametrize('form', ['pdf', 'docx'])
+def test_forged_papers_are_found(evil, form):
+    cf, _, answer = evil
+    can_write.answer = answer[:1]
+    can_write(form)
+    own, other = (letter(answer[i:i + 1], format=form, date=DAY)[0] for i in (0, 1))
+    assert carried(own)[0] == form and check_letter([own, other], cf).flips.all()
+    if form == 'pdf': forged = own.replace(b'endobj', b'endobk', 1), own + b'%'
+    else:
+        import io, zipfile
+        def with_(name, change):
+            with zipfile.ZipFile(io.BytesIO(own)) as a, zipfile.ZipFile(out := io.BytesIO(), 'w') as b:
+                for n in a.namelist(): b.writestr(n, change(a.read(n)) if n == name else a.read(n))
+            return out.getvalue()
+        forged = with_('word/document.xml', lambda raw: raw.replace(b' too ', b' far ')), with_('customXml/item7.xml', lambda raw: raw.replace(b'"row"', b'"raw"'))
+    for text in (*forged, own[:len(own)//2], b'%PDF', b'PK', b''):
+        assert text != own
+        with pytest.raises(ValueError, match='text must'): check_letter(text, cf)
+
+
+@pytest.mark.parametrize('module, form, said', [('weasyprint', 'pdf', 'letters'), ('docx', 'docx', 'letters')])
+def test_a_missing_library_is_named(evil, monkeypatch, module, form, said):
+    import sys
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=re.escape(f'gradual_cf[{said}]')): letter(evil[2][:1], format=form)
+    assert f'{said}_requirements = ' in (ROOT/'settings.ini').read_text()
+
+
+def test_a_missing_library_of_the_system_is_named(evil, monkeypatch):
+    import builtins
+    from gradual_cf.use import papers
+    real = builtins.__import__
+    def without(name, *rest, **more):
+        if name == 'weasyprint': raise OSError("cannot load library 'pango-1.0-0'")
+        return real(name, *rest, **more)
+    monkeypatch.setattr(builtins, '__import__', without)
+    with pytest.raises(ImportError, match='libpango-1.0-0'): papers.pdf_of('<p>', '{}')
 
 
 ATTRIBUTES = '<p ' + '=x '.join(map(''.join, itertools.islice(itertools.product('abcdefghijklmnopqrst', repeat=4), 100_000))) + '>'
 
 
-@pytest.mark.parametrize('piece', [pytest.param(ATTRIBUTES, id='100,000 attributes'), '<tr data-line=1>', '<tr data-line=1><td>', '<a', '<a x="', '<!--', '&#9', '| 1 | a | b | c |\n', '| 1 ', '{"a":', '[', '\\', '<tr data-line=1 x=', 'model=a '])
+@pytest.mark.parametrize('piece', [pytest.param(ATTRIBUTES, id='100,000 attributes'), '<script>', '<script>{', '<a', '<a x="', '<!--', '<!-- record {', '&#9', '| 1 | a | b | c |\n', '{"a":', '[', '\\', '<script x=', 'model=a '])
 @pytest.mark.timeout(120)  # what looks back at all of it for each piece takes half an hour
 def test_work_on_anything_grows_with_its_length(evil, piece):
     cf, _, answer = evil
@@ -205,19 +294,30 @@ def test_nothing_gets_out_of_its_cell():
     from markdown_it import MarkdownIt
     for page, text in zip(letter(answer, format='html', **told), letter(answer, **told)):
         body = page[page.index('<body>'):]
-        tags = {t.split()[0].strip('/<>') for t in re.findall(r'</?\w[^>]*>', body)}
-        assert not tags & {'img', 'script', 'u'} and 'onerror=alert(1)>' not in body and '&lt;u&gt;no' in body
+        tags = {t.split()[0].strip('/<>') for t in re.findall(r'</?\w[^>]*>', body.partition('<script type="application/json"')[0])}
+        assert not tags & {'img', 'script', 'u'} and 'onerror=alert(1)>' not in body and '&lt;u&gt;no' in body and body.count('<script') == 1
         made = MarkdownIt('gfm-like', dict(html=True, linkify=False)).render(text)
         assert not re.search('<(img|script|u|strong|a)[ >]', made) and made.count('<h1>') == 1
-        assert [len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)][-3:] == [4, 4, 4]
+        assert {len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)} <= {0, 3}
 
 
-def test_values_are_those_of_the_prose(evil):
-    cf, _, answer = evil
-    for text in letter(answer, format='json', date=DAY):
-        one = json.loads(text)
-        assert [(c['before'], c['after']) for c in one['changes']] and {(c['before'], c['after']) for c in one['changes']} == {
-            (l['before'], l['after']) for l in one['record'] if l['after']}
+def test_what_is_told_is_enough_on_its_steps_and_no_more_than_needed(evil):
+    "Of rows whose answer is a number: what the letter says leads there, and one step less does not."
+    cf, df, answer = evil
+    seen = 0
+    for text, (_, row) in zip(letter(answer, format='json', date=DAY), df.loc[answer.data.index].iterrows()):
+        changes = {c['name']: c for c in json.loads(text)['changes']}
+        there = pd.DataFrame([row]).astype(df.dtypes)
+        for name, c in changes.items():
+            if name == 'home': there[name] = there[name].where(False, c['enough'].replace('\\n', '\n').split(' or ')[0])
+            else: there[name] = pd.Series([float(re.search(r'-?[\d,.]*\d', c['enough'])[0].replace(',', ''))], there.index).astype(df[name].dtype)
+        decided = lambda rows: (cf.logits(rows, cf.encode(rows).x).argmax(1) == 1).item()
+        assert decided(there)
+        if len(changes) == 1 and (name := next(iter(changes))) != 'home':
+            less = there.assign(**{name: there[name] + (-1 if 'late' in name else -.02)*np.sign(there[name] - row[name])*(1 if 'late' not in name else 1)})
+            seen += 1
+            assert not decided(less if 'late' not in name else there.assign(**{name: there[name] + 1}))
+    assert seen > 5
 
 
 def test_templates_of_the_bank(evil):
@@ -227,8 +327,8 @@ def test_templates_of_the_bank(evil):
         texts = letter(answer, own, format=form, date=DAY)
         assert all('Call us.' in t and 'Hello' in t for t in texts) and check_letter(texts, cf, template=own).flips.all()
         with pytest.raises(ValueError, match='got in letter 0'): check_letter(texts, cf)
-    bare = "{% for l in record %}| {{ l.number }} | {{ l.before }} | {{ l.after }} |\n{% endfor %}{{ proof }}"
-    assert check_letter(letter(answer, bare), cf, template=bare).flips.all()
+    bare = "{% for l in record %}| {{ l.number }} | {{ l.before }} | {{ l.after }} |\n{% endfor %}<!-- record {{ sealed }} -->"
+    assert check_letter(letter(answer, bare, reasons=None), cf, template=bare).flips.all()
 
 
 def test_who_was_not_refused(evil):
@@ -245,32 +345,35 @@ def test_who_has_no_way(evil):
     cf, df, _ = evil
     answer = cf.explain(refused(cf, df).iloc[:4], 1, immutable=['<b>income</b>', 'late | payments'], bounds={})
     assert not answer.valid.all()
-    texts = letter(answer, date=DAY)
+    texts = letter(answer, date=DAY, reasons=None)
     none = [t for t, ok in zip(texts, answer.valid.tolist()) if not ok]
     assert all('We found none' in t and 'principal reasons' not in t for t in none)
     check = check_letter(texts, cf)
     assert (check.flips == answer.valid).all() and (check.changes[~check.flips] == 0).all()
     assert all('age: no other value was considered.' in t and 'home: values' not in t for t in none)
-    assert letter(answer[~answer.valid], date=DAY) == none  # nobody has a way
+    assert letter(answer[~answer.valid], date=DAY, reasons=None) == none  # nobody has a way
     assert letter(answer[:0], date=DAY) == []
 
 
-def test_each_reason_is_one():
+def test_changes_that_nobody_needs_are_not_told():
     rng = np.random.default_rng(0)
     a = rng.normal(size=400)
     df = pd.DataFrame({'a': a.round(2), 'b': (a + rng.normal(size=400)*.3).round(2), 'c': rng.normal(size=400).round(2)})
     domain = tabular(df)
-    model = linear(domain, df, [2, 2, .1]).model
-    cf = GradualCF(model, domain, PLAUSIBLE).fit(df)
+    cf = GradualCF(linear(domain, df, [2, 2, .1]).model, domain, PLAUSIBLE).fit(df)
     answer = cf.explain(refused(cf, df).iloc[:30], 1)
     on, needed, _ = _put_back(cf, answer)
     told = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
-    assert (on & ~needed).any() and any(t['sure']['further'] for t in told)
-    x, xp, groups = answer.x, answer.xp, domain.groups(answer.x.shape[1:])
+    assert (on & ~needed).any()
+    fewer = 0
     for i, one in enumerate(told):
         if not one['found']: continue
-        stays = [cf.logits(None, torch.where(groups == g, x[i], xp[i])[None]).argmax().item() == 0 for g in on[i].nonzero()[:, 0].tolist()]
-        assert len(one['reasons']) == (sum(stays) or len(stays)) and one['sure']['alone'] == any(stays)
+        names = [c['name'] for c in one['changes']]
+        there = answer.data.iloc[[i]].assign(**{c['name']: float(re.search(r'-?[\d.]+', c['enough'])[0]) for c in one['changes']})
+        said = lambda rows: cf.logits(rows, cf.encode(rows).x).argmax(1).item()
+        assert said(there) == 1 and all(said(there.assign(**{n: answer.data[n].iloc[i]})) == 0 for n in names)
+        fewer += len(names) < on[i].sum().item()
+    assert fewer
 
 
 def test_letter_frame_plot_and_text_print_the_same_number():
@@ -279,19 +382,18 @@ def test_letter_frame_plot_and_text_print_the_same_number():
     domain = tabular(df)
     cf = linear(domain, df, [1, 1, 1])
     answer = cf.explain(refused(cf, df), 1)
-    texts, pages = letter(answer, format='json', date=DAY), letter(answer, date=DAY)
+    texts, pages = letter(answer, format='json', date=DAY), [carried(t)[1] for t in letter(answer, date=DAY)]
     for k, line in answer.changes().iterrows():
         record = json.loads(texts[line.row])['record'][list(df).index(line.feature)]
         told = float(record['after'].replace(',', ''))
         assert told == line.after == answer.raw[line.feature].iloc[line.row]
         assert record['after'] in pages[line.row] and value_text(line.after) in answer[line.row].text() and float(value_text(line.after).replace(',', '')) == told
-    assert check_letter(pages, cf).flips.all()
 
 
 def test_two_columns_with_the_same_words(evil):
     cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
-    assert check_letter(letter(answer, names=names, date=DAY), cf, names=names).flips.all()
+    assert check_letter(letter(answer, names=names, date=DAY, strict=None), cf, names=names).flips.all()
 
 
 def test_digests_follow_what_they_name(evil):
@@ -382,7 +484,7 @@ def test_ways_are_listed_without_a_spare_column(shop):
         own = {c['name'] for c in told['changes']}
         shown = [{c['name'] for c in way['changes']} for way in told['ways']]
         assert all(not a <= b for a in [own, *shown] for b in shown if a is not b) and len(shown) <= 4
-        assert [len(s) for s in shown] == sorted(map(len, shown)) and all(way['said'] for way in told['ways'])
+        assert [len(s) for s in shown] == sorted(map(len, shown)) 
         led = [set(c) for c in there[there.row == i]['columns']]
         if len(shown) < 4: assert all(any(few <= s for few in [own, *shown]) for s in led)
         alone = {c for (c, *more) in menu[(menu.row == i) & (menu.proof == 'none exists')]['columns'] if not more}
@@ -403,7 +505,7 @@ def test_values_of_ways_lead_there(shop):
         for way in told['ways']:
             there = pd.DataFrame([row]).astype(df.dtypes)
             for change in way['changes']:
-                name, after = change['name'], change['after']
+                name, after = change['name'], change['enough']
                 seen.add(name)
                 if name == 'pays': there[['card', 'cash']] = [int(after == 'card'), int(after == 'cash')]
                 else: there[name] = pd.Series([after if name == 'home' else float(after.replace(',', ''))], there.index).astype(df[name].dtype)
@@ -441,7 +543,7 @@ def test_siblings_and_what_follows():
     assert check_letter(texts, cf, answer.data)[['flips', 'row', 'legal']].to_numpy().all()
     one = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
     followed = [c for t in one for c in t['changes'] if c['follows']]
-    assert followed and {c['name'] for c in followed} == {'sum'} and not any('sum is' in r for t in one for r in t['reasons'])
+    assert followed and {c['name'] for c in followed} == {'sum'}
 
 
 def test_states_are_left_as_they_were(evil):
@@ -463,7 +565,7 @@ def test_a_page_prints_well(tmp_path):
     arguments = ['--headless', '--no-sandbox', '--disable-gpu', f'--user-data-dir={tmp_path}/profile', '--no-pdf-header-footer']
     subprocess.run([chromium, *arguments, f'--print-to-pdf={tmp_path}/a.pdf', str(tmp_path/'a.html')], capture_output=True, timeout=120, check=True)
     pages = re.findall(rb'/Type\s*/Page\b', (tmp_path/'a.pdf').read_bytes())
-    assert len(pages) == 2  # the letter, and the record on a page of its own
+    assert len(pages) == 1
 
 
 def test_templates_travel_with_the_package():
@@ -479,10 +581,10 @@ def _corners(letter_, domain, rng):
     "Values that a letter calls enough: ends of its ranges and levels, drawn for each change at once."
     out = {}
     for change in json.loads(letter_)['changes']:
-        said, c = change['enough'] or change['after'], next(c for c in domain.features if c.name == change['name'])
-        if not c.ordered: out[c.name] = rng.choice(said.split(' or '))
+        said, c = change['enough'], next(c for c in domain.features if c.name == change['name'])
+        if not c.ordered: out[c.name] = rng.choice(re.split(', | or ', said))
         else:
-            ends = [float(v.replace(',', '')) for v in re.findall(r'-?[\d,.]+', said)]
+            ends = [float(v.replace(',', '')) for v in re.findall(r'-?[\d,.]*\d', said)]
             far = [c.high] if said.startswith('at least') else [c.low] if said.startswith('at most') else []
             out[c.name] = rng.choice([*ends, *far])
     return out
@@ -499,11 +601,12 @@ def test_what_is_enough_is_enough(make):
     rows = df[~model.predict(df)].head(25)
     answer = cf.explain(rows, 1)
     told = letter(answer, format='json')
-    assert sum(bool(c['enough']) for l in told for c in json.loads(l)['changes']) > 15
+    assert sum(c['certified'] for l in told for c in json.loads(l)['changes']) > 15
     for text, (_, row) in zip(told, rows.iterrows()):
         for _ in range(6):
             there = pd.DataFrame([row]).assign(**_corners(text, cf.domain, rng)).astype(float)
             assert model.predict(there[list(df)])[0]
-    assert ('| enough |' in letter(answer[:1])[0]) and ('| enough |' not in letter(answer[:1], ranges=False)[0])
+    certified = lambda text: 'certified' in text.partition('<!--')[0]
+    assert certified(letter(answer[:1])[0]) and not certified(letter(answer[:1], ranges=False)[0])
     asked = GradualCF(lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 1.5], 1), tabular(df), 'sparse').fit(df)
-    assert all('| enough |' not in l for l in letter(asked.explain(refused(asked, df)[:3], 1)))
+    assert not any(map(certified, letter(asked.explain(refused(asked, df)[:3], 1))))

@@ -180,3 +180,88 @@ def test_a_row_that_cannot_be_read_takes_no_other_with_it(cf):
     read = [0, 1, 3, 5]
     assert all(some.of(i) == all_.of(i) for i in read) and some.of(2) == [] and (some.refused == all_.refused)[read].all()
     assert all(f'Zeile {i} ist nicht lesbar' in page for i in (2, 4) for page in (some.text().replace('\n', ' '), some._repr_html_()))
+
+
+class Both(nn.Module):
+    "Asks for a and b at once, and reads nothing else: a change of one alone does nothing."
+    def forward(self, x):
+        z = torch.where((x[:, 0] > .5) & (x[:, 1] > .5), 1., -1.)
+        return torch.stack([-z, z], 1)
+
+
+def pairs(n=300): return pd.DataFrame(np.random.default_rng(0).integers(0, 11, (n, 3)), columns=['a', 'b', 'c'])
+
+
+def test_a_row_that_no_column_helps_alone_gets_what_is_needed_together():
+    cf = GradualCF(Both(), tabular(pairs()), 'sparse').fit(pairs())
+    found = reasons(cf, pd.DataFrame(dict(a=[0, 0, 9, 9], b=[0, 9, 0, 9], c=[5]*4)))
+    assert found.refused.tolist() == [True]*3 + [False] and found.without == [] and found.enough.tolist() == [True]*3 + [False]
+    assert [set(found.frame[found.frame.row == i]['columns']) for i in range(3)] == [{'a', 'b'}, {'a'}, {'b'}]
+    two, ones = (found.frame[found.frame.row.isin(rows)] for rows in ([0], [1, 2]))
+    assert (two.alone == 0).all() and (two.put_back >= 1).all() and not two.enough.any() and ones.enough.all()
+    few = reasons(cf, pd.DataFrame(dict(a=[0], b=[0], c=[5])), k=1)
+    assert len(few.frame) == 1 and few.enough.tolist() == [False]
+
+
+def test_rows_without_a_reason_that_may_be_named_are_told_and_what_was_withheld_is_said():
+    cf = GradualCF(Both(), tabular(pairs()), 'sparse').fit(pairs())
+    found = reasons(cf, pd.DataFrame(dict(a=[0, 0], b=[9, 0], c=[5, 5])), never='a', language='de')
+    assert found.without == [0, 1] and not len(found.frame) and not found.enough.any() and found.withheld == dict(a=1)
+    assert all(f'Zeile {i}: kein Grund gefunden' in page for i in (0, 1) for page in (found.text().replace('\n', ' '), found._repr_html_()))
+
+
+def fitted(kind):
+    "A fitted model, how its explainer is set up, and the target."
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.model_selection import FixedThresholdClassifier
+    from sklearn.svm import SVC
+    rows = people(300)
+    y = np.where(rows.income - .7*rows.debt + .3*rows.months > 25, 'yes', 'no')
+    if kind == 'several': return RandomForestClassifier(20, random_state=0, n_jobs=1).fit(rows, np.where(y == 'yes', np.where(rows.idle > 50, 'yes', 'maybe'), 'no')), {}
+    if kind == 'cut-off': return FixedThresholdClassifier(RandomForestClassifier(20, random_state=0, n_jobs=1), threshold=.8, pos_label='yes').fit(rows, y), {}
+    if kind == 'probability': return HistGradientBoostingClassifier(random_state=0).fit(rows, y), dict(tau=.9)
+    return dict(trees=HistGradientBoostingClassifier(random_state=0), margins=SVC()).get(kind).fit(rows, y), {}
+
+
+@pytest.mark.parametrize('kind', ['trees', 'margins', 'several', 'cut-off', 'probability'])
+def test_every_refused_row_has_reasons_and_predict_says_what_is_enough(kind):
+    "Each reason alone and all of a row together, as the page tells them, put into the row."
+    model, how = fitted(kind)
+    cf, rows = GradualCF(model, tabular(people(300)), 'sparse', **how).fit(people(300)), people(80, 7)
+    found = reasons(cf, rows, target='yes')
+    assert np.array_equal(found.refused, model.predict(rows) != 'yes') and found.refused.sum() > 20 and found.without == []
+    def there(frame):
+        said = model.predict(frame) == 'yes'
+        return said & (model.predict_proba(frame)[:, list(model.classes_).index('yes')] >= how['tau']) if how else said
+    for i, lines in found.frame.groupby('row'):
+        one = rows.iloc[[i]]
+        put = [one.assign(**{line.columns: int(line.compared)}) for line in lines.itertuples()]
+        assert there(pd.concat(put)).tolist() == lines.enough.tolist()
+        assert there(one.assign(**{line.columns: int(line.compared) for line in lines.itertuples()})).tolist() == [found.enough[i]]
+
+
+def test_the_model_is_asked_a_few_times_however_many_rows_and_columns_there_are():
+    "Logits and `predict` of the rows, all values at once, what is told and without each, `predict` of what is told."
+    from gradual_cf.all import predictor
+    model, domain = fitted('trees')[0], tabular(people(300))
+    asked = []
+    class Counted:
+        classes_, feature_names_in_ = model.classes_, model.feature_names_in_
+        def predict(self, frame): return asked.append(len(frame)) or model.predict(frame)
+        def predict_proba(self, frame): return asked.append(len(frame)) or model.predict_proba(frame)
+    cf = GradualCF(predictor(Counted(), domain), domain, 'sparse').fit(people(300))
+    rows = people(60, 7)
+    rows = rows[model.predict(rows) == 'no']
+    reasons(cf, rows[:1], target='yes')
+    for some in (rows[:1], rows):
+        asked.clear()
+        reasons(cf, some, target='yes')
+        assert len(asked) == 5 and asked[0] == asked[1] == len(some) < asked[2]
+
+
+def test_kendalls_tau_is_scipys():
+    from scipy.stats import kendalltau
+    from gradual_cf.use.reasons import _taus
+    a, b = (torch.as_tensor(np.random.default_rng(i).integers(0, 4, (50, 6))) for i in (0, 1))
+    np.testing.assert_allclose(_taus(a, b), [kendalltau(x, y).statistic for x, y in zip(a, b)])
+    assert np.isnan(_taus(a[:1]*0, b[:1])).all()

@@ -38,7 +38,7 @@ from gradual_cf.search.proven import cheapest, ways
 from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.explorer import dashboard_tab
 from gradual_cf.use.evidence import _seal, evidence, reconsider, save_evidence
-from gradual_cf.render import language_of
+from gradual_cf.render import language_of, plain_json
 
 DAY = datetime.date(2026, 3, 1)
 
@@ -222,7 +222,10 @@ def record():
     "A letter as an object, of an answer that is valid."
     i = int((found().valid & found().changed.any(1)).argmax())
     return json.loads(letter(found()[i:i + 1], format='json', date=DAY)[0])
-def valued(value): return json.dumps(record() | dict(record=[line | dict(before=value) for line in record()['record']]))
+def resealed(**told):
+    "A letter as JSON with something else in its record."
+    return json.dumps(record() | dict(sealed=plain_json(json.loads(record()['sealed']) | told)))
+def celled(at, text): return resealed(cells=[[text if g == at or at is None else a, b] for g, (a, b) in enumerate(json.loads(record()['sealed'])['cells'])])
 @cache
 def menu(): return ways(of_table(), refused_by_trees(), 1)
 @cache
@@ -249,14 +252,23 @@ def judged(f=lambda t: t): return pd.DataFrame(dict(survey=asked().name, partici
     answer=[f(t) for t in asked().target], seconds=1.))
 
 
-RECORD = "{% for l in record %}| {{ l.number }} | {{ l.after }} | {{ l.before }} |\n{% endfor %}{{ proof }}"
+RECORD = "{{ checksum }}<!-- record {{ sealed|replace('model', 'Model') }} -->"
 TEMPLATES = [('Dear {{ salary }}', "template must … fields among … got ['salary']"), ('{% if %}', 'template must … got line 1'),
-('Dear customer', 'template must show every line of record'),
+('Dear customer', 'template must carry the record'),
              *[(t, 'template must … use fields as they are … got') for t in (
                  "{% include 'record' %}{{ sure.nobody }}", "{{ ''.__class__.__mro__ }}{% include 'record' %}",
                      "{% include '/etc/passwd' %}", "{% include 'record' %}{{ 1/0 }}")],
-             (7, 'template must be a text of Jinja2 … got'), (RECORD, 'the record as it is')]
-LETTERS = [(dict(format='pdf'), "format must be 'md', 'html' or 'json', got"),
+             (7, 'template must be a text of Jinja2 … got'), (RECORD, 'template must carry the record')]
+SLOTS = dict(sender='A', addressee='B', product='C', contact=False)
+LETTERS = [(dict(format='rtf'), "format must be 'md', 'html', 'txt', 'json', 'pdf' or 'docx', got"),
+           *[(SLOTS | {name: None} | dict(notices='eu'), f"{name} must be given where notices names 'eu'") for name in SLOTS],
+           (SLOTS | dict(notices='eu', strict=True), "notices must come with the lender's own words … got the name alone"),
+           *[(dict(notices=v), "notices must be one of ['us-reg-b', 'eu'], a file") for v in ('no such file', 7, {'uk': 'x'}, {})],
+           (dict(sender=7), 'sender must be a text … got 7'), (dict(addressee=['A', 'B']), 'addressee must be a text, or one for each of 1'),
+           (dict(product=[7]), 'product must be a text, or False … got 7'),
+           *[(dict(names={'job': v}), "names must … for column 'job'") for v in (7, ('a', 'b'), ('a', 'b', 'c'), {'': 7})],
+           (dict(names={'job': {'castle': 'x'}}), "names must name levels of column 'job'"),
+           (dict(names={'age': 'Age'}, strict=True), "names must give words in 'en' … got none for … column 'job'"),
 (dict(format='json', template='x'), 'template must be left out … got'), (dict(names={'salary': 'x'}), 'names must name columns … got'),
            (dict(names=['x']), 'names must be a dict … got'), (dict(units={'job': '€'}), 'units must name numbers … got'),
            (dict(words={'job': ('a', 'b')}), 'words must hold one sentence … got'),
@@ -291,18 +303,20 @@ GROUPS = {
 
 @table(
     *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong,
-        'text must hold a record of 6 numbered lines … got', 'a letter '),
-    ('a page without a line', lambda: wrong(text('html').replace('data-line="2"', '')),
-        'text must hold a record of 6 numbered lines … got'),
-    ('a line of another number', lambda: wrong(text().replace('| 1 |', '| 7 |')), 'text must hold a record of 6 numbered lines … got'),
-    ('no model', lambda: wrong(text().replace('model=', '')), 'text must hold a line with model'),
+        'text must hold a record … got none', 'a letter '),
+    ('a page without its record', lambda: wrong(text('html').replace('<script', '<div')), 'text must hold a record … got none'),
+    ('a record of fewer columns', lambda: wrong(resealed(cells=[['1', '']])), 'text must hold a record of 6 columns, got 1'),
+    ('no model', lambda: wrong(text().replace('"model"', '"Model"')), 'text must hold a record … got none'),
+    ('no records', lambda: wrong(text('txt')), 'text must hold a record … got none; records'),
+    ('more records than letters', lambda: check_letter(text('txt'), cf(), records=[text('json')]*2), 'records must be one for each of 1'),
+    ('a record of another letter', lambda: check_letter(text('txt'), cf(), records=[7]), 'records must be letters in JSON'),
     ('no letter', lambda: check_letter([], cf()), 'at least one letter'),
-    ('a level that is none', lambda: wrong(re.sub(r'(\| \d+ \| job \| )\S+', r'\1castle', text())), "known level … 'castle'"),
-    ('a number that is none', lambda: wrong(re.sub(r'(\| \d+ \| age \| )\d+', r'\1old', text())), "'old'"),
-    ('a class that is none', lambda: wrong(text().replace('target=1', 'target=9')), 'one of 2 classes'),
-    ('an interval of classes', lambda: wrong(text().replace('target=1', 'target=1..2')), 'what the model answers'),
+    ('a level that is none', lambda: wrong(celled(4, 'castle')), "known level … 'castle'"),
+    ('a number that is none', lambda: wrong(celled(0, 'old')), "'old'"),
+    ('a class that is none', lambda: wrong(resealed(target='9')), 'one of 2 classes'),
+    ('an interval of classes', lambda: wrong(resealed(target='1..2')), 'what the model answers'),
     ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
-    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(valued(v)),
+    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)),
         'text must hold … got', 'a value '),
     *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES],
     *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],

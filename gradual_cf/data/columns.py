@@ -4,6 +4,7 @@
 
 # %% ../../nbs/data/00_columns.ipynb #c4
 from __future__ import annotations
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..core import comparable
+from ..core import as_floats, comparable
 from ..render import value_text
 
 # %% auto #0
@@ -350,7 +351,7 @@ class Column:
 
     def floats(self, s:pd.Series) -> np.ndarray: # Cells as numbers, unchecked
         plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
-        return s.to_numpy(float) if plain else s.to_numpy(float, na_value=np.nan)
+        return s.to_numpy(float) if plain else as_floats(s)
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
@@ -561,9 +562,6 @@ class Category(Column):
     def present(self) -> Column:
         return replace(self, missing=False, levels=self.levels[:-1], known=self.known[:-1]) if self.missing else self
     def leaving(self) -> Column: return replace(self, offered=(*self.offered, None)) if self.missing else self
-
-# %% ../../nbs/data/00_columns.ipynb #c69
-import re
 
 # %% ../../nbs/data/00_columns.ipynb #c71
 _NUMERAL = re.compile(r'-?(0|[1-9]\d*)(\.\d+)?')

@@ -601,3 +601,27 @@ def load_task(
     if name not in RECIPES: raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}')
     r = RECIPES[name]
     return _BUILDERS[r.kind](r, domain, name, path, seed, model, progress, full)
+
+# %% ../../nbs/data/05_datasets.ipynb #ow2
+def _csv_rows(path, columns, named='csv') -> pd.DataFrame:
+    "The rows of a CSV or parquet file, without columns that are not read."
+    try: df = pd.read_parquet(path) if Path(path).suffix == '.parquet' else pd.read_csv(path)
+    except (OSError, ValueError) as e:
+        raise ValueError(f'{named} must be a readable CSV file, got {str(path)!r} ({e})') from None
+    return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
+
+def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a file
+    "A fitted model from a file, and the rows that it reads: a task without labels."
+    from gradual_cf.models.fitted import load_fitted, recognised
+    if rows is None or model is None:
+        got = ' and '.join(repr(file and str(file)) for file in (rows, model))
+        raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
+    fitted = load_fitted(model, trust or ())
+    known = recognised(fitted)
+    df = rows if isinstance(rows, pd.DataFrame) else _csv_rows(rows, ())
+    if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
+    if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
+        texts = df.select_dtypes(['object', 'str']).columns
+        df = df.astype(dict.fromkeys(texts, 'category'))
+    name = 'rows' if isinstance(rows, pd.DataFrame) else Path(rows).stem
+    return Task(name, df, None, df, None, tabular(df, **told), fitted, None, ())

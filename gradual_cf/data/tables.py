@@ -18,7 +18,7 @@ from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integ
                                      _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
-                             Entrywise, steps)
+                             Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
 from .found import (_as_relation, _by_name, _contradictions, _described, _finer_notes,
@@ -357,9 +357,9 @@ def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bo
     "Whether the column may take every changed value."
     out = []
     for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
-        same = np.all([comparable(old[s]) == comparable(new[s]) for s in c.sources], 0)
+        same = np.all([same_cells(old[s], new[s]) for s in c.sources], 0)
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
-        out.append(same | (c.legal(old, new, up, down) & ~stays))
+        out.append(same if same.all() else same | (c.legal(old, new, up, down) & ~stays))
     if table.relations is None: return np.stack(out, 1)
     return np.stack(out, 1) & ~_at_fault(table.relations.ties, old, new)
 

@@ -193,7 +193,7 @@ class Predictor:
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # Positions among `classes`, long `(n,)`
         "What its own `predict` says."
-        said = self.labels(frame[list(self.names)] if self.names else frame.copy())
+        said = self.labels(_with_columns(frame, self.names).copy())
         return torch.from_numpy(positions_of(said, self.classes))
 
     @property
@@ -210,9 +210,13 @@ def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
     if other: raise ValueError(f'model must not modify its rows, got one that writes into {other[0]!r}: '
                                'let it begin with frame = frame.copy()')
 
+def _with_columns(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
+    "A frame with the columns that a model was fitted on, in its order; itself where it is so already."
+    return frame[list(names)] if names and tuple(frame.columns) != tuple(names) else frame
+
 def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
-    if predictor.names: frame = frame[list(predictor.names)]
+    frame = _with_columns(frame, predictor.names)
     given = frame.copy()
     try: out = predictor.ask(given)
     except Exception as e: # every library has errors of its own

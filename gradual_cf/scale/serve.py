@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from functools import partial
 from importlib import import_module
+from numbers import Number
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -88,11 +89,29 @@ def _names_of(cf) -> dict: # JSON has no other names than texts
     "Columns by their names in JSON."
     return {str(c): c for c in cf.domain.display.columns}
 
+class _Foreign:
+    "A cell of another type than its column has: what reads it tells it like any cell that it cannot read."
+    def __init__(self, cell): self.cell = cell
+    def __repr__(self): return repr(self.cell)
+
+def _type_of_cell(v) -> type: # As JSON tells them apart
+    if isinstance(v, (bool, np.bool_)): return bool
+    return float if isinstance(v, Number) else str
+
+def _types_in(c) -> set: # Of its cells; empty for any
+    if c.reads == 'numeric': return {float, str} if c.form in ('decimal', 'numeral') else {float}
+    if c.reads != 'known levels': return set()
+    return {bool, float} if len(c.sources) > 1 else {_type_of_cell(v) for v in c.levels if v is not None}
+
 def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
     "Rows as a frame; raises `ValueError` for other columns than were fitted."
     df = pd.DataFrame(rows, dtype=object) if isinstance(rows, list) else pd.DataFrame(rows).copy()
     names = _names_of(cf)
     df.columns = [names.get(c, c) for c in df]
+    if isinstance(rows, list):
+        for c,name in ((c, name) for c in cf.domain.features for name in c.sources if name in df and _types_in(c)):
+            cells = [v if v is None or _type_of_cell(v) in _types_in(c) else _Foreign(v) for v in df[name]]
+            df[name] = pd.Series(cells, df.index, object)
     if set(df) == set(names.values()): df = df[list(names.values())]
     for c in cf.domain.features:
         for name in c.sources:
@@ -154,7 +173,7 @@ def _searched(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time
 
 def _letters(cf, q:dict, seconds:float|None) -> str:
     cfs,until,begun = _searched(cf, q, seconds)
-    look = dict(format=q.get('format', 'md'), language=q.get('language', 'en'))
+    look = dict(format=q.get('format', 'md'), language=q.get('language', 'en'), strict=None)
     return _in_time('letters', cfs, lambda few: list(map(str, letter(few, **look))), until, begun)
 
 def _evidence(cf, q:dict, seconds:float|None) -> str:
@@ -187,8 +206,9 @@ def _answer(cf, path:str, q:dict, until:float) -> tuple: # 200 and JSON, or anot
     left = max(_LEAST, until - time.time()) # with nothing left, nothing is begun
     try: return 200, _ADDRESSES[path].answer(cf, q, left)
     except Refused as e: return e.status, e.told
-    except (ValueError, ImportError) as e: return 422, dict(error=str(e)) | _field_of(str(e))
-    except Exception as e: # of the model, or ours
+    except Exception as e:
+        asked = isinstance(e, (ValueError, ImportError)) and not str(e).startswith('model ') # else of the model, or ours
+        if asked: return 422, dict(error=str(e)) | _field_of(str(e))
         name,at = secrets.token_hex(4), traceback.extract_tb(e.__traceback__)[-1]
         logging.getLogger(__name__).error('%s: %s at %s:%s', name, type(e).__name__, at.filename, at.lineno)
         return 500, dict(error=f'the question could not be answered; the log has more under {name}')

@@ -587,9 +587,9 @@ def arrived(z:Tensor, target:Tensor, tau:float) -> Tensor: # Logits `(n, k)`, ta
     "Whether rows are decided for their target, and with probability `tau`; for an interval, whether they lie inside."
     return goal_of(target).arrived(z, target, tau)
 
-def leading_by(explainer, x:Tensor, target:Tensor) -> Tensor: # Encoded rows and targets -> `(n,)`, negative where refused
-    "How far rows lead beyond the cut-off: in log-odds of the class; for an interval, to its nearer end."
-    return goal_of(target).lead(predict(explainer.model, x), target, explainer.tau)
+def leading_by(explainer, x:Tensor, target:Tensor, batch:int|None=None) -> Tensor: # Encoded rows, targets -> `(n,)`
+    "How far rows lead beyond the cut-off, negative where refused: log-odds of the class; the way to an interval."
+    return goal_of(target).lead(predict(explainer.model, x, batch), target, explainer.tau)
 
 _DIGITS = 12 # Of a probability that was shifted there and back
 

@@ -181,17 +181,18 @@ def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, d
     "Cut rows at random; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
     nodes = 2**(levels + 1) - 1
     column,bound,depth = np.zeros(nodes, int), np.full(nodes, np.inf), np.zeros(nodes)
+    usual = [_usual_depth(m) for m in range(len(rows) + 1)]
     def cut(node, rows, level):
-        depth[node],left = level + _usual_depth(len(rows)), 2*node + 1
+        depth[node],left = level + usual[len(rows)], 2*node + 1
         if left >= nodes: return
-        varied = np.flatnonzero(np.ptp(rows, axis=0)) if len(rows) > 1 else ()
+        low,high = (rows.min(0), rows.max(0)) if len(rows) else ((), ())
+        varied = np.flatnonzero(np.not_equal(low, high))
         if not len(varied): # nothing tells them apart: they fall to the left, and keep their depth
             while left < nodes: depth[left],left = depth[node], 2*left + 1
             return
-        column[node] = rng.choice(varied)
-        values = rows[:, column[node]]
-        bound[node] = rng.uniform(values.min(), values.max())
-        below = values <= bound[node]
+        c = column[node] = varied[rng.integers(len(varied))]
+        bound[node] = rng.uniform(low[c], high[c])
+        below = rows[:, c] <= bound[node]
         cut(left, rows[below], level + 1)
         cut(left + 1, rows[~below], level + 1)
     cut(0, rows, 0)
@@ -207,11 +208,13 @@ class _Forest(NamedTuple):
 
     def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
         "How strange rows are."
-        tree = torch.arange(_TREES, device=x.device)
-        node = torch.zeros(len(x), _TREES, dtype=torch.long, device=x.device)
+        cells,column,bound = (v.detach().cpu().numpy() for v in (x, self.column, self.bound)) # numpy picks faster
+        first,row = (np.arange(n)[:, None]*width for n,width in ((_TREES, column.shape[1]), x.shape))
+        node = np.zeros((len(x), _TREES), int)
         for _ in range(_LEVELS):
-            node = 2*node + 1 + (x.gather(1, self.column[tree, node]) > self.bound[tree, node]).long()
-        return 2**(-self.depth[tree, node].mean(1)/self.usual)
+            at = node + first.T
+            node = 2*node + 1 + (cells.take(row + column.take(at)) > bound.take(at))
+        return 2**(-self.depth.take(torch.from_numpy(node + first.T).to(x.device)).mean(1)/self.usual)
 
 def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
     "Random cuts of rows."
@@ -249,6 +252,7 @@ _ROWS = 4096 # Rows of a class that are looked at
 class _Circle(NamedTuple):
     "Rows of a target in two halves, and what they keep to."
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
+    squares:Tensor   # Their lengths, squared, `(2m,)`
     legal:Tensor     # Which of their cells are numbers that an answer may have, bool `(2m, g)`
     lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
     forest:_Forest   # Grown on the first half
@@ -269,7 +273,7 @@ def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle
     a,b = x[order].chunk(2)
     far,forest = torch.cdist(a, b), _forest(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
-    return _Circle(x[order], legal[order], lonely, forest, forest(b).quantile(usual), **more)
+    return _Circle(x[order], (x[order]**2).sum(1), legal[order], lonely, forest, forest(b).quantile(usual), **more)
 
 # %% ../../nbs/search/05_plausible.ipynb #c17
 _SPREAD,_NEAR,_ATOMS = 13, 16, 8 # Values over the whole class, of near rows, and atoms
@@ -420,9 +424,12 @@ def _squared(t:Tensor, rows:Tensor) -> Tensor: # Candidates `(n, q, d)`, rows `(
 # %% ../../nbs/search/05_plausible.ipynb #c27
 def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
     "How lonely candidates are among each half."
-    k = min(_AROUND, len(c.x)//2)
-    far = torch.stack([_squared(t, c.x[near[:, h, :k]]) for h in (0, 1)], 2)
-    return far.topk(min(NEIGHBOURS, k), largest=False).values.sqrt().mean(3)
+    (n,q,d),k = t.shape, min(_AROUND, len(c.x)//2)
+    at = near[:, :, :k].flatten(1)
+    rows = c.x.index_select(0, at.flatten()).view(n, 2*k, d)
+    beyond = torch.baddbmm(c.squares[at][:, None], t, rows.transpose(1, 2), alpha=-2).view(n, q, 2, k) # |r|² - 2tr
+    nearest = beyond.topk(min(NEIGHBOURS, k), largest=False).values
+    return (nearest + (t*t).sum(2)[:, :, None, None]).clamp_min(0).sqrt().mean(3)
 
 # %% ../../nbs/search/05_plausible.ipynb #pp02
 def _unmet(company, b:Any, t:Tensor) -> Tensor: # `Plausible`, candidates `(n, q, d)` -> `(n, q)`

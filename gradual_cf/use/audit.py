@@ -5,7 +5,7 @@
 # %% ../../nbs/use/03_audit.ipynb #c4
 from __future__ import annotations
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
 
@@ -125,6 +125,24 @@ def _interval_of(statistic, samples:Sequence, resamples:int, seed) -> tuple:
 
 def _ratio(a, b, axis=-1): return a.mean(axis)/b.mean(axis)
 
+_FAR = 30. # Logarithm of a ratio beyond which nobody looks
+
+def _share_ratio_interval(a:int, n:int, b:int, m:int) -> tuple: # a of n rows, and b of m others -> (low, high)
+    "Interval of a ratio of two shares, by the score test of Miettinen and Nurminen."
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+    def off(log_ratio): # Standard errors from what was counted to a ratio
+        r = np.exp(log_ratio)
+        if (gap := a/n - r*b/m) == 0: return 0.
+        size,linear = (n + m)*r, n*r + a + m + b*r
+        q = min(2*(a + b)/(linear + np.sqrt(max(linear**2 - 4*size*(a + b), 0.))), 1.) # likeliest share of the others
+        p = min(r*q, 1.)
+        return gap/np.sqrt((p*(1 - p)/n + r*r*q*(1 - q)/m)*(n + m)/(n + m - 1))
+    z = norm.ppf((1 + _CONFIDENCE)/2)
+    middle = np.log(a/n/(b/m)) if a and b else _FAR if a else -_FAR
+    low = np.exp(brentq(lambda v: off(v) - z, -_FAR, middle)) if a else 0.
+    return low, np.exp(brentq(lambda v: off(v) + z, middle, _FAR)) if b else np.inf
+
 # %% ../../nbs/use/03_audit.ipynb #c28
 def _share_line(v:np.ndarray) -> dict:
     "A share and its interval."
@@ -140,9 +158,8 @@ def _amount_line(v:np.ndarray, resamples:int, seed) -> dict:
 
 def _ratio_line(a:np.ndarray, b:np.ndarray, share:bool, resamples:int, seed) -> dict:
     "How a group compares with the others."
-    from scipy.stats.contingency import relative_risk
     if not b.mean(): return dict(others=0.)
-    if share: low,high = relative_risk(int(a.sum()), len(a), int(b.sum()), len(b)).confidence_interval(_CONFIDENCE)
+    if share: low,high = _share_ratio_interval(int(a.sum()), len(a), int(b.sum()), len(b))
     else: low,high = _interval_of(_ratio, (a, b), resamples, seed)
     return dict(others=b.mean(), ratio=_ratio(a, b), ratio_low=low, ratio_high=high)
 
@@ -158,6 +175,31 @@ def _cohort_line(group:tuple, measure:str, known:tuple, least:int, resamples:int
     a,b = values[inside], values[~inside]
     told |= dict(rows=len(a)) | (_share_line(a) if share else _amount_line(a, resamples, seed))
     return told | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else told
+
+# %% ../../nbs/use/03_audit.ipynb #i2
+_FIFTHS = .8 # Adverse impact ratio below which somebody has to look
+_IMPACT = ['by', 'group', 'rows', 'accepted', 'against', 'accepted_there', 'ratio', 'low', 'high', 'four_fifths',
+           'refusals', 'refusals_low', 'refusals_high'] # The columns of the frame
+
+def _impact_line(accepted:np.ndarray, there:np.ndarray) -> dict: # Bool `(n,)` each: of a group, and of the best one
+    "Ratios of acceptance and of refusal, each with its interval."
+    (a,n),(b,m) = ((int(v.sum()), len(v)) for v in (accepted, there))
+    low,high = _share_ratio_interval(a, n, b, m)
+    less,more = _share_ratio_interval(n - a, n, m - b, m)
+    told = 'below' if high < _FIFTHS else 'kept' if low >= _FIFTHS else 'open'
+    return dict(rows=n, accepted=a/n, accepted_there=b/m, ratio=a/n/(b/m) if b else np.nan, low=low, high=high,
+                four_fifths=told, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less,
+                refusals_high=more)
+
+def _impact_lines(groups:list, refused:np.ndarray, least:int) -> pd.DataFrame:
+    "A line for each measured group beside the one of its columns that is accepted most often."
+    lines,columns = [], dict.fromkeys(by for by,*_ in groups)
+    for column in columns:
+        some = {name: ~refused[member] for by,name,member in groups if by == column and member.sum() >= least}
+        best = max(some, key=lambda name: some[name].mean(), default=None)
+        lines += [dict(by=column, group=name, against=best) | _impact_line(v, some[best])
+                  for name,v in some.items() if name != best]
+    return pd.DataFrame(lines, columns=_IMPACT)
 
 # %% ../../nbs/use/03_audit.ipynb #c34
 _PRIOR = 50 # Rows with the spread of all rows that are added to a group
@@ -276,7 +318,7 @@ def _audit_page(audit, format:str) -> str: # 'txt' or 'html'
                   priced=audit.answers.domain.cost is not None, once=len(once), every=len(every), level=audit.level,
                   differences=differences, more=max(len(once) - _MOST_TOLD, 0), bodies=bodies,
                   measures=list(dict.fromkeys(audit.frame.measure)), withheld=audit.withheld, least=audit.least,
-                  resamples=audit.resamples, confidence=f'{_CONFIDENCE:.0%}')
+                  impact=list(audit.impact.itertuples()), resamples=audit.resamples, confidence=f'{_CONFIDENCE:.0%}')
 
 # %% ../../nbs/use/03_audit.ipynb #c66
 _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn beyond 0 and 1
@@ -343,8 +385,10 @@ class Audit(Exports):
         Corrected p-value up to which a difference counts as found
     resamples : int
         Shuffles, and draws of each interval
+    impact : pd.DataFrame, default field(default_factory=lambda: pd.DataFrame(columns=_IMPACT))
+        Adverse impact ratios of groups
     """
-    _TABLES = dict(groups=lambda a: a.frame, columns=lambda a: a.columns)
+    _TABLES = dict(groups=lambda a: a.frame, columns=lambda a: a.columns, impact=lambda a: a.impact)
     frame:pd.DataFrame      # One line for each measure of each group
     columns:pd.DataFrame    # One line for each column of each group
     answers:Counterfactuals # Of the rows that are refused
@@ -352,6 +396,7 @@ class Audit(Exports):
     least:int               # Smallest group that is measured
     level:float             # Corrected p-value up to which a difference counts as found
     resamples:int           # Shuffles, and draws of each interval
+    impact:pd.DataFrame=field(default_factory=lambda: pd.DataFrame(columns=_IMPACT)) # Adverse impact ratios of groups
 
     @property
     def differences(self) -> pd.DataFrame: # Lines of `frame`, most certain first
@@ -481,4 +526,5 @@ def audit(
     measures = _measures_of(refused, answers)
     frame = _frame_of(measures, groups, least, resamples, seed, progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
-    return Audit(frame, columns, answers, refused, least, level, resamples)
+    impact = _impact_lines(groups, refused, least)
+    return Audit(frame, columns, answers, refused, least, level, resamples, impact)

@@ -20,7 +20,7 @@ from ..render import ENGLISH, Language, N_, plot_text, render, rounded_text, val
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
-from .letter import _enough_said, _ways
+from .enough import _enough_said, _ways
 from .plans import _step_marks
 
 # %% auto #0

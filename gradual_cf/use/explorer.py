@@ -156,7 +156,7 @@ _SHOW = dict(row=_show_row, error=_show_error, said=_show_said, answer=_show_ans
 def _letter_page(cfs, terms:_Terms) -> str: # One row of a table; HTML
     "A letter in a frame, with a link that saves it; or why there is none."
     units = {c.name: terms.units[c.name] for c in cfs.domain.features if c.scalable and c.name in terms.units}
-    try: page, = letter(cfs, names=terms.names, units=units, format='html', language=terms.lang.name)
+    try: page, = letter(cfs, names=terms.names, units=units, format='html', language=terms.lang.name, strict=None)
     except ValueError as e:
         told = terms.lang.say(N_('No letter: {why}.'), why=e)
         return f'<div class="cfx">{_soft(html.escape(told))}</div>'

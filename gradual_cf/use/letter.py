@@ -4,11 +4,9 @@
 
 # %% ../../nbs/use/04_letter.ipynb #c4
 from __future__ import annotations
-import json, re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import json, re, warnings
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
 from typing import Any, cast, NamedTuple
 
@@ -18,135 +16,37 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import _check_answers, aimed_at, Counterfactuals, needed as level_of, _NOT_READ, _row_names
+from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import check_whole, comparable, Domain
-from ..data.columns import Column, _entry_slices, MISSING
-from ..data.found import Indicators
+from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
-from ..render import (compiled, date_text, ENGLISH, environment, exact_text, first_difference, Language,
-                               language_of, LANGUAGES, N_, once, plain_json, sided_percent, taken_apart, value_text,
-                               with_unit)
+from ..render import (compiled, date_text, ENGLISH, environment, first_difference, Language, language_of,
+                               LANGUAGES, N_, once, plain_json, sided_percent, taken_apart, value_text, with_unit)
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
-from ..search.readings import _bounded
 from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
-from ..search.goals import _class_name, goal_of, NUMBERS
+from ..search.goals import class_words, goal_of, in_target, NUMBERS
 from .alternatives import _beside, Alternatives
-from .plans import _Between, each_put_back
+from .enough import (_column_texts, _Enough, enough_of, _frame_of, _level_texts, _line_said, _numeric, _put_back,
+                                   _visible, _ways)
+from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
 __all__ = ['letter', 'check_letter']
 
-# %% ../../nbs/use/04_letter.ipynb #c10
-_NO_BREAK = '\xa0\u202f' # Spaces that languages set within numbers
-
-def _visible(v, lang:Language=ENGLISH) -> str:
-    "A value on one line, with every sign that nobody sees written out."
-    kept = '' if lang is ENGLISH else _NO_BREAK
-    seen = lambda s: s if s.isprintable() or s in kept else s.encode('unicode_escape').decode()
-    return re.sub(' +', ' ', ''.join(map(seen, value_text(v, lang=lang)))).strip(' ') or lang.say(N_('(empty)'))
-
-def _level_texts(c:Column, lang:Language=ENGLISH) -> dict: # Level, None where it is missing -> its text
-    "How the levels of a column are written; those that look alike are numbered."
-    levels = [*c.levels, None] if c.ordered else list(c.levels)
-    plain = [_visible(v) if isinstance(v, str) and v else _visible(v, lang) for v in levels]
-    numbered = [lang.say(N_('{text} (level {number})'), text=t, number=i) for i,t in enumerate(plain, 1)]
-    many = Counter(plain)
-    texts = [t if many[t] == 1 else n for t,n in zip(plain, numbered)]
-    return dict(zip(levels, texts if len(set(texts)) == len(texts) else numbered))
-
-# %% ../../nbs/use/04_letter.ipynb #c13
-def _cell_text(c:Column, v) -> str:
-    "One cell of a column without levels."
-    if v is None: return value_text(v)
-    if c.measure: return str(v) if getattr(v, 'tzinfo', None) else value_text(v)
-    if not isinstance(v, (int, float, np.number)): return _visible(v)
-    return exact_text(abs(v) if v == 0 else v, max(c.digits, 0)) # zero has no sign
-
-def _column_texts(c:Column, df:pd.DataFrame) -> list: # `n` texts
-    "The cells of a column as texts."
-    if len(c.sources) > 1: cells = list(c.named(df))
-    else:
-        cells,dtype = comparable(df[c.sources[0]]), df[c.sources[0]].dtype
-        plain = getattr(dtype, 'numpy_dtype', dtype)
-        if plain in (np.float16, np.float32): # which need fewer digits
-            cells = [v if v is None else cast(Any, plain).type(v) for v in cells]
-    known = _level_texts(c) if c.levels else {v: _cell_text(c, v) for v in set(cells)}
-    return [known[v] for v in cells]
-
-# %% ../../nbs/use/04_letter.ipynb #c16
-def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
-    "Texts of levels as cells."
-    place = {text: i for i,text in enumerate(_level_texts(c).values())}
-    strange = next((t for t in texts if t not in place), None)
-    if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
-    at = np.array([place[t] for t in texts], int)
-    if not isinstance(c, Indicators): return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
-    return {source: pd.Series(cells).astype(int).astype(dtypes[source]) for source,cells in zip(c.sources, c.rows[at].T)}
-
-# %% ../../nbs/use/04_letter.ipynb #c19
-def _as_cell(c:Column, text:str):
-    "One text as a cell; raises `ValueError` for what is no number or date."
-    if c.form == 'numeral' or '%' in c.form: return text
-    try:
-        if c.form == 'decimal': return Decimal(text)
-        if not c.measure:
-            plain = text.replace(',', '')
-            return int(plain) if re.fullmatch(r'-?\d+', plain) else float(plain)
-        t = pd.Timestamp(text)
-    except (ValueError, ArithmeticError):
-        raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
-    if c.form == 'date': return t.date()
-    if c.zone is not None: t = t.tz_convert(c.zone) if t.tzinfo else t.tz_localize(c.zone)
-    return t.to_pydatetime() if c.form == 'datetime' else t
-
-# %% ../../nbs/use/04_letter.ipynb #c22
-def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
-    "The inverse of `_column_texts`."
-    if c.levels: return _level_cells(c, texts, dtypes)
-    known = {t: _as_cell(c, t) for t in set(texts) if t != value_text(None)}
-    cells,dtype = pd.Series([known.get(t, c.blank) for t in texts], dtype=object), dtypes[c.name]
-    parts = any(isinstance(v, float) and not v.is_integer() for v in cells if not pd.isna(v))
-    try: return {c.name: cells.astype('Float64' if parts and pd.api.types.is_integer_dtype(dtype) else dtype)}
-    except (ValueError, ArithmeticError):
-        raise ValueError(f'text must hold {dtype} in {c.name!r}, got {sorted(known)}') from None
-
-def _frame_of(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
-    "Rows from the texts of each column."
-    cells:dict = {}
-    for c,one in zip(domain.features, texts): cells |= _read_texts(c, one, dtypes)
-    columns = domain.display.columns
-    return pd.DataFrame({i: cells[name] for i,name in enumerate(columns)}).set_axis(pd.Index(columns), axis=1)
-
 # %% ../../nbs/use/04_letter.ipynb #3cf3d151
-def _in_language(c:Column, lang:Language, back:bool=False) -> Callable: # text -> text
-    "How texts of a column are written in a language; or how they are read."
+def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
+    "How texts of a column are written in a language."
     if c.levels:
-        pair = [list(_level_texts(c, l).values()) for l in (ENGLISH, lang)]
-        known = dict(zip(*pair[::-1] if back else pair))
-        return lambda text: known.get(text, text)
-    gone,as_given = lang.say('missing'), c.form == 'numeral' or '%' in c.form
-    write = str if as_given else (lang.iso if back else lang.day) if c.measure else lang.plain if back else lang.number
-    first,then = (gone, 'missing') if back else ('missing', gone)
-    return lambda text: then if text == first else write(text)
-
-# %% ../../nbs/use/04_letter.ipynb #c26
-def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` each; what is left, `(n, g)`
-    "Put each change back alone and ask the model."
-    between = _Between(explainer, answer)
-    needed,left = between.on.clone(), answer.tensors.prob.new_zeros(between.on.shape)
-    for row,g,less in each_put_back(between):
-        needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
-    return between.on, needed, left
-
-# %% ../../nbs/use/04_letter.ipynb #c29
-def _numeric(domain:Domain) -> list: # (position, column, its entry) each
-    "The columns that are not categories, with the place of their number in an encoded row."
-    places = zip(domain.features, _entry_slices(domain.features))
-    return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
+        texts = _level_texts(c, lang)
+        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in texts.items()]
+        return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
+    as_given = c.form == 'numeral' or '%' in c.form
+    write = str if as_given else lang.day if c.measure else lang.number
+    return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
@@ -154,11 +54,14 @@ _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
             earlier=N_('The date for “{name}” is too early: {before}.'),
             later=N_('The date for “{name}” is too late: {before}.'))
 _AGAINST = N_('The value for “{name}” counted against this case: {before}.')
+_PHRASE = N_('{phrase}: {before}.')
 
-def _sentences(c:Column, told, lang:Language=ENGLISH) -> dict: # 'up', 'down' and 'other' -> (**fields) -> sentence
-    "The sentences about a column; raises `ValueError` for anything else."
+def _sentences(c:Column, told, lang:Language=ENGLISH, phrases=('', '')) -> dict: # -> way -> (**fields) -> sentence
+    "The sentences about a column, by 'up', 'down' and 'other'; raises `ValueError` for anything else."
     texts = dict(up=_OFF[c.less], down=_OFF[c.more], other=_AGAINST)
     default:dict = {way: partial(lang.say, text) for way,text in texts.items()}
+    phrased = lambda phrase: lambda before, **_: lang.say(_PHRASE, phrase=phrase, before=before)
+    default |= {way: phrased(phrase) for way,phrase in zip(('up', 'down'), phrases) if phrase}
     if told is None: return default
     written = lambda text: compiled(environment(''), text, _WORD_FIELDS, 'words')
     if isinstance(told, str): return dict.fromkeys(default, written(told))
@@ -169,10 +72,45 @@ def _sentences(c:Column, told, lang:Language=ENGLISH) -> dict: # 'up', 'down' an
 
 _WORD_FIELDS = 'name', 'before', 'after'
 
+class _Name(NamedTuple):
+    "What people call a column."
+    text:str      # '' where nobody says
+    phrases:tuple # Where it is too low, and too high; '' for none
+    levels:dict   # Level -> words
+
+def _name_of(c:Column, given) -> _Name:
+    "What `names` says of a column; raises `ValueError` for what says nothing."
+    levels = {k: v for k,v in given.items() if k not in ('', None)} if isinstance(given, dict) else {}
+    one = next((v for k,v in given.items() if k in ('', None)), '') if isinstance(given, dict) else given
+    text,*phrases = (one,) if isinstance(one, str) else one if isinstance(one, (tuple, list)) else (None,)
+    if not all(isinstance(v, str) for v in (text, *phrases, *levels.values())) or len(phrases) not in (0, 2) or (phrases and not c.ordered):
+        wanted = 'a name, a triple (name, too low, too high) of a number, or a dict from levels to words, with the name at \'\''
+        raise ValueError(f'names must hold {wanted}, for column {c.name!r}, got {given!r}')
+    known = {*c.levels, *map(str, c.levels)}
+    if lost := [k for k in levels if k not in known]:
+        raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
+    return _Name(text, tuple(phrases) or ('', ''), levels)
+
+def _for_language(given, columns, lang:Language): # What may be given by language
+    "What was given for a language."
+    by_language = isinstance(given, dict) and given and all(k in LANGUAGES and k not in columns for k in given)
+    return given.get(lang.name, {}) if by_language else given
+
+def _labels_of(explainer) -> tuple: # Of the classes
+    "What classes are called by the model; () for a number."
+    if explainer.goal is NUMBERS: return ()
+    return tuple(explainer.classes) or (() if explainer.z_train is None else tuple(range(explainer.z_train.shape[1])))
+
+def _class_names(names:dict, columns, labels) -> dict: # Label as a text -> words
+    "The names of classes: those under a key that is no column."
+    known = {*map(str, labels)}
+    return {str(k): v for key,told in names.items() if key not in columns and isinstance(told, dict)
+            and {*map(str, told)} <= known for k,v in told.items()}
+
 # %% ../../nbs/use/04_letter.ipynb #c42
-_FORMATS = 'md', 'html', 'json'
+_FORMATS = 'md', 'html', 'txt', 'json', 'pdf', 'docx'
 _FIELDS = ('row', 'date', 'language', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure',
-           'record', 'proof')
+           'record', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper')
 
 # %% ../../nbs/use/04_letter.ipynb #c44
 class _Said(NamedTuple):
@@ -188,34 +126,37 @@ class _Said(NamedTuple):
 
 def _said(c:Column, names, units, words, why, lang:Language=ENGLISH) -> _Said:
     "What is said about a column; raises `ValueError` for invalid sentences."
-    sentences,unit = _sentences(c, words.get(c.name), lang), units.get(c.name, '')
+    name = _name_of(c, names.get(c.name, ''))
+    sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
     reason = _visible(why[c.name], lang) if c.name in why else None
-    return _Said(_visible(names.get(c.name, c.name)), unit, sentences, reason, _in_language(c, lang), lang)
+    called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
+    return _Said(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang)
+
+class _Words(NamedTuple):
+    "What is said about columns and classes."
+    said:list   # `_Said` of each column
+    called:dict # Label of a class as a text -> words
 
 # %% ../../nbs/use/04_letter.ipynb #c47
-def _records(said:list, answer) -> list: # Lines of each row
-    "All columns of each row, with what they would have been; '' where they do not change."
+def _cells_of(answer) -> list: # Of each row: (before, after) of each column; '' where it does not change
+    "All columns of each row as texts, in English."
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    before,after = ([list(map(s.local, column)) for s,column in zip(said, texts)] for texts in (before, after))
-    return [[dict(number=g + 1, name=s.name, before=before[g][i], after=after[g][i] if changed else '')
-             for g,(s,changed) in enumerate(zip(said, row))] for i,row in enumerate(answer.changed.tolist())]
+    return [[[before[g][i], after[g][i] if on else ''] for g,on in enumerate(row)] for i,row in enumerate(answer.changed.tolist())]
 
-def _change(said:_Said, line:dict, follows:bool=False, enough:str='') -> dict:
-    "A line of the record as a letter shows it."
+def _records(said:list, cells:list) -> list: # `_cells_of` -> lines of each row
+    "All columns of each row, with what they would have been, in the language of the letter."
+    return [[dict(number=g + 1, name=s.name, before=s.local(a), after=s.local(b) if b else '')
+             for g,(s,(a,b)) in enumerate(zip(said, row))] for row in cells]
+
+def _change(c:Column, said:_Said, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
+    "A line of the record as a letter shows it: what is there, and what would have been enough."
     before,after = (said.amount(line[side]) for side in ('before', 'after'))
-    return dict(name=said.name, before=before, after=after, follows=follows, enough=enough)
-
-def _ways(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
-    "Which way each column went; 'other' for categories and missing cells."
-    out = np.full((len(answer), len(answer.domain.features)), 'other', object)
-    for g,_,entry in _numeric(answer.domain):
-        a,b = (v[:, entry].cpu().numpy() for v in (answer.x, answer.xp))
-        there = (a != MISSING) & (b != MISSING)
-        out[there & (b > a), g],out[there & (b < a), g] = 'up', 'down'
-    return out
+    told = after if enough is None else _line_said(c, enough, said.local, said.amount, said.lang)
+    return dict(name=said.name, before=before, enough=told, follows=follows,
+                certified=enough is not None and enough.kind != 'value')
 
 # %% ../../nbs/use/04_letter.ipynb #c50
 _WHY = dict(
@@ -263,9 +204,8 @@ def _kept(said:list, held:np.ndarray, changes) -> list: # Of one row: sentences 
             if told and g not in changes]
 
 # %% ../../nbs/use/04_letter.ipynb #c55
-_STANDING = dict(
-    typical=N_('{percent} of the real cases with that decision are more unusual than the one described here.'),
-    confirmed=N_('{percent} of the other models that were asked agree with this decision.'))
+_STANDING = 'typical', 'confirmed'
+_CONFIRMED = N_('{percent} of the other models that were asked agree with this decision.')
 
 _PROVEN = dict(
     columns=N_('It is proven for this model that changing fewer values would not have been '
@@ -283,12 +223,7 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
     partly = 'compared where' in among
     kinds = [lang.say(text) for mark,text in _AMONG.items() if mark in among and not (partly and mark == 'plausible')]
     if not kinds: return lang.say(what)
-    return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=', '.join(kinds))
-
-def _opinion(answer, i:int, lang:Language=ENGLISH) -> tuple: # Before and after, as texts
-    "What the model said of a row."
-    bar = level_of(answer, i)
-    return tuple(answer.goal.sided(v[i].item(), bar, lang) for v in (answer.before, answer.prob))
+    return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed(kinds))
 
 def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
     "How an answer stands, as far as that is known."
@@ -299,46 +234,17 @@ def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is
 
 def _standing_lines(stands:dict, lang:Language=ENGLISH) -> list:
     "How an answer stands, in sentences."
-    known = {_STANDING[name]: sided_percent(v, 0., lang) for name,v in stands.items() if name in _STANDING}
-    lines = [lang.say(text, percent=percent) for text,percent in known.items()]
+    known = [stands[name] for name in ('confirmed',) if name in stands]
+    lines = [lang.say(_CONFIRMED, percent=sided_percent(v, 0., lang)) for v in known]
     if 'proven' not in stands: return lines
     what,among = stands['proven']
     return [*lines, _proven_line(among, _PROVEN[what], lang)]
 
 # %% ../../nbs/use/04_letter.ipynb #c60
-def _proof(digests:dict, answer, i:int, told:dict) -> Markup:
-    "What a check has to know besides the record, in one line."
-    known = digests | dict(target=answer.goal.written(answer.target[i]), tau='none' if answer.tau is None else answer.tau)
-    return Markup(' '.join(f'{name}={v}' for name,v in known.items()) + f' told={plain_json(told)}')
-
-# %% ../../nbs/use/04_letter.ipynb #287ce107
-def _number_said(c:Column, v:float, unit:str, lang:Language) -> str:
-    "An end of a region, as the column is written."
-    if c.measure or c.levels: return _in_language(c, lang)(c.text(v))
-    return with_unit(exact_text(round(v) if c.unit else v, max(c.digits, 0), lang), unit, lang)
-
-def _enough_said(c:Column, line, way:str, unit:str, lang:Language=ENGLISH) -> str:
-    "A line of a region in words; '' where one value alone is certified."
-    if line.levels:
-        texts,word = map(_in_language(c, lang), map(_visible, line.levels)), lang.say(N_('or'))
-        return f' {word} '.join(texts) if len(line.levels) > 1 else ''
-    if line.low == line.high: return ''
-    low,high = (_number_said(c, float(end), unit, lang) for end in (line.low, line.high))
-    if line.open == 'high' or line.open == 'both' and way == 'up':
-        return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
-    if line.open == 'low' or line.open == 'both' and way == 'down':
-        return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
-    return lang.say(N_('{low} to {high}'), low=low, high=high)
-
-def _enough(explainer, answer, said:list) -> dict: # Row -> column -> words
-    "What is enough in each changed column, all at once; nothing where that is not certified."
-    if not _bounded(explainer): return {}
-    way,place,out = _ways(answer), {c.name: g for g,c in enumerate(answer.domain.features)}, {}
-    for line in explainer.region(answer).itertuples():
-        g = place[line.feature]
-        told = _enough_said(answer.domain.features[g], line, way[line.row, g], said[g].unit, said[g].lang)
-        out.setdefault(line.row, {})[g] = told
-    return out
+def _sealed(digests:dict, answer, i:int, cells:list, told:dict) -> Markup: # Texts (before, after) of the columns
+    "What a check has to know, as JSON."
+    aim = dict(target=answer.goal.written(answer.target[i]), tau='none' if answer.tau is None else str(answer.tau))
+    return Markup(plain_json(digests | aim | dict(cells=cells, told=told)))
 
 # %% ../../nbs/use/04_letter.ipynb #c69
 def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: ((column, after), …) and probability
@@ -357,12 +263,9 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
         out.setdefault(i, []).append([after, more.prob[k].item()])
     return out
 
-def _way(said:list, record:list, goal, bar:float|None, way) -> dict:
+def _way(columns, said:list, record:list, way) -> dict: # Columns and their texts; the probability stands in the record
     "One other way as a letter shows it."
-    (after,p),lang = way, said[0].lang
-    changes = [_change(said[g], record[g] | dict(after=said[g].local(text))) for g,text in after]
-    told = goal.sided(p, bar, lang)
-    return dict(changes=changes, said=told if goal.numbers else lang.say(N_('probability {percent}'), percent=told))
+    return dict(changes=[_change(columns[g], said[g], record[g] | dict(after=said[g].local(text))) for g,text in way[0]])
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
 def _nothing_else(explainer, answer, others) -> list: # A bool for each row
@@ -395,19 +298,33 @@ def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en
     ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
     shared = dict(date=date, language=language, reasons=reasons, ranges=ranges)
-    return [dict(row=_visible(row), **shared, said=[answer.before[i].item(), answer.prob[i].item() if found else None],
+    return [dict(row=_visible(str(row)), **shared, said=[answer.before[i].item(), answer.prob[i].item() if found else None],
                  asked=asked, stands=_stands(answer, i) if found else {},
                  alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
+_PLACES = range(6, 18) # Digits of a number that a model says
 
-def _decisions(explainer, data, z:Tensor, lang:Language=ENGLISH) -> list: # Raw rows, and their logits
-    "What the model decided, by the labels of its classes."
-    if explainer.goal is NUMBERS: return [value_text(v, lang=lang) for v in z[:, 0].tolist()]
+def _number_told(v:float, target, lang:Language) -> str: # An interval
+    "A number, with as many digits as it takes to be on the side where it is."
+    low,high = target.tolist()
+    inside = lambda n: low <= n <= high
+    texts = (value_text(v), *(value_text(v, digits) for digits in _PLACES))
+    return lang.number(next((t for t in texts if inside(float(t.replace(',', ''))) == inside(v)), repr(v)))
+
+def _decisions(explainer, answer, called:dict, lang:Language=ENGLISH) -> list: # Label -> words
+    "What the model decided, by the names of its classes."
+    z = explainer.logits(answer.data, answer.x)
+    if explainer.goal is NUMBERS: return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
-    return [lang.say(_DOUBT) if t in (doubt, -1) else _visible(_class_name(t, explainer.classes, lang), lang)
-            for t in explainer.decided(data, z).tolist()]
+    label = lambda t: explainer.classes[t] if explainer.classes else t
+    return [lang.say(_DOUBT) if t in (doubt, -1) else _class_said(label(t), called, lang)
+            for t in explainer.decided(answer.data, z).tolist()]
+
+def _class_said(label, called:dict, lang:Language) -> str:
+    "A class, by its name where it has one."
+    return _visible(called.get(str(label)) or class_words(label, lang), lang)
 
 # %% ../../nbs/use/04_letter.ipynb #74c469d0
 def _asked_reasons(reasons) -> dict: # k, codes and never
@@ -416,6 +333,11 @@ def _asked_reasons(reasons) -> dict: # k, codes and never
     if isinstance(reasons, Reasons): return reasons.asked
     check_whole(reasons=reasons)
     return dict(k=reasons, codes={}, never=())
+
+def _comparable(explainer, answer) -> bool:
+    "Whether there are accepted training rows to compare with, for every target."
+    z = explainer.z_train
+    return z is not None and len(z) > 0 and all(in_target(z, t).any() for t in answer.tensors.target.unique(dim=0))
 
 def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
@@ -436,61 +358,61 @@ def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row:
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, said:list, told:list, asked:dict) -> Iterator[dict]:
+def _all_fields(explainer, answer, words:_Words, told:list, asked:dict, slots:list) -> Iterator[dict]:
     "All that the letters say, row by row."
-    lang,(chosen,needed,left) = said[0].lang, (v.tolist() for v in _put_back(explainer, answer))
+    said,called = words
+    lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
+    enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
+    chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    records = _records(said, answer)
-    way = _ways(answer)
-    held = _held(answer, enc, said)
-    digests = _digests(explainer)
-    enough = _enough(explainer, answer, said) if any(t['ranges'] for t in told) else {}
-    alone,goal = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang), answer.goal
-    decisions = _decisions(explainer, answer.data, explainer.logits(answer.data, answer.x), lang)
-    principal = _principal(explainer, answer, said, asked)
+    cells,digests = _cells_of(answer), _digests(explainer)
+    columns = answer.domain.features
+    records,held = _records(said, cells), _held(answer, enc, said)
+    alone = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang)
+    decisions,principal = _decisions(explainer, answer, called, lang), _principal(explainer, answer, said, asked)
     for i,known in enumerate(told):
-        found,wide = known['said'][1] is not None, enough.get(i, {}) if known['ranges'] else {}
+        found = known['said'][1] is not None
         record = records[i] if found else [line | dict(after='') for line in records[i]]
-        changes = {g: _change(said[g], line, not chosen[i][g], wide.get(g, ''))
-                   for g,line in enumerate(record) if line['after']}
-        order = sorted(changes, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
-        strict = [g for g in order if needed[i][g]]
-        idle = [said[g].name for g in changes if strict and chosen[i][g] and not needed[i][g]]
-        own = [said[g].words[way[i, g]](**{f: changes[g][f] for f in _WORD_FIELDS})
-               for g in strict or [g for g in order if chosen[i][g]]]
-        reasons,all_enough = principal[i]
-        aim = _visible(aimed_at(answer, i, lang), lang)
-        (before,after),bar = _opinion(answer, i, lang), level_of(answer, i)
-        sure = dict(number=answer.goal.numbers, before=before, after=after if found else None,
-                    level='' if bar is None else lang.percent(f'{100*bar:.6g}%'), asked=answer.tau is not None,
-                    alone=bool(strict), further=', '.join(idle),
+        changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
+        order = sorted(changed, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
+        aim = answer.goal.words(answer.target[i], lang) if answer.goal.numbers else _class_said(answer.target[i], called, lang)
+        bar,(reasons,all_enough) = level_of(answer, i), principal[i]
+        sure = dict(number=answer.goal.numbers, before=answer.goal.sided(answer.before[i].item(), bar, lang),
+                    level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
                     lines=_standing_lines(known['stands'], lang) + [alone]*known['alone'])
-        ways = [_way(said, record, goal, bar, way) for way in known['ways']]
+        sealed = _sealed(digests, answer, i, [[a, b if found else ''] for a,b in cells[i]], known)
         yield dict(row=known['row'], date=known['date'], language=lang.name, decision=decisions[i], found=found,
-                   wanted=aim, reasons=reasons or [_visible(r, lang) for r in own],
-                   changes=[changes[g] for g in order], ways=ways, kept=_kept(said, held[i], changes),
-                   sure=sure, record=record, proof=_proof(digests, answer, i, known))
-
-# %% ../../nbs/use/04_letter.ipynb #c72
-_PROOF = re.compile(r'model=(?P<model>\w+) data=(?P<data>\w+) settings=(?P<settings>\w+) target=(?P<target>\S+?) '
-                    r'tau=(?P<tau>none|[\d.e-]+) told=(?={)')
+                   wanted=_visible(aim, lang), reasons=reasons, kept=_kept(said, held[i], changed),
+                   changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
+                   ways=[_way(columns, said, record, way) for way in known['ways']], sure=sure, record=record,
+                   checksum=checksum(str(sealed)), sealed=sealed, **slots[i])
 
 # %% ../../nbs/use/04_letter.ipynb #c76
-def _read_letter(text:str, count:int) -> dict: # before, after: a text for each column; the proof; how it looks
-    "What a letter holds; raises `ValueError` unless it has one line for each column, and the line of fingerprints."
-    try: format,seen,lines,where = taken_apart(text, count)
-    except (KeyError, TypeError, ValueError, RecursionError): format,seen,lines,where = '', [], [], ''
-    if [l[0] for l in lines] != [str(i + 1) for i in range(count)] or any(len(l) != 3 for l in lines):
-        got = [l[0][:9] for l in lines[:count + 1]]
-        raise ValueError(f'text must hold a record of {count} numbered lines, got {got}')
-    proof = [*_PROOF.finditer(where)][-1:] # a level may hold another one, before it
-    try: told = json.JSONDecoder(object_pairs_hook=once).raw_decode(where, proof[0].end())[0]
-    except (IndexError, ValueError, RecursionError):
-        wanted = 'model=… data=… settings=… target=… tau=… told={…}'
-        raise ValueError(f'text must hold a line with {wanted}, got none') from None
-    before,after = zip(*(l[1:] for l in lines))
-    return dict(before=before, after=after) | proof[0].groupdict() | dict(told=told, format=format, seen=seen)
+_MADE_OF = {'model', 'data', 'settings', 'target', 'tau', 'cells', 'told'}
+
+def _read_letter(text, count:int, beside=None) -> dict: # before, after: a text for each column; what else is sealed
+    "What a letter holds; raises `ValueError` for one without a record of so many columns."
+    format,sealed = carried(text)
+    if beside is not None:
+        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
+        sealed = carried(beside)[1]
+    try:
+        out = json.loads(sealed, object_pairs_hook=once)
+        if out.keys() != _MADE_OF: raise ValueError
+        pairs,other = out.pop('cells'), [v for name,v in out.items() if name != 'told']
+        if not all(isinstance(v, str) for v in (*other, *(v for pair in pairs for v in pair))): raise TypeError
+        if not re.fullmatch(r'none|[\d.e-]+', out['tau']) or out['tau'] != 'none' and not np.isfinite(float(out['tau'])): raise ValueError
+        before,after = zip(*pairs)
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        raise ValueError('text must hold a record, with what every column was and would have been, got none; records '
+                         'gives those of plain text') from None
+    if len(before) != count: raise ValueError(f'text must hold a record of {count} columns, got {len(before)}')
+    return dict(before=before, after=after, format=format, sealed=sealed) | out
+
+def _seen(text, format:str) -> list:
+    "What is seen of a letter, piece by piece."
+    return parts_of(text) if isinstance(text, bytes) else taken_apart(text, format)
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
@@ -516,39 +438,46 @@ def _check_refused(explainer, answer):
                      f'rows {names}: leave them out')
 
 # %% ../../nbs/use/04_letter.ipynb #c81
-def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**fields) -> text
+def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**fields) -> text, or bytes
     "The functions that write letters of a format; raises `ValueError` for an unknown one."
-    if format not in _FORMATS: raise ValueError(f"format must be 'md', 'html' or 'json', got {format!r}")
+    if format not in _FORMATS:
+        named = ', '.join(map(repr, _FORMATS[:-1]))
+        raise ValueError(f'format must be {named} or {_FORMATS[-1]!r}, got {format!r}')
     if format != 'json':
         text = "{% extends 'letter' %}" if template is None else template
         kind = type(text).__name__
         if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {kind}')
-        write = compiled(environment(format, 'letter', lang), text, _FIELDS, 'template')
-        return lambda **fields: re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
+        return _of_format(compiled(environment(_PAGE.get(format, format), 'letter', lang), text, _FIELDS, 'template'), format)
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
     return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
 
-def _proven(text:str, fields:dict) -> str:
-    "A letter from which its values can be read; raises `ValueError` for one that lost them."
-    record = fields['record']
-    try: read = _read_letter(text, len(record))
-    except ValueError as e:
-        raise ValueError(f'template must show every line of record, and proof: {e}; '
-                         "{% include 'record' %} does both") from None
-    del read['format'], read['seen']
-    wrote = {side: tuple(l[side] for l in record) for side in ('before', 'after')}
-    proof = cast(re.Match, _PROOF.search(fields['proof']))
-    if read == wrote | proof.groupdict() | dict(told=json.loads(fields['proof'][proof.end():])): return text
-    raise ValueError(f'template must show the record as it is, got {read} for row {fields["row"]}')
+_PAGE = dict(pdf='html', docx='html') # Formats that are made of another
+
+def _of_format(write:Callable, format:str) -> Callable:
+    "What makes a letter of a template."
+    def page(**fields):
+        text = re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
+        if format == 'pdf': return pdf_of(text, fields.get('sealed', ''))
+        if format == 'docx':
+            title = re.search('<title>(.*?)</title>', text, re.S)
+            return docx_of(text, fields.get('sealed', ''), title[1] if title else '', fields['language'], fields['paper'])
+        return text
+    return page
+
+def _proven(text, fields:dict):
+    "A letter from which its record can be read; raises `ValueError` for one that lost it."
+    if carried(text)[1] == fields['sealed'] or carried(text)[0] == 'txt' and fields['checksum'] in text: return text
+    raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
+                     f'got a letter without it for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-def _note(answer, i:int, date:str, format:str, lang:Language) -> str: # Position of a row
+def _note(answer, i:int, date:str, format:str, lang:Language, slots:dict): # Position of a row
     "What is written where a row could not be read."
     why = _visible(answer.proof[i].removeprefix(_NOT_READ))
-    told = dict(row=_visible(_row_names(answer)[i]), date=date, language=lang.name, why=why)
+    told = dict(row=_visible(str(_row_names(answer)[i])), date=date, language=lang.name, why=why) | slots
     if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
-    text = compiled(environment(format, 'letter', lang), "{% extends 'note' %}", tuple(told), 'template')(**told)
-    return re.sub(r'\n{3,}', '\n\n', text).strip() + '\n'
+    write = compiled(environment(_PAGE.get(format, format), 'letter', lang), "{% extends 'note' %}", tuple(told), 'template')
+    return _of_format(write, format)(**told)
 
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
     "Other answers of the rows that were read, by their new positions."
@@ -558,37 +487,68 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
-def _with_notes(answer, others, date, format:str, lang:Language, write:Callable) -> list:
-    "Letters about the rows that were read, by `write(answers, others=)`, and notes about the others, in their places."
-    read = np.flatnonzero(~answer.unread)
-    out = [_note(answer, i, date_text(date, lang), format, lang) if no else '' for i,no in enumerate(answer.unread)]
-    for i,text in zip(read, write(answer[read], others=_others_of(others, read))): out[i] = text
-    return out
+def _written(explainer, answer, write:Callable, words:_Words, others, ranges:bool, day:str, asked:dict, slots:list) -> list:
+    "Letters about rows that were read."
+    if not len(answer): return []
+    if asked['k'] and not _comparable(explainer, answer): asked = asked | dict(k=0)
+    told = _all_told(explainer, answer, others, ranges, day, words.said[0].lang.name, asked['k'])
+    return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, words, told, asked, slots)]
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _columns_said(domain:Domain, names, units, words, why, lang:Language=ENGLISH) -> list:
-    "What is said about all columns; raises `ValueError` for unknown names."
-    told = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
+def _words_of(explainer, names, units, words, why, lang:Language=ENGLISH) -> _Words:
+    "What is said about all columns and classes; raises `ValueError` for unknown names."
+    told:dict = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
+    columns = explainer.domain.features
+    known = {c.name for c in columns}
+    told = {arg: _for_language(v, known, lang) for arg,v in told.items()}
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
-    _check_names(domain.features, **told)
-    return [_said(c, *told.values(), lang=lang) for c in domain.features]
+    labels = _labels_of(explainer)
+    called = _class_names(told['names'], known, labels)
+    named = {k for k,v in told['names'].items() if k not in known and isinstance(v, dict) and v and {*map(str, v)} <= {*map(str, labels)}}
+    _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in named]))
+    return _Words([_said(c, *told.values(), lang=lang) for c in columns], called)
+
+def _without_words(explainer, names, words:_Words) -> list: # Each as a text
+    "What a letter would call as the table does."
+    lang,columns = words.said[0].lang, explainer.domain.features
+    given = _for_language(names or {}, {c.name for c in columns}, lang)
+    out = []
+    for c in columns:
+        name = _name_of(c, given.get(c.name, ''))
+        out += [f'column {c.name!r}']*(not name.text)
+        out += [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and {v, str(v)}.isdisjoint(name.levels)]
+    return out + [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
+
+def _check_words(explainer, names, words:_Words, strict:bool|None):
+    "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
+    if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
+    if not (missing := _without_words(explainer, names, words)): return
+    told = f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}'
+    if strict: raise ValueError(told)
+    warnings.warn(told, stacklevel=3)
 
 def letter(
     answer:Counterfactuals,  # Answers about rows of a table that were refused
     template:str|None=None,  # A template of Jinja2, which may extend 'letter'; None for the default letter
-    names:dict|None=None,    # Column -> what people call it
+    names:dict|None=None,    # Column -> its name; a triple (name, too low, too high); or a dict, level -> words
     units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
     words:dict|None=None,    # Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
     why:dict|None=None,      # Column -> why it was not considered
     others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
-    ranges:bool=True,        # Also state how much is enough, if the model can be bounded: up to .1 s a row
+    ranges:bool=True,        # Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date=None,               # A date or a text; None for today
-    format:str='md',         # 'md', 'html' (a page of its own, made for printing) or 'json'
+    format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
     explainer:Explainer|None=None, # The explainer of the answers; None if they know it
-    reasons:int|Reasons|None=None, # Most principal reasons, or what `reasons` said; None for those of the answer alone
+    reasons:int|Reasons|None=4, # Most principal reasons, or what `reasons` said; None for what would have changed it alone
     language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
-) -> list:                   # A text for each row
+    sender=None,             # Who writes: lines of a text; like the next three for all letters or one each, False for none
+    addressee=None,          # To whom
+    product=None,            # About what
+    contact=None,            # Whom to ask, have data corrected by, and have a person review the decision
+    notices=None,            # 'us-reg-b', 'eu', a file with the lender's own notices, or both, {'us-reg-b': file}
+    strict:bool|None=False,  # Whether a name without words is an error; else it is a warning, or nothing for None
+) -> list:                   # A text for each row, or bytes
     """Write a letter about each row: reasons, what would have changed the decision, how to check it; or `ValueError`.
 
     Parameters
@@ -598,7 +558,7 @@ def letter(
     template : str | None, default None
         A template of Jinja2, which may extend 'letter'; None for the default letter
     names : dict | None, default None
-        Column -> what people call it
+        Column -> its name; a triple (name, too low, too high); or a dict, level -> words
     units : dict | None, default None
         Column of numbers -> its unit, '€' or '{} years'
     words : dict | None, default None
@@ -608,37 +568,53 @@ def letter(
     others : Alternatives | pd.DataFrame | None, default None
         Of the same rows under the same rules, from `explain_many` or `ways`
     ranges : bool, default True
-        Also state how much is enough, if the model can be bounded: up to .1 s a row
+        Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date : default None
         A date or a text; None for today
     format : str, default 'md'
-        'md', 'html' (a page of its own, made for printing) or 'json'
+        'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
     explainer : Explainer | None, default None
         The explainer of the answers; None if they know it
-    reasons : int | Reasons | None, default None
-        Most principal reasons, or what `reasons` said; None for those of the answer alone
+    reasons : int | Reasons | None, default 4
+        Most principal reasons, or what `reasons` said; None for what would have changed it alone
     language : str, default 'en'
         'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+    sender : default None
+        Who writes: lines of a text; like the next three for all letters or one each, False for none
+    addressee : default None
+        To whom
+    product : default None
+        About what
+    contact : default None
+        Whom to ask, have data corrected by, and have a person review the decision
+    notices : default None
+        'us-reg-b', 'eu', a file with the lender's own notices, or both, {'us-reg-b': file}
+    strict : bool | None, default False
+        Whether a name without words is an error; else it is a warning, or nothing for None
 
     Returns
     -------
     list
-        A text for each row
+        A text for each row, or bytes
 
     Examples
     --------
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
     explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
+    spoken = _words_of(explainer, names, units, words, why, lang)
+    slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product, contact=contact)
+    write,day = _writer(template, format, lang), date_text(date, lang)
+    read = np.flatnonzero(~answer.unread)
     if not len(answer): return []
-    _check_refused(explainer, answer[~answer.unread])
-    if answer.unread.any():
-        return _with_notes(answer, others, date, format, lang, partial(
-            letter, template=template, names=names, units=units, words=words, why=why, ranges=ranges, date=date,
-            format=format, explainer=explainer, reasons=reasons, language=language))
-    said,write = _columns_said(answer.domain, names, units, words, why, lang), _writer(template, format, lang)
-    told = _all_told(explainer, answer, others, bool(ranges), date_text(date, lang), language, asked['k'])
-    return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, said, told, asked)]
+    _check_refused(explainer, answer[read])
+    _check_words(explainer, names, spoken, strict)
+    out:list = [_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
+    some = answer[read] if answer.unread.any() else answer
+    letters = _written(explainer, some, write, spoken, _others_of(others, read) if answer.unread.any() else others,
+                       bool(ranges), day, asked, [slots[i] for i in read])
+    for i,text in zip(read, letters): out[i] = text
+    return out
 
 # %% ../../nbs/use/04_letter.ipynb #c88
 def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
@@ -749,15 +725,16 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(explainer, letters:dict, template, said:list, asked:dict): # Position -> a letter about this model
+def _check_seen(explainer, letters:dict, template, words:_Words, asked:dict, slots:list): # Position -> a letter of ours
     "Raise `ValueError` for a letter whose visible text differs from what its record gives."
     some,writers = list(letters.values()), {}
-    fields = _all_fields(explainer, _measured_again(explainer, some), said, [l['told'] for l in some], asked)
+    fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked,
+                         [slots[i] for i in letters])
     for i,l,told in zip(letters, some, fields):
         form = l['format']
-        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, said[0].lang)
-        own = taken_apart(writers[form](**told), len(l['before']))[1]
-        if own != l['seen']: raise ValueError(_FORGED.format(i, *first_difference(l['seen'], own)))
+        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, words.said[0].lang)
+        seen,own = (_seen(text, form) for text in (l['text'], writers[form](**told)))
+        if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
 def _untested(told:dict) -> str: # 'confirmed', 'proven', both or neither
@@ -776,6 +753,12 @@ def check_letter(
     why:dict|None=None,     # As given to `letter`
     date=None,              # The day that all letters must bear; None for any
     reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
+    records:list|None=None, # The same letters in JSON, where the text has no place for its record
+    sender=None,            # As given to `letter`, like the next four
+    addressee=None,         # To whom
+    product=None,           # About what
+    contact=None,           # Whom to ask
+    notices=None,           # The lender's own
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
     """Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`.
 
@@ -801,6 +784,18 @@ def check_letter(
         The day that all letters must bear; None for any
     reasons : int | Reasons | None, default None
         As given to `letter`; a number need not be given
+    records : list | None, default None
+        The same letters in JSON, where the text has no place for its record
+    sender : default None
+        As given to `letter`, like the next four
+    addressee : default None
+        To whom
+    product : default None
+        About what
+    contact : default None
+        Whom to ask
+    notices : default None
+        The lender's own
 
     Returns
     -------
@@ -809,17 +804,19 @@ def check_letter(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    _columns_said(cf.domain, names, units, words, why)
-    by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, str) else text
-    read = [_read_letter(t, len(cf.domain.features)) for t in texts]
+    _words_of(cf, names, units, words, why)
+    by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
+    beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
+    if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
+    read = [_read_letter(*two[:1], len(cf.domain.features), two[1]) | dict(text=two[0]) for two in zip(texts, beside)]
     if not read: raise ValueError('text must be at least one letter, got none')
     for l in read:
         if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
         lang = language_of(l['told']['language'])
-        for side in ('before', 'after'):
-            l[side] = tuple(_in_language(c, lang, True)(t) if t else t for c,t in zip(cf.domain.features, l[side]))
         if date is not None and l['told']['date'] != date_text(date, lang):
             raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
+    slots = slots_of([l['told']['row'] for l in read], notices, None, sender=sender, addressee=addressee, product=product,
+                     contact=contact)
     frames,aims,digests = _both_frames(cf, read), _aims(cf, read), _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
@@ -833,8 +830,8 @@ def check_letter(
     if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
     alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
     for language,k in sorted({alike(i) for i in own}):
-        said = _columns_said(cf.domain, names, units, words, why, language_of(language))
-        _check_seen(cf, {i: own[i] for i in own if alike(i) == (language, k)}, template, said, by_code | dict(k=k))
+        spoken = _words_of(cf, names, units, words, why, language_of(language))
+        _check_seen(cf, {i: own[i] for i in own if alike(i) == (language, k)}, template, spoken, by_code | dict(k=k), slots)
     if rows is not None: # as the bank's files have them
         files = cf.domain.rows(rows)
         if len(files) != len(read):

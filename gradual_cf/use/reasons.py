@@ -12,11 +12,12 @@ from weakref import ref, WeakKeyDictionary
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 from tqdm.auto import tqdm
 
 from ..core import check_whole
 from ..data.columns import MISSING
+from ..models.fitted import decisions
 from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
                                value_text, without_math)
 from ..search.explainer import Explainer, _where_read
@@ -47,84 +48,121 @@ _PARTS,_LEVELS = 8, 32 # Parts of a number, most levels of a category
 
 def _values(x:Tensor, ordered:bool) -> tuple: # Entries of a column in a crowd, `(m, w)` -> `(q, w)`, shares `(q,)`
     "Values of a column that stand for a crowd."
-    each,count = x.unique(dim=0, return_counts=True) # sorted
+    sizes = pd.DataFrame(x.cpu().numpy()).groupby(list(range(x.shape[1]))).size() # sorted
+    each,count = (torch.as_tensor(v.to_numpy(copy=True), device=x.device) for v in (sizes.index.to_frame(), sizes))
     if len(each) > _PARTS and ordered:
         at = (torch.arange(_PARTS, device=x.device) + .5)/_PARTS*len(x)
         each,count = each[torch.searchsorted(count.cumsum(0), at.long(), right=True)], torch.ones_like(at)
     most = count.argsort(descending=True, stable=True)[:_LEVELS]
-    return each[most], count[most]/count[most].sum()
+    return each[most].to(x), count[most]/count[most].sum()
 
 # %% ../../nbs/use/08_reasons.ipynb #r16
 _NUMBERS = 4_000_000 # Numbers in a pass
 
-class _Column(NamedTuple):
-    "What a column of each row holds back, in units of the lead."
-    best:Tensor # Its best value, encoded, `(n, w)`; its own where all others are worse
-    gain:Tensor # What that adds, `(n,)`, ≥ 0
+def _tried(columns:Sequence, crowds:Sequence) -> tuple: # Columns: (feature, its entries); crowds: rows `(m, d)`
+    """What every column takes: the values that stand for each of the crowds, each once.
+
+    Entries that a value is written to, long `(q, w)`, the last repeated; the values, encoded, `(q, w)`; and for each
+    column and each crowd which of the values, and their shares.
+    """
+    at,v,used = [],[],[]
+    last = torch.arange(max(len(entries) for _,entries in columns), device=crowds[0].device)
+    for feature,entries in columns:
+        parts = [_values(x[:, entries], feature.ordered) for x in crowds]
+        each,place = torch.cat([values for values,_ in parts]).unique(dim=0, return_inverse=True)
+        places = place.split([len(values) for values,_ in parts])
+        used.append([(i + sum(map(len, v)), share) for i,(_,share) in zip(places, parts)])
+        wide = last.clamp_max(len(entries) - 1)
+        at.append(entries[wide].expand(len(each), -1))
+        v.append(each[:, wide])
+    return torch.cat(at), torch.cat(v), used
+
+def _lead(cf, x:Tensor, label:Tensor) -> Tensor: # `(n,)`
+    "How far rows lead; a model that reads frames is asked about all of them in one call."
+    return leading_by(cf, x, label, len(x) if hasattr(cf.model, 'read') else None)
+
+def _leads(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=False) -> Tensor: # `(n, 1 + q)`
+    "How far each row leads as it is, and with each of the values."
+    at,v,_ = tried
+    n,q = len(x), 1 + len(v)
+    out = []
+    parts = torch.arange(n*q, device=x.device).split(max(1, _NUMBERS//x.shape[1]))
+    for i in tqdm(parts, desc='values', disable=not progress):
+        row,j = i//q, i%q - 1 # -1 for the row as it is
+        xp = x[row].scatter(1, at[j], v[j])
+        xp[j < 0] = x[row[j < 0]]
+        out.append(_lead(cf, _with_followers(cf, xp, x[row]), label[row]))
+    return torch.cat(out).view(n, q)
+
+class _Held(NamedTuple):
+    "What the columns of each row hold back, in units of the lead."
+    base:Tensor # How far a row leads, `(n,)`, negative
+    best:Tensor # The best value of each column, encoded, `(n, d)`; its own where all others are worse
+    gain:Tensor # What that adds, `(n, g)`, ≥ 0
     near:Tensor # What values of the crowd at the cut-off add on average
-    all:Tensor  # What values of all rows add on average
+    all:Any=None # What values of all rows add on average; None where they were not asked
 
-def _with_value(cf, x:Tensor, entries:Tensor, v:Tensor) -> Tensor: # Rows `(n, d)`, values `(n, w)` -> `(n, d)`
-    "Rows with another value in one column, and what follows from it."
-    xp = x.clone()
-    xp[:, entries] = v
-    return _with_followers(cf, xp, x)
-
-def _asked_column(cf, x, label, base, entries, crowds, way:int=0) -> _Column: # Leads `(n,)`; (values, shares) of both
-    "Ask about every value of a column; the best lies where that is better: 1 for above, -1 for below, 0 anywhere."
-    n,gains = len(x), []
-    for values,_ in crowds:
-        some = values.repeat(n, 1)
-        rows = torch.arange(n, device=x.device).repeat_interleave(len(values))
-        tried = leading_by(cf, _with_value(cf, x[rows], entries, some), label[rows])
-        gains.append(tried.view(n, -1) - base[:, None])
-    own,other = x[:, entries[:1]], crowds[0][0][:, 0]
+def _best_of(x:Tensor, entries:Tensor, values:Tensor, gains:Tensor, way:int) -> tuple: # Entry `(n, w)`, gain `(n,)`
+    "The best of some values `(q, w)`, where it is better: 1 for above, -1 for below, 0 anywhere."
+    own,other = x[:, entries[:1]], values[:, 0]
     worse = ((other - own)*way < 0) & (own != MISSING) & (other != MISSING)
-    gain,at = gains[0].masked_fill(worse, -torch.inf).max(1)
-    near,every = ((g*share.to(g)).sum(1) for g,(_,share) in zip(gains, crowds))
-    best = torch.where((gain > 0)[:, None], crowds[0][0][at], x[:, entries])
-    return _Column(best, gain.clamp_min(0), near, every)
+    gain,at = gains.masked_fill(worse, -torch.inf).max(1)
+    return torch.where((gain > 0)[:, None], values[at, :len(entries)], x[:, entries]), gain.clamp_min(0)
+
+def _held(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads`
+    "What every column holds back, from what the model said of all values."
+    _,v,used = tried
+    base,best = leads[:, 0].clamp_max(-_LEAST), x.clone()
+    gains,out = leads[:, 1:] - base[:, None], []
+    for entries,way,crowds in zip(places, ways, used):
+        near = crowds[0][0]
+        best[:, entries],gain = _best_of(x, entries, v[near], gains[:, near], way)
+        out.append([gain, *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
+    return _Held(base, best, *(torch.stack(v, 1) for v in zip(*out)))
 
 # %% ../../nbs/use/08_reasons.ipynb #cfc0c2f5
 _CLEAR,_ASKED = .9, 100 # Kendall's tau of a clear direction; training rows that are asked
 
-def _trend(cf, label:Tensor, entries:Tensor) -> int: # One target; entries of a number -> 1, -1, or 0 if not clear
-    "Which way the model says more for the target, all in all."
-    from scipy.stats import kendalltau
-    x = cf.x_train[::max(1, len(cf.x_train)//_ASKED)]
-    x,v = x[(x[:, entries] != MISSING).all(1)], _values(cf.x_train[:, entries], True)[0]
-    v = v[v[:, 0] != MISSING].unique(dim=0) # ascending
-    if len(v) < 3 or not len(x): return 0
-    tried = _with_value(cf, x.repeat_interleave(len(v), 0), entries, v.repeat(len(x), 1))
-    lead = leading_by(cf, tried, label.expand(len(tried), *label.shape)).view(len(x), -1).mean(0)
-    tau = kendalltau(np.arange(len(v)), lead.cpu().numpy()).statistic
-    return int(np.sign(tau)) if abs(tau) >= _CLEAR else 0
-
-_KNOWN_WAYS:Any = WeakKeyDictionary() # Model -> target -> (training rows, ways): asked once
-
 def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for each column
-    "Which way is better: as the table says, else as the model does."
-    known,t = _KNOWN_WAYS.setdefault(cf.model, {}), tuple(label.flatten().tolist())
-    if t not in known or known[t][0]() is not cf.x_train:
-        known[t] = ref(cf.x_train), [_trend(cf, label, at) if c.ordered and not c.better else 0
-                                        for c,at in zip(cf.domain.features, places)]
-    return [c.better or way for c,way in zip(cf.domain.features, known[t][1])]
+    "Which way is better: as the table says, else as the model does, all in all."
+    from scipy.stats import kendalltau
+    columns = [*zip(cf.domain.features, places)]
+    ways = [c.better or 0 for c,_ in columns]
+    unsaid = [g for g,(c,_) in enumerate(columns) if c.ordered and not c.better]
+    if not unsaid: return ways
+    x,tried = cf.x_train[::max(1, len(cf.x_train)//_ASKED)], _tried([columns[g] for g in unsaid], [cf.x_train])
+    leads = _leads(cf, x, label.expand(len(x), *label.shape), tried)[:, 1:]
+    for g,[(values,_)] in zip(unsaid, tried[2]):
+        there = (x[:, places[g]] != MISSING).all(1)
+        i = values.unique() # ascending
+        i = i[tried[1][i, 0] != MISSING]
+        if len(i) < 3 or not there.any(): continue
+        tau = kendalltau(np.arange(len(i)), leads[there][:, i].mean(0).cpu().numpy()).statistic
+        if abs(tau) >= _CLEAR: ways[g] = int(np.sign(tau))
+    return ways
 
-def _every_column(cf, x:Tensor, label:Tensor, base:Tensor, places:list, progress:bool) -> list: # `_Column` each
+_KNOWN:Any = WeakKeyDictionary() # Model -> target -> (training rows, values, ways): worked out once
+
+def _known(cf, label:Tensor, places:list) -> tuple: # One target -> as of `_tried`, ways
+    "What columns are compared with, and which way is better."
+    known,t = _KNOWN.setdefault(cf.model, {}), tuple(label.flatten().tolist())
+    if t not in known or known[t][0]() is not cf.x_train:
+        tried = _tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, label), cf.x_train))
+        known[t] = ref(cf.x_train), tried, _ways(cf, label, places)
+    return known[t][1:]
+
+def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
     "What every column holds back; rows of different targets are compared with different crowds."
+    if not len(x): return _Held(x[:, 0], x, *(x.new_zeros(0, len(places)) for _ in range(3)))
     targets,of = label.unique(dim=0, return_inverse=True)
-    near,out = [_at_cut_off(cf, t) for t in targets], []
-    ways = [_ways(cf, t, places) for t in targets]
-    for g,(feature,entries) in enumerate(zip(tqdm(cf.domain.features, desc='columns', disable=not progress), places)):
-        whole = _Column(x[:, entries].clone(), *(torch.zeros_like(base) for _ in range(3)))
-        for t,crowd in enumerate(near):
-            crowds = [_values(v[:, entries], feature.ordered) for v in (crowd, cf.x_train)]
-            size = max(1, _NUMBERS//(x.shape[1]*max(len(v) for v,_ in crowds)))
-            for i in (of == t).nonzero()[:, 0].split(size):
-                part = _asked_column(cf, x[i], label[i], base[i], entries, crowds, ways[t][g])
-                for to,v in zip(whole, part): to[i] = v
-        out.append(whole)
-    return out
+    order,out = [],[]
+    for t,target in enumerate(targets):
+        i = (of == t).nonzero()[:, 0]
+        tried,ways = _known(cf, target, places)
+        order.append(i)
+        out.append(_held(x[i], _leads(cf, x[i], label[i], tried, progress), tried, places, ways))
+    back = torch.cat(order).argsort()
+    return _Held(*(torch.cat(v)[back] for v in zip(*out)))
 
 # %% ../../nbs/use/08_reasons.ipynb #r18
 HMDA = {1: N_('Debt-to-income ratio'), 2: N_('Employment history'), 3: N_('Credit history'), 4: N_('Collateral'),
@@ -176,50 +214,82 @@ class _Tested(NamedTuple):
     "What the model said of each reason, in shares of the lack."
     alone:Tensor # What it closes by itself, `(n, u)`
     told:Tensor  # Whether it is among the best `k`, bool `(n, u)`
-    back:Tensor  # What opens where it alone is put back, `(n, u)`; 0 where it is not told
-    whole:Tensor # What all that are told close, `(n,)`
+    back:Tensor  # What opens again when it is put back, of those told, `(n, u)`
+    best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
 
-def _moved(cf, x:Tensor, columns:list, places:list, units:list, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
-    "Rows in which the columns of some reasons take their best values."
-    xp = x.clone()
-    for u,unit in enumerate(units):
-        for g in unit.columns: xp[:, places[g]] = torch.where(some[:, u, None], columns[g].best, xp[:, places[g]])
-    return _with_followers(cf, xp, x)
+def _moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
+    "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
+    return _with_followers(cf, torch.where(nn.functional.pad(some, (0, 1))[:, owner], best, x), x)
 
-def _test(cf, x:Tensor, label, base, columns:list, places:list, units:list, k:int) -> _Tested:
+def _only(of:Tensor, count:int) -> Tensor: # Positions of reasons, `(m,)` -> bool `(m, u)`
+    return nn.functional.one_hot(of, count).bool()
+
+def _few_together(cf, x:Tensor, label:Tensor, owner:Tensor, count:int) -> Tensor: # `(n, d)`; as it was where nothing helps
+    "Values of the nearest row at the cut-off that bring each row there, as few as are needed."
+    out,named = x.clone(), owner < count
+    for i in range(len(x)):
+        crowd = _at_cut_off(cf, label[i])
+        own,aim = x[[i]], label[[i]]
+        reach = lambda xp: _lead(cf, _with_followers(cf, xp, own.expand_as(xp)), aim.expand(len(xp), *aim.shape[1:])) >= 0
+        some = torch.where(named, crowd, own)
+        some = some[reach(some)]
+        if not len(some): continue
+        xp = some[(some - own).abs().sum(1).argmin()][None]
+        for u in range(count):
+            less = torch.where(owner == u, own, xp)
+            if not less.equal(xp) and reach(less).all(): xp = less
+        out[i] = xp[0]
+    return out
+
+def _best_k(score:Tensor, k:int) -> Tensor: # bool `(n, u)`
+    "The reasons with the highest scores; of equal ones the first."
+    best = score.double().round(decimals=_SAME).argsort(dim=1, descending=True, stable=True)[:, :k]
+    return torch.zeros_like(score, dtype=torch.bool).scatter_(1, best, True)
+
+def _test(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:int) -> _Tested:
     "Try every reason alone, the best together, and each of these put back."
-    def closed(some, at): # Reasons of some rows, bool `(m, u)`, and these rows, long `(m,)`
-        best = [c._replace(best=c.best[at]) for c in columns]
-        return (leading_by(cf, _moved(cf, x[at], best, places, units, some), label[at]) - base[at])/-base[at]
-    rows,alone = torch.arange(len(x), device=x.device), base.new_zeros(len(x), len(units))
-    for u,unit in enumerate(units):
-        only = torch.zeros_like(alone, dtype=torch.bool)
-        only[:, u] = True
-        alone[:, u] = columns[unit.columns[0]].gain/-base if len(unit.columns) == 1 else closed(only, rows)
-    best = alone.double().round(decimals=_SAME).argsort(dim=1, descending=True, stable=True)[:, :k]
-    told = torch.zeros_like(alone, dtype=torch.bool).scatter_(1, best, True) & (alone >= _SLIGHT)
-    whole,back = closed(told, rows), torch.zeros_like(alone)
-    for u in range(len(units)):
-        at = told[:, u].nonzero()[:, 0]
-        less = told[at]
-        less[:, u] = False
-        if len(at): back[at, u] = whole[at] - closed(less, at)
-    told &= (alone + back)/2 >= _SLIGHT
-    return _Tested(alone, told, back, closed(told, rows))
+    n,u,best = len(x), len(units), held.best.clone()
+    def closed(at, some): # Rows, long `(m,)`, and reasons of them, bool `(m, u)` -> `(m,)`
+        parts = zip(*(v.split(max(1, _NUMBERS//x.shape[1])) for v in (at, some)))
+        lead = torch.cat([_lead(cf, _moved(cf, x[i], best[i], owner, s), label[i]) for i,s in parts if len(i)] or [held.base[:0]])
+        return (lead - held.base[at])/-held.base[at]
+    alone = held.gain[:, [unit.columns[0] for unit in units]]/-held.base[:, None]
+    several = torch.tensor([j for j,unit in enumerate(units) if len(unit.columns) > 1], dtype=torch.long, device=x.device)
+    at,of = (v.flatten() for v in torch.meshgrid(torch.arange(n, device=x.device), several, indexing='ij'))
+    alone[at, of] = closed(at, _only(of, u))
+    told = _best_k(alone, k) & (alone >= _SLIGHT)
+    bare = (~told.any(1)).nonzero()[:, 0]
+    if len(bare):
+        best[bare] = _few_together(cf, x[bare], label[bare], owner, u)
+        moved = best[bare] != x[bare]
+        told[bare] = torch.stack([moved[:, owner == j].any(1) for j in range(u)], 1)
+        at,of = bare.repeat_interleave(u), torch.arange(u, device=x.device).repeat(len(bare))
+        alone[at, of] = closed(at, _only(of, u))
+    at,of = told.nonzero(as_tuple=True)
+    whole,less = closed(torch.cat([torch.arange(n, device=x.device), at]),
+                        torch.cat([told, told[at] & ~_only(of, u)])).split([n, len(at)])
+    back = torch.zeros_like(alone)
+    back[at, of] = whole[at] - less
+    order = (alone + back)/2
+    told &= (order >= _SLIGHT) & _best_k(order.masked_fill(~told, -torch.inf), k)
+    return _Tested(alone, told, back, best)
 
 # %% ../../nbs/use/08_reasons.ipynb #r23
+def _taus(a:Tensor, b:Tensor) -> np.ndarray: # `(n, u)` each -> `(n,)`, NaN where all of a row are alike
+    "Kendall's tau-b, row by row."
+    i,j = torch.triu_indices(a.shape[1], a.shape[1], 1)
+    a,b = ((v[:, i] - v[:, j]).sign().double().cpu().numpy() for v in (a, b))
+    with np.errstate(invalid='ignore'): return (a*b).sum(1)/np.sqrt((a**2).sum(1)*(b**2).sum(1))
+
 def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> what reasons add on average, `(n, u)`
     "How far other methods name the same, over all rows."
-    from scipy.stats import kendalltau
-    alone,told,out = tested.alone.cpu().numpy(), tested.told.cpu().numpy(), []
+    counted,out = tested.told.any(1), []
+    told = tested.told[counted]
     for name,v in rivals.items():
-        best = v.topk(min(k, v.shape[1]), 1)
-        same = torch.zeros_like(tested.told).scatter_(1, best.indices, best.values > 0).cpu().numpy()
-        counted = told.any(1)
-        share = (same & told).sum(1)[counted]/told.sum(1)[counted]
-        both = zip(alone[counted], v.cpu().numpy()[counted]) if v.shape[1] > 1 else () # one reason has no order
-        order = [kendalltau(a, b).statistic for a,b in both]
-        out.append(dict(method=name, rows=int(counted.sum()), same=share.mean() if len(share) else np.nan,
+        best = v[counted].topk(min(k, v.shape[1]), 1)
+        same = torch.zeros_like(told).scatter_(1, best.indices, best.values > 0) & told
+        share,order = (same.sum(1)/told.sum(1)).cpu().numpy(), _taus(tested.alone[counted], v[counted])
+        out.append(dict(method=name, rows=len(told), same=share.mean() if len(share) else np.nan,
                         tau=np.nanmean(order) if np.isfinite(order).any() else np.nan))
     return pd.DataFrame(out)
 
@@ -231,7 +301,7 @@ def _reasons_page(told, format:str) -> str: # 'txt' or 'html'
     rows = [(i, list(lines.itertuples())) for i,lines in told.frame.groupby('row', sort=False)]
     return render('reasons/page', format, told.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
                   summary=_summary(told, told.lang), agreement=list(told.agreement.itertuples()),
-                  withheld=told.withheld, unread=dict(list(told.unread.items())[:_SHOWN]))
+                  withheld=told.withheld, without=told.without[:_SHOWN], unread=dict(list(told.unread.items())[:_SHOWN]))
 
 def _summary(told, lang:Language) -> str:
     "How many rows get reasons, and how many reasons each."
@@ -293,6 +363,17 @@ class Reasons(Exports):
 
     def __repr__(self): return _summary(self, ENGLISH)
 
+    @property
+    def without(self) -> list: # Their positions
+        """Refused rows for which no reason was found that may be named.
+
+        Returns
+        -------
+        list
+            Their positions
+        """
+        return np.setdiff1d(np.flatnonzero(self.refused), self.frame.row.to_numpy(int)).tolist()
+
     def of(self, row:int) -> list: # Position of a row -> texts, most important first; [] where it is not refused
         """What one person is told.
 
@@ -324,11 +405,11 @@ class Reasons(Exports):
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _said(data:pd.DataFrame, names:Sequence, lang:Language) -> list: # Of each row, its cells in words
+def _said(cells:Sequence, names:Sequence, lang:Language) -> list: # Of each column, its cells -> a text for each row
     "What stands in some columns."
-    cells = [[value_text(v, lang=lang) for v in data[name]] for name in names]
-    if len(names) == 1: return cells[0]
-    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*cells)]
+    texts = [[value_text(v, lang=lang) for v in column] for column in cells]
+    if len(names) == 1: return texts[0]
+    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*texts)]
 
 def _which_way(x:Tensor, best:Tensor, ordered:bool) -> np.ndarray: # Entries `(n, w)` each -> 'up', 'down' or 'other'
     "Which way a number would have to go; 'other' for categories and missing cells."
@@ -338,35 +419,46 @@ def _which_way(x:Tensor, best:Tensor, ordered:bool) -> np.ndarray: # Entries `(n
     up,down = (there & on.cpu().numpy() for on in (b > a, b < a))
     return np.select([up, down], ['up', 'down'], 'other').astype(object)
 
-def _lines(cf, data, x, columns, places, units, tested:_Tested, rivals:dict, at:np.ndarray, lang) -> pd.DataFrame:
-    "A line for each reason that is told, best first."
-    names,out = list(cf.domain.display.names), []
-    order = ((tested.alone + tested.back)/2).double().round(decimals=_SAME).masked_fill(~tested.told, -torch.inf)
-    rank = 1 + order.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    for u,unit in enumerate(units):
-        some = tested.told[:, u].nonzero()[:, 0]
-        if not len(some): continue
-        these,own = [names[g] for g in unit.columns], data.iloc[some.cpu().numpy()]
-        only = torch.zeros(len(some), len(units), dtype=torch.bool, device=x.device)
-        only[:, u] = True
-        best = [c._replace(best=c.best[some]) for c in columns]
-        moved = _moved(cf, x[some], best, places, units, only)
-        other = cf.domain.decode(moved, None, True) # rules of rows play no part
-        first = unit.columns[0]
-        way = _which_way(x[some][:, places[first]], best[first].best, cf.domain.features[first].ordered)
-        numbers = dict(rank=rank, alone=tested.alone, put_back=tested.back, **rivals)
-        out.append(pd.DataFrame(dict(
-            row=at[some.cpu().numpy()], code=unit.code, reason=unit.text, columns=', '.join(map(str, these)),
-            has=_said(own, these, lang), compared=_said(other, these, lang),
-            way=way if len(these) == 1 else 'other',
-            **{k: v[some, u].cpu().numpy() for k,v in numbers.items()})))
-    every = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'put_back', 'near', 'all']
-    if not out: return pd.DataFrame(columns=every)
-    return pd.concat(out).sort_values(['row', 'rank'], ignore_index=True)[every]
+def _decided_otherwise(cf, frame:pd.DataFrame, label:Tensor) -> np.ndarray: # bool `(n,)`
+    "Whether rows are decided as wanted, by the model's own `predict` where it has one."
+    own = decisions(cf.model, frame) if cf.settings.tau is None else None
+    there = cf.reaches(frame, cf.logits(frame, cf.encode(frame).x), label) if own is None else own.to(label) == label
+    return there.cpu().numpy()
 
-def _over_units(units:list, values:list) -> Tensor: # Of each column `(n,)` -> of each reason `(n, u)`
+_LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',
+         'all'] # The columns of the frame
+
+def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at:np.ndarray, lang) -> tuple:
+    "A line for each reason that is told, best first; whether all of a row decide otherwise together, bool `(n,)`."
+    if not len(x): return pd.DataFrame(columns=_LINE), np.zeros(0, bool)
+    score = ((tested.alone + tested.back)/2).masked_fill(~tested.told, -torch.inf).double().round(decimals=_SAME)
+    rank = 1 + score.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    some,of = tested.told.nonzero(as_tuple=True)
+    first = (some*(len(units) + 1) + rank[some, of]).argsort()
+    some,of = some[first], of[first]
+    rows = torch.cat([some, torch.arange(len(x), device=x.device)])
+    moved = _moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
+    other = cf.domain.decode(moved, None, True) # rules of rows play no part
+    enough = _decided_otherwise(cf, other, label[rows])
+    own,j = data.iloc[some.cpu().numpy()], of.cpu().numpy()
+    has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
+    names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
+    for u in np.unique(j):
+        here,entries,columns = j == u, owner == u, units[u].columns
+        has[here],compared[here] = (_said([cf.domain.features[g].named(df)[:len(j)][here] for g in columns], names[u], lang)
+                                    for df in (own, other))
+        if len(columns) > 1: continue
+        i = some[of == u]
+        way[here] = _which_way(x[i][:, entries], tested.best[i][:, entries], cf.domain.features[columns[0]].ordered)
+    number = lambda v: v[some, of].cpu().numpy()
+    words = [units[u].code for u in j], [units[u].text for u in j], [', '.join(map(str, names[u])) for u in j]
+    told = (at[some.cpu().numpy()], number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],
+            number(tested.back), *map(number, rivals))
+    return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
+
+def _over_units(units:list, values:Tensor) -> Tensor: # Of each column `(n, g)` -> of each reason `(n, u)`
     "What the columns of reasons add on average."
-    return torch.stack([torch.stack([values[g] for g in unit.columns]).sum(0) for unit in units], 1)
+    return torch.stack([values[:, unit.columns].sum(1) for unit in units], 1)
 
 def _second(cf) -> Any:
     "The second of two classes; raises `ValueError` where they have names, whose order says nothing."
@@ -374,10 +466,11 @@ def _second(cf) -> Any:
     if named: raise ValueError(f'target must be given where classes have names, one of {list(cf.classes)}, got None')
     return cf.goal.plain(1, cf.classes) if cf.z_train is not None and cf.z_train.shape[1] == 2 else None
 
-def _forbidden(names, columns, base, tested:_Tested, never) -> dict:
+def _forbidden(names, held:_Held, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each would have been a reason."
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
-    gains = {c: columns[names.index(c)].gain/-base for c in never}
+    least = least.masked_fill(~tested.told.any(1), 0.) # where nothing is told, any of them would have been one
+    gains = {c: held.gain[:, names.index(c)]/-held.base for c in never}
     count = {c: int(((gain >= _SLIGHT) & (gain >= least)).sum()) for c,gain in gains.items()}
     return {c: n for c,n in count.items() if n}
 
@@ -434,15 +527,16 @@ def reasons(
     x,label,data,given = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], read[at.cpu().numpy()]
     groups = cf.groups(x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
-    base = leading_by(cf, x, label).clamp_max(-_LEAST)
-    columns = _every_column(cf, x, label, base, places, progress)
-    tested = _test(cf, x, label, base, columns, places, units, k)
-    rivals = {name: _over_units(units, [getattr(c, name)/-base for c in columns]) for name in ('near', 'all')}
-    frame = _lines(cf, data, x, columns, places, units, tested, rivals, given, lang)
+    unit_of = torch.full((len(names),), len(units), device=x.device)
+    for u,unit in enumerate(units): unit_of[unit.columns] = u
+    owner = unit_of[groups]
+    held = _held_back(cf, x, label, places, progress)
+    tested = _test(cf, x, label, held, owner, units, k)
+    rivals = {name: _over_units(units, v/-held.base[:, None]) for name,v in (('near', held.near), ('all', held.all))}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
-    enough[given] = (tested.whole >= 1).cpu().numpy()
-    withheld = _forbidden(names, columns, base, tested, never)
+    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, rivals.values(), given, lang)
+    withheld = _forbidden(names, held, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
     return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
@@ -476,14 +570,15 @@ def against_direction(
     (data,enc,z,aims),_ = _where_read(cf, rows, _second(cf) if target is None else target)
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
-    base,out = leading_by(cf, x, label).clamp_max(-_LEAST), []
-    for g,c in columns if len(x) else ():
-        entries = (groups == g).nonzero()[:, 0]
-        crowd = _values(cf.x_train[:, entries], True)
-        found = _asked_column(cf, x, label, base, entries, [crowd, [v[:1] for v in crowd]], -c.better)
-        closes = torch.where(x[:, entries[0]] == MISSING, 0, found.gain/-base).cpu().numpy()
+    out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]
+    tried = _tried([(c, entries) for (_,c),entries in zip(columns, places)], [cf.x_train])
+    held = _held(x, _leads(cf, x, label, tried), tried, places, [-c.better for _,c in columns]) if len(x) else None
+    for j,(_,c) in enumerate(columns) if held is not None else ():
+        entries = places[j]
+        closes = held.gain[:, j]/-held.base
+        closes = torch.where(x[:, entries[0]] == MISSING, 0, closes).cpu().numpy()
         best,n = int(closes.argmax()), int((closes >= _SLIGHT).sum())
         read = lambda v: c.text(c.exact(v[[best]].double().cpu().numpy())[0, 0]) if n else ''
         out.append((c.name, {1: 'higher', -1: 'lower'}[c.better], len(x), n, n/len(x), int((closes >= 1).sum()),
-                    data.index[best] if n else None, read(x[:, entries]), read(found.best)))
+                    data.index[best] if n else None, read(x[:, entries]), read(held.best[:, entries])))
     return pd.DataFrame(out, columns=_HELD_AGAINST)

@@ -65,26 +65,27 @@ def _lengths(cf, data, raw) -> np.ndarray: # `(n,)`, ≥ 0
     "How long ways are, as the explainer of today counts."
     return spent(cf.encode(data).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
 
-def _ways(data, valid, lengths) -> dict: # Name -> `_Measured`; lengths of the valid ones
-    return dict(without=_Measured(data, 1. - valid), length=_Measured(take_rows(data, valid), lengths))
+def _ways(cf, said:_Said) -> dict: # Name -> `_Measured`; lengths of the valid ones
+    "Who has no way, and how long the ways of the others are."
+    data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
+    lengths = _lengths(cf, _read_by(cf, data), raw) if len(raw) else np.zeros(0)
+    return dict(without=_Measured(said.data, 1. - said.valid), length=_Measured(data, lengths))
 
-def _today(cf, rows, target, seed, progress) -> dict:
-    "The answers for rows that today's model refuses."
+def _said_today(cf, rows, target, seed, progress) -> _Said:
+    "The answers for rows that today's model refuses; none is valid where it decides for nobody."
     read = _read_by(cf, rows)
     if not in_target(cf.z_train, cf.aimed(target, cf.z_train[:1])[0]).any():
-        return _ways(rows, np.zeros(len(rows), bool), np.zeros(0))
+        return _Said(rows, read, np.zeros(len(rows), bool))
     answers = cf.explain(read, target, seed, progress)
     refused = ~answers.decided[:, 0] & ~answers.unread
-    data,some = take_rows(rows, refused), answers[refused]
-    own,raw = (take_rows(v, some.valid) for v in (some.data, some.raw))
-    return _ways(data, some.valid, _lengths(cf, own, raw) if some.valid.any() else np.zeros(0))
+    return _Said(take_rows(rows, refused), take_rows(answers.raw, refused), answers.valid[refused])
 
 def _holds(cf, said:_Said, target) -> _Measured:
     "Whether advice that was valid then still suffices today."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
     if not len(raw): return _Measured(data, np.zeros(0))
     read,_,z,label = cf.ask(raw, target)
-    return _Measured(data, cf.reaches(read, z, label).double().cpu().numpy())
+    return _Measured(data, cf.decides(read, z, label).double().cpu().numpy())
 
 # %% ../../nbs/use/09_watch.ipynb #w14
 _RESAMPLES = 999 # Draws of an interval
@@ -288,9 +289,6 @@ def watch(
     _check_batch(batch)
     least,cf = _expected(batch, least), _explainer_today(batch, model)
     said,target = _said_then(batch, cf, target)
-    found = take_rows(said.data, said.valid)
-    raw = take_rows(said.raw, said.valid)
-    lengths = _lengths(cf, _read_by(cf, found), raw) if len(found) else np.zeros(0)
-    then = _ways(said.data, said.valid, lengths)
-    now = dict(holds=_holds(cf, said, target)) | _today(cf, said.data if rows is None else rows, target, seed, progress)
-    return Watch(_compared(then, now, by, least, seed), least, level)
+    today = _said_today(cf, said.data if rows is None else rows, target, seed, progress)
+    now = dict(holds=_holds(cf, said, target)) | _ways(cf, today)
+    return Watch(_compared(_ways(cf, said), now, by, least, seed), least, level)
