@@ -199,13 +199,13 @@ def take_rows(
 def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`
     "Cells that can be compared: None where they are missing."
     cells,gone = s.astype(object).to_numpy(), s.isna().to_numpy(bool)
-    return np.where(gone, None, cells) if gone.any() else cells
+    return np.where(gone, np.array(None), cells) if gone.any() else cells
 
 _WRITTEN = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII) # A number as people write it
 
 def as_floats(s:pd.Series) -> np.ndarray: # Cells of any kind -> `(n,)`
     "Cells as numbers; raises `ValueError` for texts that only Python takes for one: '4_9', ' 49 ', 'nan'."
-    for v in s.unique():
+    for v in () if pd.api.types.is_numeric_dtype(s) else s.unique():
         if isinstance(v, str) and not _WRITTEN.fullmatch(v): raise ValueError(v)
     return s.to_numpy(float, na_value=np.nan)
 

@@ -93,7 +93,8 @@ class Language:
         *most,last = items = list(items) or ['']
         if self.locale is not None:
             from babel.lists import format_list
-            return format_list(items, dict(zip(('and', 'or'), ('standard', 'or')))[word], self.locale)
+            styles:dict = {'and': 'standard', 'or': 'or'}
+            return format_list(items, styles[word], self.locale)
         return f'{", ".join(most)} {word} {last}' if most else last
 
     def money(self, unit:str) -> str|None: # '€' or 'EUR' -> how 0 of it is written; None for what is no currency

@@ -173,7 +173,7 @@ def _searched(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time
 
 def _letters(cf, q:dict, seconds:float|None) -> str:
     cfs,until,begun = _searched(cf, q, seconds)
-    look = dict(format=q.get('format', 'md'), language=q.get('language', 'en'), strict=None)
+    look:Any = dict(format=q.get('format', 'md'), language=q.get('language', 'en'), strict=None)
     return _in_time('letters', cfs, lambda few: list(map(str, letter(few, **look))), until, begun)
 
 def _evidence(cf, q:dict, seconds:float|None) -> str:

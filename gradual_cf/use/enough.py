@@ -72,7 +72,8 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
     at = np.array([place[t] for t in texts], int)
     if not isinstance(c, Indicators): return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
-    return {source: pd.Series(cells).astype(int).astype(dtypes[source]) for source,cells in zip(c.sources, c.rows[at].T)}
+    written = lambda cells, source: pd.Series(cells).astype(int).astype(dtypes[source])
+    return {source: written(cells, source) for source,cells in zip(c.sources, c.rows[at].T)}
 
 # %% ../../nbs/use/11_enough.ipynb #c19
 def _as_cell(c:Column, text:str):
@@ -187,26 +188,24 @@ class _Search:
         i,own,now = i[there], own[there], now[there]
         sign = np.sign(now - own)
         bad,good = np.floor(sign*own/step + _EPS), np.ceil(sign*now/step - _EPS)
-        write = lambda k: np.round(sign[:, None]*k*step, max(c.digits, 0)) # steps as numbers
-        even = np.abs(good - sign*now/step) <= _EPS # on a step already
-        some = np.flatnonzero(~even)
-        if len(some): even[some] = self.reached(self.with_number(i[some], g, write(good[:, None])[some, 0]), i[some])
-        known = even.copy()
+        write = lambda k, at: np.round((sign[at]*k.T*step).T, max(c.digits, 0)) # steps of some rows as numbers
+        known = np.abs(good - sign*now/step) <= _EPS # on a step already
+        some = np.flatnonzero(~known)
+        if len(some): known[some] = self.reached(self.with_number(i[some], g, write(good[some], some)), i[some])
         while len(open_ := np.flatnonzero(good - bad > 1)):
             k = np.rint(np.linspace(bad[open_] + 1, good[open_] - 1, _TRIED, axis=1))
-            tried = np.round(sign[open_, None]*k*step, max(c.digits, 0))
-            ok = self.reached(self.with_number(np.repeat(i[open_], _TRIED), g, tried.ravel()), np.repeat(i[open_], _TRIED))
-            ok,line = ok.reshape(k.shape), np.arange(len(open_))
+            of,line = np.repeat(i[open_], _TRIED), np.arange(len(open_))
+            ok = self.reached(self.with_number(of, g, write(k, open_).ravel()), of).reshape(k.shape)
             run = np.where(ok.all(1), _TRIED, (~ok[:, ::-1]).argmax(1)) # how many are enough, from the answer on
             first = np.minimum(_TRIED - run, _TRIED - 1)
             good[open_],known[open_] = np.where(run > 0, k[line, first], good[open_]), known[open_] | (run > 0)
             bad[open_] = np.where(run < _TRIED, k[line, np.maximum(_TRIED - 1 - run, 0)], bad[open_])
-        if known.any(): self.x[i[known]] = self.with_number(i[known], g, write(good[:, None])[known, 0])
+        if known.any(): self.x[i[known]] = self.with_number(i[known], g, write(good[known], known))
 
 _EPS = 1e-6 # Of a step: a number as near is on it
 
 # %% ../../nbs/use/11_enough.ipynb #en000017
-def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: # Texts of columns -> row -> column -> `_Enough`; loose rows
+def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: # Row -> column -> `_Enough`; loose rows
     "What regions certify, on the steps of the columns; and rows in which less than that is enough, too."
     place,way = {c.name: g for g,c in enumerate(answer.domain.features)}, _ways(answer)
     told,asked,beyond = {}, [], []
@@ -215,8 +214,9 @@ def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: #
         c,row = answer.domain.features[g], told.setdefault(line.row, {})
         if line.levels:
             texts = tuple(_level_texts(c)[v] for v in line.levels)
-            if before[g][i] in texts: search.keep(i, g)
-            if before[g][i] in texts or len(texts) > 1: row[g] = _Enough('own' if before[g][i] in texts else 'levels', texts)
+            stays = before[g][i] in texts
+            if stays: search.keep(i, g)
+            if stays or len(texts) > 1: row[g] = _Enough('own' if stays else 'levels', texts)
             continue
         own,up = search.numbers(search.own[[i]], g)[0], way[i, g] == 'up'
         low,high = float(line.low), float(line.high)
@@ -231,7 +231,8 @@ def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: #
         step = _counted_in(c)
         even = np.round(sign*np.ceil(sign*near/step - _EPS)*step, max(c.digits, 0)) if _lowerable(c) else near
         near = float(even) if low <= even <= high else near
-        if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
+        if line.open in ('both', 'high' if up else 'low'):
+            row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
         else:
             last = np.round(sign*np.floor(sign*far/step + _EPS)*step, max(c.digits, 0)) if _lowerable(c) else far
             far = float(last) if sign*last >= sign*near else far
@@ -266,15 +267,17 @@ def _tried_texts(explainer, answer, texts:list, i:np.ndarray) -> np.ndarray: # T
     led = explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))
     return led.cpu().numpy() & cast(Any, domain).legal(domain.rows(answer.data).iloc[i], made).all(1)
 
-def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # bool `(n, g)`; column -> `_Enough`, each row
+def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # bool `(n, g)`; of each row
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
     columns,changed = answer.domain.features, answer.changed
-    before,after = ([_column_texts(c, f) for c in columns] for f in (answer.domain.rows(answer.data), answer.domain.rows(answer.raw)))
+    frames = answer.domain.rows(answer.data), answer.domain.rows(answer.raw)
+    before,after = ([_column_texts(c, f) for c in columns] for f in frames)
     own = [{g: _Enough('value', (after[g][i],)) for g in np.flatnonzero(on)} for i,on in enumerate(changed)]
     open_ = answer.valid & ~answer.unread & (True if answer.confirmed is None else np.isnan(answer.confirmed))
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return own
     search = _Search(explainer, answer)
-    told,loose = _corner(answer, search, explainer.region(answer), before) if ranges and _bounded(explainer) else ({}, set())
+    told,loose = {}, set()
+    if ranges and _bounded(explainer): told,loose = _corner(answer, search, explainer.region(answer), before)
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
     search.x[some] = answer.xp[some]
     for g in range(len(columns)):
@@ -287,8 +290,8 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
         for g in [*lines[i]]:
             if still[i, search.places[g]].all(): lines[i][g] = _Enough('own', ())
             elif _lowerable(columns[g]):
-                v = search.numbers(search.x[[i]], g)[0]
-                if np.isfinite(v): lines[i][g] = _Enough('value', (_told_text(columns[g], float(np.round(v, max(columns[g].digits, 0)))),))
+                v = float(np.round(search.numbers(search.x[[i]], g)[0], max(columns[g].digits, 0)))
+                if np.isfinite(v): lines[i][g] = _Enough('value', (_told_text(columns[g], v),))
     lines = [{g: e for g,e in row.items() if e.kind != 'own'} for row in lines]
     rows = np.flatnonzero(open_)
     def end(g, i, last=False): # The text of a line that is tried
@@ -296,9 +299,22 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
         if e is None: return before[g][i]
         return after[g][i] if e.kind == 'levels' else e.texts[-1 if last else 0]
     good = np.ones(len(rows), bool)
-    for last in (False, True): good &= _tried_texts(explainer, answer, [[end(g, i, last) for i in rows] for g in range(len(columns))], rows)
+    for last in (False, True):
+        texts = [[end(g, i, last) for i in rows] for g in range(len(columns))]
+        good &= _tried_texts(explainer, answer, texts, rows)
     for i in rows[~good]: lines[i] = own[i]
     return lines
+
+# %% ../../nbs/use/11_enough.ipynb #3cf3d151
+def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
+    "How texts of a column are written in a language."
+    if c.levels:
+        texts = _level_texts(c, lang)
+        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in texts.items()]
+        return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
+    as_given = c.form == 'numeral' or '%' in c.form
+    write = str if as_given else lang.day if c.measure else lang.number
+    return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/11_enough.ipynb #en000021
 def _number_said(c:Column, v:float, unit:str, lang:Language) -> str:
@@ -325,5 +341,6 @@ def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Langua
     low,high = (amount(local(e.texts[at])) for at in (0, -1))
     if e.kind == 'least': return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
     if e.kind == 'most': return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
-    if e.kind == 'between': return lang.say(N_('{low} to {high}; beyond that, the model decides otherwise'), low=low, high=high)
+    if e.kind == 'between':
+        return lang.say(N_('{low} to {high}; beyond that, the model decides otherwise'), low=low, high=high)
     return low

@@ -29,24 +29,13 @@ from ..search.proven import _NONE_EXISTS
 from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import class_words, goal_of, in_target, NUMBERS
 from .alternatives import _beside, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _frame_of, _level_texts, _line_said, _numeric, _put_back,
-                                   _visible, _ways)
+from .enough import (_column_texts, _Enough, enough_of, _frame_of, _in_language, _level_texts, _line_said,
+                                   _numeric, _put_back, _visible, _ways)
 from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
 __all__ = ['letter', 'check_letter']
-
-# %% ../../nbs/use/04_letter.ipynb #3cf3d151
-def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
-    "How texts of a column are written in a language."
-    if c.levels:
-        texts = _level_texts(c, lang)
-        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in texts.items()]
-        return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
-    as_given = c.form == 'numeral' or '%' in c.form
-    write = str if as_given else lang.day if c.measure else lang.number
-    return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
@@ -83,13 +72,15 @@ def _name_of(c:Column, given) -> _Name:
     levels = {k: v for k,v in given.items() if k not in ('', None)} if isinstance(given, dict) else {}
     one = next((v for k,v in given.items() if k in ('', None)), '') if isinstance(given, dict) else given
     text,*phrases = (one,) if isinstance(one, str) else one if isinstance(one, (tuple, list)) else (None,)
-    if not all(isinstance(v, str) for v in (text, *phrases, *levels.values())) or len(phrases) not in (0, 2) or (phrases and not c.ordered):
-        wanted = 'a name, a triple (name, too low, too high) of a number, or a dict from levels to words, with the name at \'\''
+    texts = all(isinstance(v, str) for v in (text, *phrases, *levels.values()))
+    if not texts or len(phrases) not in (0, 2) or phrases and not c.ordered:
+        wanted = ("a name, a triple (name, too low, too high) of a number, or a dict from levels to words, "
+                  "with the name at ''")
         raise ValueError(f'names must hold {wanted}, for column {c.name!r}, got {given!r}')
     known = {*c.levels, *map(str, c.levels)}
     if lost := [k for k in levels if k not in known]:
         raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
-    return _Name(text, tuple(phrases) or ('', ''), levels)
+    return _Name(text or '', tuple(phrases) or ('', ''), levels)
 
 def _for_language(given, columns, lang:Language): # What may be given by language
     "What was given for a language."
@@ -101,11 +92,11 @@ def _labels_of(explainer) -> tuple: # Of the classes
     if explainer.goal is NUMBERS: return ()
     return tuple(explainer.classes) or (() if explainer.z_train is None else tuple(range(explainer.z_train.shape[1])))
 
-def _class_names(names:dict, columns, labels) -> dict: # Label as a text -> words
-    "The names of classes: those under a key that is no column."
+def _class_names(names:dict, columns, labels) -> dict: # Key -> label -> words
+    "The names of classes: those under keys that are no columns."
     known = {*map(str, labels)}
-    return {str(k): v for key,told in names.items() if key not in columns and isinstance(told, dict)
-            and {*map(str, told)} <= known for k,v in told.items()}
+    of_classes = lambda told: isinstance(told, dict) and bool(told) and {*map(str, told)} <= known
+    return {key: told for key,told in names.items() if key not in columns and of_classes(told)}
 
 # %% ../../nbs/use/04_letter.ipynb #c42
 _FORMATS = 'md', 'html', 'txt', 'json', 'pdf', 'docx'
@@ -144,7 +135,8 @@ def _cells_of(answer) -> list: # Of each row: (before, after) of each column; ''
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    return [[[before[g][i], after[g][i] if on else ''] for g,on in enumerate(row)] for i,row in enumerate(answer.changed.tolist())]
+    both = lambda i, changed: [[before[g][i], after[g][i] if on else ''] for g,on in enumerate(changed)]
+    return [both(i, changed) for i,changed in enumerate(answer.changed.tolist())]
 
 def _records(said:list, cells:list) -> list: # `_cells_of` -> lines of each row
     "All columns of each row, with what they would have been, in the language of the letter."
@@ -265,7 +257,8 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
 
 def _way(columns, said:list, record:list, way) -> dict: # Columns and their texts; the probability stands in the record
     "One other way as a letter shows it."
-    return dict(changes=[_change(columns[g], said[g], record[g] | dict(after=said[g].local(text))) for g,text in way[0]])
+    line = lambda g, text: record[g] | dict(after=said[g].local(text))
+    return dict(changes=[_change(columns[g], said[g], line(g, text)) for g,text in way[0]])
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
 def _nothing_else(explainer, answer, others) -> list: # A bool for each row
@@ -298,8 +291,8 @@ def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en
     ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
     shared = dict(date=date, language=language, reasons=reasons, ranges=ranges)
-    return [dict(row=_visible(str(row)), **shared, said=[answer.before[i].item(), answer.prob[i].item() if found else None],
-                 asked=asked, stands=_stands(answer, i) if found else {},
+    said = lambda i, found: [answer.before[i].item(), answer.prob[i].item() if found else None]
+    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=_stands(answer, i) if found else {},
                  alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
@@ -316,7 +309,8 @@ def _number_told(v:float, target, lang:Language) -> str: # An interval
 def _decisions(explainer, answer, called:dict, lang:Language=ENGLISH) -> list: # Label -> words
     "What the model decided, by the names of its classes."
     z = explainer.logits(answer.data, answer.x)
-    if explainer.goal is NUMBERS: return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
+    if explainer.goal is NUMBERS:
+        return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
     label = lambda t: explainer.classes[t] if explainer.classes else t
     return [lang.say(_DOUBT) if t in (doubt, -1) else _class_said(label(t), called, lang)
@@ -375,7 +369,8 @@ def _all_fields(explainer, answer, words:_Words, told:list, asked:dict, slots:li
         record = records[i] if found else [line | dict(after='') for line in records[i]]
         changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
         order = sorted(changed, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
-        aim = answer.goal.words(answer.target[i], lang) if answer.goal.numbers else _class_said(answer.target[i], called, lang)
+        target = answer.target[i]
+        aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
         sure = dict(number=answer.goal.numbers, before=answer.goal.sided(answer.before[i].item(), bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
@@ -395,14 +390,16 @@ def _read_letter(text, count:int, beside=None) -> dict: # before, after: a text 
     "What a letter holds; raises `ValueError` for one without a record of so many columns."
     format,sealed = carried(text)
     if beside is not None:
-        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
+        got = type(beside).__name__
+        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {got}')
         sealed = carried(beside)[1]
     try:
         out = json.loads(sealed, object_pairs_hook=once)
         if out.keys() != _MADE_OF: raise ValueError
         pairs,other = out.pop('cells'), [v for name,v in out.items() if name != 'told']
         if not all(isinstance(v, str) for v in (*other, *(v for pair in pairs for v in pair))): raise TypeError
-        if not re.fullmatch(r'none|[\d.e-]+', out['tau']) or out['tau'] != 'none' and not np.isfinite(float(out['tau'])): raise ValueError
+        tau = out['tau']
+        if tau != 'none' and not (re.fullmatch(r'[\d.e-]+', tau) and np.isfinite(float(tau))): raise ValueError
         before,after = zip(*pairs)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         raise ValueError('text must hold a record, with what every column was and would have been, got none; records '
@@ -447,7 +444,8 @@ def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**field
         text = "{% extends 'letter' %}" if template is None else template
         kind = type(text).__name__
         if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {kind}')
-        return _of_format(compiled(environment(_PAGE.get(format, format), 'letter', lang), text, _FIELDS, 'template'), format)
+        made_of = environment(_PAGE.get(format, format), 'letter', lang)
+        return _of_format(compiled(made_of, text, _FIELDS, 'template'), format)
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
     return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
 
@@ -457,11 +455,10 @@ def _of_format(write:Callable, format:str) -> Callable:
     "What makes a letter of a template."
     def page(**fields):
         text = re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
-        if format == 'pdf': return pdf_of(text, fields.get('sealed', ''))
-        if format == 'docx':
-            title = re.search('<title>(.*?)</title>', text, re.S)
-            return docx_of(text, fields.get('sealed', ''), title[1] if title else '', fields['language'], fields['paper'])
-        return text
+        if format not in _PAGE: return text
+        sealed,title = fields.get('sealed', ''), re.search('<title>(.*?)</title>', text, re.S)
+        if format == 'pdf': return pdf_of(text, sealed)
+        return docx_of(text, sealed, title[1] if title else '', fields['language'], fields['paper'])
     return page
 
 def _proven(text, fields:dict):
@@ -476,8 +473,8 @@ def _note(answer, i:int, date:str, format:str, lang:Language, slots:dict): # Pos
     why = _visible(answer.proof[i].removeprefix(_NOT_READ))
     told = dict(row=_visible(str(_row_names(answer)[i])), date=date, language=lang.name, why=why) | slots
     if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
-    write = compiled(environment(_PAGE.get(format, format), 'letter', lang), "{% extends 'note' %}", tuple(told), 'template')
-    return _of_format(write, format)(**told)
+    made_of = environment(_PAGE.get(format, format), 'letter', lang)
+    return _of_format(compiled(made_of, "{% extends 'note' %}", tuple(told), 'template'), format)(**told)
 
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
     "Other answers of the rows that were read, by their new positions."
@@ -487,7 +484,7 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
-def _written(explainer, answer, write:Callable, words:_Words, others, ranges:bool, day:str, asked:dict, slots:list) -> list:
+def _written(explainer, answer, write:Callable, words:_Words, others, ranges, day:str, asked:dict, slots:list) -> list:
     "Letters about rows that were read."
     if not len(answer): return []
     if asked['k'] and not _comparable(explainer, answer): asked = asked | dict(k=0)
@@ -503,10 +500,9 @@ def _words_of(explainer, names, units, words, why, lang:Language=ENGLISH) -> _Wo
     told = {arg: _for_language(v, known, lang) for arg,v in told.items()}
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
-    labels = _labels_of(explainer)
-    called = _class_names(told['names'], known, labels)
-    named = {k for k,v in told['names'].items() if k not in known and isinstance(v, dict) and v and {*map(str, v)} <= {*map(str, labels)}}
-    _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in named]))
+    of_classes = _class_names(told['names'], known, _labels_of(explainer))
+    _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
+    called = {str(label): words for names in of_classes.values() for label,words in names.items()}
     return _Words([_said(c, *told.values(), lang=lang) for c in columns], called)
 
 def _without_words(explainer, names, words:_Words) -> list: # Each as a text
@@ -517,14 +513,15 @@ def _without_words(explainer, names, words:_Words) -> list: # Each as a text
     for c in columns:
         name = _name_of(c, given.get(c.name, ''))
         out += [f'column {c.name!r}']*(not name.text)
-        out += [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and {v, str(v)}.isdisjoint(name.levels)]
+        out += [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in name.levels]
     return out + [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
 
 def _check_words(explainer, names, words:_Words, strict:bool|None):
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
     if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
     if not (missing := _without_words(explainer, names, words)): return
-    told = f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}'
+    told = (f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for '
+            f'{", ".join(missing)}')
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
 
@@ -540,9 +537,9 @@ def letter(
     date=None,               # A date or a text; None for today
     format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
     explainer:Explainer|None=None, # The explainer of the answers; None if they know it
-    reasons:int|Reasons|None=4, # Most principal reasons, or what `reasons` said; None for what would have changed it alone
+    reasons:int|Reasons|None=4, # Most principal reasons, or what `reasons` said; None for none
     language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
-    sender=None,             # Who writes: lines of a text; like the next three for all letters or one each, False for none
+    sender=None,             # Who writes; like the next three for all letters or one each, False for none
     addressee=None,          # To whom
     product=None,            # About what
     contact=None,            # Whom to ask, have data corrected by, and have a person review the decision
@@ -576,11 +573,11 @@ def letter(
     explainer : Explainer | None, default None
         The explainer of the answers; None if they know it
     reasons : int | Reasons | None, default 4
-        Most principal reasons, or what `reasons` said; None for what would have changed it alone
+        Most principal reasons, or what `reasons` said; None for none
     language : str, default 'en'
         'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
     sender : default None
-        Who writes: lines of a text; like the next three for all letters or one each, False for none
+        Who writes; like the next three for all letters or one each, False for none
     addressee : default None
         To whom
     product : default None
@@ -603,7 +600,8 @@ def letter(
     """
     explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
     spoken = _words_of(explainer, names, units, words, why, lang)
-    slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product, contact=contact)
+    slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
+                     contact=contact)
     write,day = _writer(template, format, lang), date_text(date, lang)
     read = np.flatnonzero(~answer.unread)
     if not len(answer): return []
@@ -807,16 +805,17 @@ def check_letter(
     _words_of(cf, names, units, words, why)
     by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
-    if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
-    read = [_read_letter(*two[:1], len(cf.domain.features), two[1]) | dict(text=two[0]) for two in zip(texts, beside)]
+    if len(beside) != len(texts):
+        raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
+    read:Any = [_read_letter(t, len(cf.domain.features), record) | dict(text=t) for t,record in zip(texts, beside)]
     if not read: raise ValueError('text must be at least one letter, got none')
     for l in read:
         if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
         lang = language_of(l['told']['language'])
         if date is not None and l['told']['date'] != date_text(date, lang):
             raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
-    slots = slots_of([l['told']['row'] for l in read], notices, None, sender=sender, addressee=addressee, product=product,
-                     contact=contact)
+    told_rows = [l['told']['row'] for l in read]
+    slots = slots_of(told_rows, notices, None, sender=sender, addressee=addressee, product=product, contact=contact)
     frames,aims,digests = _both_frames(cf, read), _aims(cf, read), _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
@@ -831,7 +830,8 @@ def check_letter(
     alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
     for language,k in sorted({alike(i) for i in own}):
         spoken = _words_of(cf, names, units, words, why, language_of(language))
-        _check_seen(cf, {i: own[i] for i in own if alike(i) == (language, k)}, template, spoken, by_code | dict(k=k), slots)
+        some = {i: own[i] for i in own if alike(i) == (language, k)}
+        _check_seen(cf, some, template, spoken, by_code | dict(k=k), slots)
     if rows is not None: # as the bank's files have them
         files = cf.domain.rows(rows)
         if len(files) != len(read):

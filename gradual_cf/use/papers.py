@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from PIL import ImageFile
@@ -43,20 +43,22 @@ def _notices(notices) -> tuple: # Name of the rules, '' for none; the lender's w
 def _slot(name:str, given, index:Sequence) -> list: # A text for each row; None for nobody knows, '' for left out
     "What stands in a slot of each letter; raises `ValueError` for what is no text."
     if given is None or isinstance(given, (str, bool)): each = [given]*len(index)
-    elif isinstance(given, (Mapping, pd.Series)): each = [{str(k): v for k,v in given.items()}.get(str(i)) for i in index]
+    elif isinstance(given, (Mapping, pd.Series)):
+        known = {str(k): v for k,v in given.items()}
+        each = [known.get(str(i)) for i in index]
     elif isinstance(given, Sequence) and len(given) == len(index): each = list(given)
     else: raise ValueError(f'{name} must be a text, or one for each of {len(index)} letters, got {given!r}')
     if strange := [v for v in each if v is not None and v is not False and not isinstance(v, str)]:
         raise ValueError(f'{name} must be a text, or False to leave it out, got {strange[0]!r}')
     return ['' if v is False else v for v in each]
 
-def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: # Of each letter: slot -> text; rules, paper
+def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: # Of each letter a dict
     "The slots of letters, filled or left out; raises `ValueError` for one that nobody thought of."
     rules,words = _notices(notices)
     each = {name: _slot(name, slots[name], index) for name in _SLOTS}
     if rules and (empty := [name for name,v in each.items() if None in v]):
-        raise ValueError(f"{empty[0]} must be given where notices names {rules!r}, or False to leave it out on purpose, "
-                         f'got none of {", ".join(empty)}')
+        raise ValueError(f"{empty[0]} must be given where notices names {rules!r}, or False to leave it out on "
+                         f'purpose, got none of {", ".join(empty)}')
     if words is None:
         told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
         if strict: raise ValueError(f'{told}, got the name alone')
@@ -170,7 +172,8 @@ class _Document(HTMLParser):
         text = re.sub(r'\s+', ' ', data)
         if self.silent: return
         if self.cells: self.cells[-1] = (self.cells[-1] + text).strip()
-        elif self.at is not None and (text.strip() or self.at.runs): self.at.add_run(text if self.at.runs else text.lstrip())
+        elif self.at is not None and self.at.runs: self.at.add_run(text)
+        elif self.at is not None and text.strip(): self.at.add_run(text.lstrip())
 
 def docx_of(page:str, sealed:str, title:str, language:str, paper:str='A4') -> bytes: # HTML, and its record
     "A page as a document that carries its record; raises `ImportError` without python-docx."
@@ -181,7 +184,7 @@ def docx_of(page:str, sealed:str, title:str, language:str, paper:str='A4') -> by
         from docx.shared import Mm, Pt
     except ImportError as e: raise ImportError(f"format 'docx' {_EXTRA} ({e})") from None
     document = Document()
-    section,normal = document.sections[0], document.styles['Normal']
+    section,normal = document.sections[0], cast(Any, document.styles['Normal'])
     section.page_width,section.page_height = map(Mm, _SIZES[paper])
     section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Mm(22)
     normal.font.name,normal.font.size = 'Georgia', Pt(10.5)
@@ -192,12 +195,14 @@ def docx_of(page:str, sealed:str, title:str, language:str, paper:str='A4') -> by
     document.part.relate_to(part, 'http://schemas.openxmlformats.org/officeDocument/2006/relationships/customXml')
     document.save(file := io.BytesIO())
     with zipfile.ZipFile(file) as old, zipfile.ZipFile(out := io.BytesIO(), 'w', zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist(): new.writestr(zipfile.ZipInfo(name, _DAY_ZERO.timetuple()[:6]), old.read(name), zipfile.ZIP_DEFLATED)
+        for name in old.namelist():
+            new.writestr(zipfile.ZipInfo(name, _DAY_ZERO.timetuple()[:6]), old.read(name), zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 def parts_of(raw:bytes) -> list: # A document or a PDF
     "What two files of one letter have in common: the parts of a document, a PDF as it is."
     if raw[:2] != b'PK': return [raw.decode('latin-1')]
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as z: return [f'{n} {z.open(n).read(_MOST).decode("latin-1")}' for n in sorted(z.namelist())]
+        with zipfile.ZipFile(io.BytesIO(raw)) as z:
+            return [f'{n} {z.open(n).read(_MOST).decode("latin-1")}' for n in sorted(z.namelist())]
     except (OSError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError): return ['']

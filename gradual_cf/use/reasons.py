@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 from weakref import ref, WeakKeyDictionary
 
@@ -141,11 +142,11 @@ def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for
         if abs(tau) >= _CLEAR: ways[g] = int(np.sign(tau))
     return ways
 
-_KNOWN:Any = WeakKeyDictionary() # Model -> target -> (training rows, values, ways): worked out once
+_KNOWN:Any = WeakKeyDictionary() # Explainer -> target -> (training rows, values, ways): worked out once
 
 def _known(cf, label:Tensor, places:list) -> tuple: # One target -> as of `_tried`, ways
     "What columns are compared with, and which way is better."
-    known,t = _KNOWN.setdefault(cf.model, {}), tuple(label.flatten().tolist())
+    known,t = _KNOWN.setdefault(cf, {}), tuple(label.flatten().tolist())
     if t not in known or known[t][0]() is not cf.x_train:
         tried = _tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, label), cf.x_train))
         known[t] = ref(cf.x_train), tried, _ways(cf, label, places)
@@ -224,14 +225,15 @@ def _moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Re
 def _only(of:Tensor, count:int) -> Tensor: # Positions of reasons, `(m,)` -> bool `(m, u)`
     return nn.functional.one_hot(of, count).bool()
 
-def _few_together(cf, x:Tensor, label:Tensor, owner:Tensor, count:int) -> Tensor: # `(n, d)`; as it was where nothing helps
+def _few_together(cf, x:Tensor, label:Tensor, owner:Tensor, count:int) -> Tensor: # `(n, d)`; its own where none helps
     "Values of the nearest row at the cut-off that bring each row there, as few as are needed."
     out,named = x.clone(), owner < count
+    crowd = cache(lambda target: _at_cut_off(cf, label.new_tensor(target).view(label.shape[1:])))
     for i in range(len(x)):
-        crowd = _at_cut_off(cf, label[i])
-        own,aim = x[[i]], label[[i]]
-        reach = lambda xp: _lead(cf, _with_followers(cf, xp, own.expand_as(xp)), aim.expand(len(xp), *aim.shape[1:])) >= 0
-        some = torch.where(named, crowd, own)
+        own,aim = x[[i]], label[i]
+        lead = lambda xp: _lead(cf, _with_followers(cf, xp, own.expand_as(xp)), aim.expand(len(xp), *aim.shape))
+        reach = lambda xp: lead(xp) >= 0
+        some = torch.where(named, crowd(tuple(aim.flatten().tolist())), own)
         some = some[reach(some)]
         if not len(some): continue
         xp = some[(some - own).abs().sum(1).argmin()][None]
@@ -251,10 +253,10 @@ def _test(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:in
     n,u,best = len(x), len(units), held.best.clone()
     def closed(at, some): # Rows, long `(m,)`, and reasons of them, bool `(m, u)` -> `(m,)`
         parts = zip(*(v.split(max(1, _NUMBERS//x.shape[1])) for v in (at, some)))
-        lead = torch.cat([_lead(cf, _moved(cf, x[i], best[i], owner, s), label[i]) for i,s in parts if len(i)] or [held.base[:0]])
-        return (lead - held.base[at])/-held.base[at]
+        leads = [_lead(cf, _moved(cf, x[i], best[i], owner, s), label[i]) for i,s in parts if len(i)]
+        return (torch.cat([held.base[:0], *leads]) - held.base[at])/-held.base[at]
     alone = held.gain[:, [unit.columns[0] for unit in units]]/-held.base[:, None]
-    several = torch.tensor([j for j,unit in enumerate(units) if len(unit.columns) > 1], dtype=torch.long, device=x.device)
+    several = torch.tensor([len(unit.columns) > 1 for unit in units], device=x.device).nonzero()[:, 0]
     at,of = (v.flatten() for v in torch.meshgrid(torch.arange(n, device=x.device), several, indexing='ij'))
     alone[at, of] = closed(at, _only(of, u))
     told = _best_k(alone, k) & (alone >= _SLIGHT)
@@ -278,8 +280,8 @@ def _test(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:in
 def _taus(a:Tensor, b:Tensor) -> np.ndarray: # `(n, u)` each -> `(n,)`, NaN where all of a row are alike
     "Kendall's tau-b, row by row."
     i,j = torch.triu_indices(a.shape[1], a.shape[1], 1)
-    a,b = ((v[:, i] - v[:, j]).sign().double().cpu().numpy() for v in (a, b))
-    with np.errstate(invalid='ignore'): return (a*b).sum(1)/np.sqrt((a**2).sum(1)*(b**2).sum(1))
+    u,v = ((w[:, i] - w[:, j]).sign().double().cpu().numpy() for w in (a, b))
+    with np.errstate(invalid='ignore'): return (u*v).sum(1)/np.sqrt((u**2).sum(1)*(v**2).sum(1))
 
 def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> what reasons add on average, `(n, u)`
     "How far other methods name the same, over all rows."
@@ -445,8 +447,8 @@ def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
-        has[here],compared[here] = (_said([cf.domain.features[g].named(df)[:len(j)][here] for g in columns], names[u], lang)
-                                    for df in (own, other))
+        cells = lambda df: [cf.domain.features[g].named(df)[:len(j)][here] for g in columns]
+        has[here],compared[here] = (_said(cells(df), names[u], lang) for df in (own, other))
         if len(columns) > 1: continue
         i = some[of == u]
         way[here] = _which_way(x[i][:, entries], tested.best[i][:, entries], cf.domain.features[columns[0]].ordered)
@@ -535,7 +537,7 @@ def reasons(
     rivals = {name: _over_units(units, v/-held.base[:, None]) for name,v in (('near', held.near), ('all', held.all))}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
-    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, rivals.values(), given, lang)
+    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, list(rivals.values()), given, lang)
     withheld = _forbidden(names, held, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
@@ -572,8 +574,10 @@ def against_direction(
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
     out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]
     tried = _tried([(c, entries) for (_,c),entries in zip(columns, places)], [cf.x_train])
-    held = _held(x, _leads(cf, x, label, tried), tried, places, [-c.better for _,c in columns]) if len(x) else None
-    for j,(_,c) in enumerate(columns) if held is not None else ():
+    better = [-c.better for _,c in columns]
+    if not len(x): return pd.DataFrame(out, columns=_HELD_AGAINST)
+    held = _held(x, _leads(cf, x, label, tried), tried, places, better)
+    for j,(_,c) in enumerate(columns):
         entries = places[j]
         closes = held.gain[:, j]/-held.base
         closes = torch.where(x[:, entries[0]] == MISSING, 0, closes).cpu().numpy()

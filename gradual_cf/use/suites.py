@@ -46,7 +46,8 @@ def _check_of(told, i:int, run) -> dict: # Checks are counted from 1
     by,against = check['by'], check['against']
     share = name != 'length' and against is None
     if type(limit) not in (int, float) or not (0 <= limit <= 1 if share else 0 < limit < np.inf):
-        raise ValueError(f'{side} of {where} must be a {"share in [0, 1]" if share else "positive number"}, got {limit!r}')
+        wanted = 'share in [0, 1]' if share else 'positive number'
+        raise ValueError(f'{side} of {where} must be a {wanted}, got {limit!r}')
     if against not in (None, 'champion', 'others') or against == 'others' and not by:
         raise ValueError(f"against of {where} must be 'champion', or 'others' with by, got {against!r}")
     if run.champion is None and (against == 'champion' or name == 'reasons' or name == 'holds' and run.issued is None):
@@ -176,7 +177,8 @@ def _suite_plot(suite):
             ax.plot([l.low, l.high], [-y, -y], color=colour, lw=1.5)
             ax.plot(l.value, -y, 's' if l.verdict == 'fails' else 'o', color=colour, ms=5)
             ax.plot([l.limit]*2, [-y - .35, -y + .35], color='k', lw=1.2)
-        ax.set_yticks(-np.arange(len(lines)), [plot_text(', '.join(_cells(l)[:2])) for l in lines.itertuples()], fontsize=8)
+        names = [plot_text(', '.join(_cells(l)[:2])) for l in lines.itertuples()]
+        ax.set_yticks(-np.arange(len(lines)), names, fontsize=8)
         _axis_limits(ax, kind == 'shares')
         ax.set_title(kind, fontsize=9, loc='left')
         ax.spines[['top', 'right', 'left']].set_visible(False)
@@ -294,7 +296,8 @@ def run_suite(
     told,folder = _suite_told(suite)
     rows,training = (_csv_rows(folder/told[key], (), key) if isinstance(told[key], (str, Path)) else told[key]
                      for key in ('rows', 'training'))
-    if not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a file or a frame, got {type(rows).__name__}')
+    if not isinstance(rows, pd.DataFrame):
+        raise ValueError(f'rows must be a file or a frame, got {type(rows).__name__}')
     level,target,issued = told['level'], told['target'], told.get('issued')
     if not isinstance(level, float) or not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
     check_whole(2, fewest=told['fewest'])

@@ -82,13 +82,11 @@ def swapped(r, text):
 
 def true_record_aside(r, text):
     "The record out of sight, and a kinder one in its place."
-    i = text.index('## The data') if '## The data' in text else text.index('<section')
-    end = len(text) if '## The data' in text else text.index('</section>') + 10
-    record = text[i:end]
-    shown = re.sub(r'\d(?=\.\d\d )', '9', record).replace('data-line="', 'title="') if '<td>' in record else re.sub(r'^\| (\d)', lambda m: f'| {"①②③④"[int(m[1]) - 1]}', record, flags=re.M)
+    m = re.search(r'<!-- record .*? -->|<script[^<>]*id="record".*?</script>', text, re.S)
+    shown = re.sub(r'\d(?=\.\d\d")', '9', m[0])
     before, after = r.choice([('<!--', '-->'), ('<template>', '</template>'), ('<div style="display:none">', '</div>'), ('<details>', '</details>')])
-    both = [shown, before + record + after]
-    return text[:i] + ''.join(both if r.random() < .5 else both[::-1]) + text[end:]
+    both = [shown, before + m[0] + after]
+    return text[:m.start()] + ''.join(both if r.random() < .5 else both[::-1]) + text[m.end():]
 
 
 def word(r, text):
