@@ -19,6 +19,7 @@ import gradual_cf
 from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
 from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
+from forged import asked_once, changed, field_of, places, sealed, walk
 from made import by_hand, people
 
 CHECKER = Path(gradual_cf.__file__).parent/'templates'/'evidence'/'check_evidence.py'
@@ -49,11 +50,6 @@ def ask(df):
 def found(told): return checker.faults_of(told, (ask, ()))
 
 
-def sealed(told):
-    told = {k: v for k, v in told.items() if k != 'sha256'}
-    return told | dict(sha256=_seal(told))
-
-
 def test_it_fits_the_schema(asked):
     jsonschema = pytest.importorskip('jsonschema')
     schema = answer_schema()
@@ -71,14 +67,6 @@ def test_the_checker_finds_the_same(asked):
     for text in asked[3]: assert found(json.loads(text)) == []
 
 
-def change(told, path, v):
-    told = json.loads(json.dumps(told))
-    at = told
-    for k in path[:-1]: at = at[k]
-    at[path[-1]] = v
-    return told
-
-
 def test_the_checker_finds_what_was_changed(asked):
     told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
     names = [c['name'] for c in told['columns']]
@@ -94,7 +82,7 @@ def test_the_checker_finds_what_was_changed(asked):
               (('answer', 'answer'), ['astronaut' if n == 'job' else v for n, v in zip(names, new)], "'job' must be one of"),
               (('question', 'max_changes'), 0, 'no more than 0 may')]
     for path, v, words in forged:
-        bad = change(told, path, v)
+        bad = changed(told, path, v)
         try: said = found(sealed(bad))
         except checker.Unreadable as e: said = [str(e)]
         assert any(words in s for s in said) or 'age' in words and said, (path, v, said)
@@ -170,11 +158,13 @@ def test_what_cannot_be_read_is_not_refuted(asked, tried, tmp_path, capsys, monk
         assert tried(bad)[0] == 2, bad[:60]
     at = [c['name'] for c in told['columns']].index('age')
     for v in (10**400, 2**63, float('inf'), float('nan'), 'x', None, [1]):
-        assert tried(json.dumps(sealed(change(told, ('answer', 'answer', at), v))))[0] == 2, v
+        code, said = tried(json.dumps(sealed(changed(told, ('answer', 'answer', at), v))))
+        assert code == 2 and 'error: Unreadable' in said, (v, said)
     cells = told['answer']['answer']
     for path, v in ((('schema_version',), True), (('question', 'tau'), -1), (('question', 'tau'), '0.5'), (('model', 'threshold'), 1), (('answer', 'answer'), cells[:-1]),
                     (('answer', 'answer'), [*cells, 1]), (('columns', 0, 'name'), 'income'), (('question', 'target'), 'perhaps')):
-        assert tried(json.dumps(sealed(change(told, path, v))))[0] == 2, path
+        code, said = tried(json.dumps(sealed(changed(told, path, v))))
+        assert code == 2 and 'error: Unreadable' in said, (path, said)
     for name, source in dict(none='', boom='1/0', leaves='import sys; sys.exit(0)').items():
         (tmp_path/f'{name}.py').write_text(source)
         assert exits(tmp_path/'t.json', f'{tmp_path}/{name}.py:ask', capsys, monkeypatch)[0] == 2, name
@@ -185,18 +175,18 @@ def test_what_cannot_be_read_is_not_refuted(asked, tried, tmp_path, capsys, monk
 
 def test_what_was_sealed_anew_is_refuted(asked, tried):
     told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
-    hidden = change(change(told, ('answer', 'changed'), []), ('question', 'constraints'), [])
-    for bad, words in ((hidden, 'nothing says that they may'), (change(told, ('answer', 'read'), False), 'was not read, and is answered'),
-                       (change(told, ('answer', 'target'), 'no'), "'yes' was asked for, and 'no' answered")):
+    hidden = changed(changed(told, ('answer', 'changed'), []), ('question', 'constraints'), [])
+    for bad, words in ((hidden, 'nothing says what may become of'), (changed(told, ('answer', 'read'), False), 'was not read, and is answered'),
+                       (changed(told, ('answer', 'target'), 'no'), "'yes' was asked for, and 'no' answered")):
         code, said = tried(json.dumps(sealed(bad)))
         assert code == 1 and words in said
 
 
 def test_a_name_gives_no_orders_to_the_terminal(asked, tried):
     told = json.loads(asked[3][0])
-    code, said = tried(json.dumps(sealed(change(told, ('answer', 'row'), '1: as the evidence says\nrow 2\x1b[2J'))))
+    code, said = tried(json.dumps(sealed(changed(told, ('answer', 'row'), '1: as the evidence says\nrow 2\x1b[2J'))))
     assert code == 0 and len(said.splitlines()) == 3 and '\x1b' not in said
-    assert tried(json.dumps(sealed(change(told, ('answer', 'row'), '\ud800'))))[0] == 0
+    assert tried(json.dumps(sealed(changed(told, ('answer', 'row'), '\ud800'))))[0] == 0
 
 
 def test_a_folder_hides_nothing(asked, tmp_path):
@@ -255,7 +245,7 @@ def test_columns_that_follow_others_may_change():
     moved = next(t for t in told if 'sum' in t['answer']['changed'])
     at = [c['feature'] for c in moved['question']['constraints']].index('sum')
     alone = {k: v for k, v in moved['question']['constraints'][at].items() if k != 'follows'}
-    assert any("'sum' changed and may not" in s for s in checker.faults_of(sealed(change(moved, ('question', 'constraints', at), alone)), (ask, ())))
+    assert any("'sum' changed and may not" in s for s in checker.faults_of(sealed(changed(moved, ('question', 'constraints', at), alone)), (ask, ())))
     jsonschema = pytest.importorskip('jsonschema')
     jsonschema.Draft202012Validator(answer_schema() | {'$ref': '#/$defs/evidence'}).validate(moved)
 
@@ -333,7 +323,7 @@ MADE = [of_loans, of_two_columns, of_tiny_numbers, of_relations, of_causes, of_n
 @functools.cache
 def made(of):
     model, texts = of()
-    return (model, ()), [json.loads(t) for t in texts]
+    return (asked_once(model), ()), [json.loads(t) for t in texts]
 
 
 def put(cell):
@@ -375,9 +365,6 @@ def two(e):
     e['answer']['changes'], e['region'] = 2, None
 
 
-def first_region(**told): return lambda e: e['region'][0].update({k: v(e['region'][0], e) if callable(v) else v for k, v in told.items()})
-
-
 def levels_of(e): return next(c for c in e['columns'] if 'levels' in c)
 
 
@@ -387,38 +374,29 @@ def ranged(e, end, far): line = next(r for r in e['region'] if r[end] is not Non
 def named(e): return next(r for r in e['region'] if r['levels'])
 
 
-FORGED = dict(
-    another_probability_after=lambda e: e['answer'].update(after=.999), another_probability_before=lambda e: e['answer'].update(before=.4),
-    valid_or_not=lambda e: e['answer'].update(valid=not e['answer']['valid']), nothing_changed=lambda e: e['answer'].update(changed=[]),
-    more_changed=lambda e: e['answer']['changed'].append(next(c['feature'] for c in e['question']['constraints'] if c['feature'] not in e['answer']['changed'])),
-    no_such_feature=lambda e: e['answer']['changed'].append('luck'), changes_99=lambda e: e['answer'].update(changes=99),
-    another_target=lambda e: e['answer'].update(target='perhaps'), too_much=put(lambda c: c['high'] + 1 if type(c['high']) is float else 'gold'),
-    too_little=put(lambda c: c['low'] - (5e-10 if 0 < c['low'] < 1e-6 else 1)), a_level_of_nothing=put(lambda c: c['levels'] and 'gold'), many_decimals=put(lambda c: c['low'] + .123),
-    put_back=lambda e: e['answer'].update(answer=e['answer']['data']), at_most_none=lambda e: e['question'].update(max_changes=0),
+FORGED = dict(  # in several places at once; what can be changed in one is walked below
+    too_much=put(lambda c: c['high'] + 1 if type(c['high']) is float else 'gold'), too_little=put(lambda c: c['low'] - (5e-10 if 0 < c['low'] < 1e-6 else 1)),
+    a_level_of_nothing=put(lambda c: c['levels'] and 'gold'), many_decimals=put(lambda c: c['low'] + .123), put_back=lambda e: e['answer'].update(answer=e['answer']['data']),
     may_not=lambda e: [c.update(may_change=False) for c in e['question']['constraints'] if not c.get('follows')],
-    no_rules=lambda e: e['question'].update(constraints=[]), rules_twice=lambda e: e['question']['constraints'].append(e['question']['constraints'][0]),
     higher_floor=lambda e: [c.update(low=c['high'] + 1) for c in e['question']['constraints'] if type(c.get('high')) is float],
     on_other_steps=lambda e: [c.update(step=10007.) for c in e['question']['constraints'] if 'low' in c],
     a_code=lambda e: [c.update(codes=[float(v) for v in e['answer']['answer'] if type(v) in (int, float)]) for c in e['question']['constraints'] if 'low' in c],
     classes_upside_down=lambda e: (e['question']['classes'].reverse(), [e[k].update(target=e['question']['classes'][::-1][e['question']['classes'].index(e[k]['target'])]) for k in ('question', 'answer')]),
     both_classes_upside_down=lambda e: (e['question']['classes'].reverse(), e['model']['classes'].reverse()),
-    asked_as_logits=lambda e: e['model'].update(kind='logit'), asked_as_numbers=lambda e: e['model'].update(kind='number'), another_goal=lambda e: e['question'].update(goal='number'),
-    valid_but_none_exists=lambda e: proven(e, proof='none exists'), two_proofs=lambda e: e['answer'].update(proof='best so far'), size_99=lambda e: e['proof'].update(size=99., bound=99.),
-    size_99_twice=lambda e: proven(e, size=99., bound=99.), more_than_least=lambda e: proven(e, bound=e['answer']['size'] + 1), optimal_without_bound=lambda e: proven(e, proof='optimal', bound=0.),
+    valid_but_none_exists=lambda e: proven(e, proof='none exists'), size_99_twice=lambda e: proven(e, size=99., bound=99.),
+    more_than_least=lambda e: proven(e, bound=e['answer']['size'] + 1), optimal_without_bound=lambda e: proven(e, proof='optimal', bound=0.),
     within_a_hair=lambda e: proven(e, proof='within 1%', of='distance', bound=e['answer']['size']/2), proven_by_nobody=lambda e: proven(e, of=''), sizes_by_cost=lambda e: proven(e, size=None, of='cost'),
     strange_proof=lambda e: proven(e, proof='surely'), has_an_answer_none_exists=nothing, two_where_one_will_do=two,
-    not_read=lambda e: e['answer'].update(read=False), not_read_and_empty=lambda e: unread(e, 'not read: 7 is no number'), not_read_for_no_reason=lambda e: unread(e, ''),
-    region_without_a_column=lambda e: e['region'].pop(), region_of_another=first_region(feature='luck'), region_of_another_value=first_region(value=-77),
-    region_twice=lambda e: e['region'].append(e['region'][0]), region_past_the_bounds=lambda e: ranged(e, 'high', lambda v: v*10 + 10),
+    not_read_and_empty=lambda e: unread(e, 'not read: 7 is no number'), not_read_for_no_reason=lambda e: unread(e, ''),
+    region_past_the_bounds=lambda e: ranged(e, 'high', lambda v: v*10 + 10),
     region_too_wide=lambda e: [line.update({end: c[end] for end in ('low', 'high')}) for line in e['region'] for c in e['question']['constraints']
                                if c['feature'] == line['feature'] and line['low'] is not None],
-    region_of_all_levels=lambda e: named(e).update(levels=list(levels_of(e)['levels'])), region_of_no_level=lambda e: named(e).update(levels=[]),
+    region_of_all_levels=lambda e: named(e).update(levels=list(levels_of(e)['levels'])),
     region_upside_down=lambda e: [line.update(low=line['high'], high=line['low']) for line in e['region'] if line['low'] != line['high']],
-    follows_nothing=lambda e: [c.update(follows=True) for c in e['question']['constraints']], no_relations=lambda e: e['question'].update(relations=[]),
-    reasons_upside_down=lambda e: e['reasons'].reverse(), a_further_field=lambda e: e['answer'].update(approved_by='the board'), a_further_part=lambda e: e.update(note='fine'))
-NOBODY_CAN = dict(asked_as_logits='model.kind', classes_upside_down='question.classes', both_classes_upside_down='model.classes',  # where a function does not say what it gives
-                  at_most_none='question.max_changes', may_not='question.constraints[].may_change', no_rules='question.constraints',
-                  higher_floor='question.constraints[].low', on_other_steps='question.constraints[].step', a_code='question.constraints[].codes')  # of what did not change
+    follows_nothing=lambda e: [c.update(follows=True) for c in e['question']['constraints']])
+NOBODY_CAN = dict(classes_upside_down='question.classes',  # where a function does not say what it gives
+                  higher_floor='question.constraints[].low', may_not='question.constraints[].may_change', on_other_steps='question.constraints[].step', a_code='question.constraints[].codes',  # of what did not change
+                  has_an_answer_none_exists='proof.said', proven_by_nobody='proof.of', sizes_by_cost='proof.of')  # where relations tie columns; where none exists
 
 
 OF_FOLLOWERS = 'too_much', 'too_little', 'many_decimals'  # what follows from relations is not computed again
@@ -444,53 +422,61 @@ def test_honest_decisions_pass(of):
 
 def test_every_kind_of_forgery_is_found():
     "Each kind over all decisions to which it can be done; at least one of each kind is refuted, and none is listed alone."
-    assert len(FORGED) > 45
+    assert len(FORGED) > 25
     for name, forge in FORGED.items():
-        tried, open_ = 0, ('proof.said' if name == 'has_an_answer_none_exists' else NOBODY_CAN.get(name))
+        tried, open_ = 0, NOBODY_CAN.get(name)
         for of in MADE:
             asked, decisions = made(of)
             for told in decisions:
                 if (bad := forged(told, forge)) is None: continue
                 try: faults, notes = checker.check(bad, asked)
-                except Exception: tried += 1; continue  # exit code 2
+                except checker.Unreadable: tried += 1; continue
                 tried += bool(faults)
                 assert faults or open_ in notes or name in OF_FOLLOWERS and bad['question']['relations'] and 'answer.answer' in notes, (of.__name__, name)
         assert tried, name
 
 
-def other_values(v):
-    "Values that stand in place of another one."
-    if isinstance(v, bool): return [not v]
-    if isinstance(v, (int, float)): return [v + 1, -v - 1, v*1.37 + .01, None]
-    if isinstance(v, str): return [v + 'x', '', None]
-    if isinstance(v, list): return [[], v + ['x'], v[::-1], None]
-    return [1, 'x', []]
+def test_another_kind_of_answer_is_found_where_the_model_says_what_it_gives():
+    "A forger who asks the model himself, and takes what it says for logits."
+    for asked, decisions in map(made, MADE):
+        told = json.loads(json.dumps(decisions[0]))
+        if told['model']['kind'] != 'proba': continue
+        told['model']['kind'] = 'logit'
+        (before, after), (_, there) = checker.says(asked, told, [told['answer'][k] for k in ('data', 'answer')])
+        told['answer'].update(before=float(before), after=float(after), valid=bool(there))
+        faults, notes = checker.check(sealed(told), asked)
+        assert 'the model gives no logit' in faults if hasattr(asked[0], 'predict') else notes['model.kind'] == 'the model does not say'
 
 
-def leaves(v, path=()):
-    "Places of a decision that are no dicts, and no lists of them."
-    if isinstance(v, (dict, list)) and v and (isinstance(v, dict) or isinstance(v[0], dict)):
-        for k, u in v.items() if isinstance(v, dict) else enumerate(v): yield from leaves(u, (*path, k))
-    else: yield path, v
-
-
-def field_of(path): return 'fingerprints' if path[0] == 'fingerprints' else 'versions' if path[0] == 'versions' else \
-    ''.join('[]' if isinstance(k, int) else f'.{k}' for k in path)[1:]
+def walked(asked, told, few=True):
+    "What a walk over all places of a record led to: how often each, and what passed. A fault of the checker is one of the walk."
+    tally, passed = dict(unreadable=0, refuted=0, listed=0), []
+    said = dict(schema_leaves(answer_schema()['$defs']['evidence']))
+    for field, how, bad in walk(told, few):
+        try: faults, notes = checker.check(bad, asked)
+        except checker.Unreadable: kind = 'unreadable'
+        else: kind = 'refuted' if faults else 'listed' if re.sub(r'(\[\])+$', '', field) in notes or how.startswith('without ') and said.get(field, '').startswith('told') else ''
+        if kind: tally[kind] += 1
+        else: passed.append((field, how))
+    return tally, passed
 
 
 @pytest.mark.parametrize('of', MADE)
-def test_no_field_is_forgotten(of, monkeypatch):
-    "Whatever field of a decision is changed: it is found, or the check says that it does not check this field."
+def test_no_place_of_a_record_is_forgotten(of, monkeypatch):
+    "Whatever is changed in whichever place of a decision: it is found, or the check says that it does not check this field."
     monkeypatch.setattr(checker, 'TRIED', 50)
     asked, decisions = made(of)
-    passed, told = [], next(told for told in decisions if told['answer']['valid'])
-    for path, v in leaves({k: v for k, v in told.items() if k != 'sha256'}):
-        for new in other_values(v):
-            if new == v and type(new) is type(v): continue
-            try: faults, notes = checker.check(sealed(change(told, path, new)), asked)
-            except Exception: continue  # exit code 2
-            if not faults and field_of(path) not in notes: passed.append((path, v, new))
-    assert passed == []
+    tally, passed = walked(asked, next(told for told in decisions if told['answer']['valid']))
+    assert passed == [] and min(tally.values()) > 50, (tally, passed)
+
+
+def test_a_key_that_stands_twice_is_unreadable():
+    for told in (made(of)[1][0] for of in (of_two_columns, of_numbers)):
+        for path, v in [((), told), *places(told)]:
+            if not isinstance(v, dict): continue
+            for k in v:
+                text = json.dumps(changed(dict(all=told), ('all', *path), v | {'\0': v[k]}))
+                with pytest.raises(checker.Unreadable, match='each key once'): checker.read(text.replace('"\\u0000"', json.dumps(k)))
 
 
 def schema_leaves(node, path=''):
@@ -508,7 +494,7 @@ def schema_leaves(node, path=''):
 def test_the_schema_says_of_every_field_whether_it_is_checked():
     fields = dict(schema_leaves(answer_schema()['$defs']['evidence']))
     assert len(fields) > 60 and not [f for f, said in fields.items() if said is None or not re.fullmatch('checked|told: .+', said)]
-    there = {field_of(path) for of in MADE for told in made(of)[1] for path, _ in leaves(told)}
+    there = {re.sub(r'(\[\])+$', '', field_of(path)) for of in MADE for told in made(of)[1] for path, v in places(told) if not isinstance(v, (dict, list))}
     assert not there - fields.keys()
 
 
@@ -599,7 +585,7 @@ def chain_holds(seed, breaking=True):
     refuted = 0
     for what, decisions, bad in broken(chain):
         try: faults, _ = checker.check(bad, asked, told_by(decisions))
-        except Exception: continue  # exit code 2
+        except checker.Unreadable: continue
         assert faults, what
         refuted += 1
     assert refuted >= 7
@@ -619,7 +605,7 @@ def evidence_of_anything(seed, ask):
     if (q := question(case, seed)) is None: return []
     predictor = q.cf.model.predictor
     how = dict(optimal=ask) if ask in ('columns', 'distance', 'cost') else {}
-    try: answers = q.cf.explain(q.rows, q.target, **q.told, **how)
+    try: answers = q.cf.explain(q.rows, q.target, seconds=2., **q.told, **how)
     except ValueError: return []  # a model that nobody can bound
     for text in evidence(answers):
         validator('evidence').validate(told := json.loads(text))

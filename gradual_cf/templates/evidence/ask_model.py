@@ -77,22 +77,32 @@ def frame_of(columns, rows):
 def says(asked, told, rows, surely=False):
     "What the model says of the target (None where only its labels count), and whether it decides for it; `surely`: its numbers, too."
     (ask, names), question, own = asked, told['question'], told['model']
-    frame, kind, number_ = frame_of(told['columns'], rows), own['kind'], question['goal'] == 'number'
-    if names and set(names) <= set(frame): frame = frame[list(names)]
+    kind, number_, aim = own['kind'], question['goal'] == 'number', aim_of(question)
     labels = ask.predict if hasattr(ask, 'predict') and own['decides'] != 'numbers' else None
     if hasattr(ask, 'predict'): ask = next(getattr(ask, f) for f in (METHODS.get(kind, ''), *METHODS.values()) if hasattr(ask, f))
     try:
-        out = None if labels and own['decides'] == 'predict' else np.asarray(ask(frame), float)
+        frame = frame_of(told['columns'], rows)
+        if names and set(names) <= set(frame): frame = frame[list(names)]
+        out = None if labels and own['decides'] == 'predict' and not number_ else np.asarray(ask(frame), float)
         said = [str(v) for v in np.asarray(labels(frame)).ravel().tolist()] if labels else []
     except Exception as e: raise Unreadable(f'the model must accept the rows, got {type(e).__name__}: {e}') from e
     if out is not None and number_:
-        v, (low, high) = out.reshape(len(rows)), question['target']
-        return v, (v >= (-np.inf if low is None else float(low))) & (v <= (np.inf if high is None else float(high)))
-    at = question['classes'].index(question['target']) if question['classes'] else int(question['target'])
-    by_label = np.array([v == str(own['classes'][at] if own.get('classes') else question['target']) for v in said])
+        if out.size != len(rows): raise Unreadable(f'the model must give a number a row, got the shape {out.shape}')
+        return (v := out.reshape(-1)), (v >= aim[0]) & (v <= aim[1])
+    label = [str(v) for v in own.get('classes') or question['classes'] or range(aim + 1)][aim:aim + 1]
+    by_label = np.array([[v] == label for v in said])
     if out is None: return [None]*len(rows), by_label
-    p, first = of_class(out, kind, own['threshold'], at)
+    p, first = of_class(out, kind, own['threshold'], aim)
     return p, (p >= (question['tau'] or 0.) - SAME) & (first & by_label if said and surely else by_label if said else first)
+
+def aim_of(question):
+    "Where the target stands among the classes, or the two ends of numbers."
+    target, classes = question['target'], question['classes']
+    try:
+        if question['goal'] != 'number': return classes.index(target) if classes else int(target)
+        low, high = target
+        return -np.inf if low is None else float(low), np.inf if high is None else float(high)
+    except (TypeError, ValueError): raise Unreadable(f'the target must be one of {classes}, or two ends, got {target!r}') from None
 
 def of_class(out, kind, threshold, at):
     "The model's own probability of a class, and whether it is decided, of probabilities, decision values or logits."
@@ -102,8 +112,9 @@ def of_class(out, kind, threshold, at):
         out = out.clip(1e-12, 1 - 1e-12)
         out = np.log(out) - np.log1p(-out) if single else np.log(out)
     if single: out = np.stack([-out/2, out/2], 1)
+    k = out.shape[1]
+    if not 0 <= at < k or threshold != .5 and k > 2: raise Unreadable(f'class {at} at {threshold} must be given, got {k} classes')
     shift = np.log(threshold/(1 - threshold))
     p = np.exp(out - out.max(1, keepdims=True))
     p = p/p.sum(1, keepdims=True)
-    if shift: out = out + np.array([shift/2, -shift/2])
-    return p[:, at], out.argmax(1) == at
+    return p[:, at], (out + np.array([shift/2, -shift/2]) if shift else out).argmax(1) == at
