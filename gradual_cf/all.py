@@ -67,6 +67,7 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
-           'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons', 'Watch', 'watch', 'run_suite', 'Suite', 'ablate', 'questions',
+           'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons',
+           'Watch', 'watch', 'run_suite', 'Suite', 'ablate', 'questions',
            'against_direction', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove']
