@@ -15,7 +15,7 @@ import typer
 import gradual_cf
 from .options import (_BLOCK, _clear_errors, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
                                 _LANGUAGE, _option, _OR_OWN, _OWN, _ROW, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
-                                _TO, _ways)
+                                _TO, _better_directions)
 
 # %% auto #0
 __all__ = ['app']
@@ -103,10 +103,10 @@ def _asked_task(*, dataset=None, csv=None, model=None, data=None, seed=0, relati
 
 def _asked_cf(*, preset=None, better=None, **asked): # As `_asked_task` takes it
     "The task, and its explainer."
-    task = _asked_task(better=_ways(better), **asked)
+    task = _asked_task(better=_better_directions(better), **asked)
     return task, _fitted(task, preset)
 
-def _wanted(cf, text, dataset=None): # Fitted
+def _typed_target(cf, text, dataset=None): # Fitted
     "A typed target, or what people want of a data set; raises `ValueError` for one that the model does not have."
     from gradual_cf.data.datasets import RECIPES
     recipe:Any = RECIPES.get(dataset or '')
@@ -126,7 +126,7 @@ def _record(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs))
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_asked_and_predicted(cfs))
     told['already'] = cfs.already[0].item()
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
     if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
@@ -136,7 +136,7 @@ def _record(cfs, task, row, plan=None, several=None):
     if several is not None: told['answers'] = by(several.changes(), 'answer')
     return told
 
-def _said(cfs):
+def _asked_and_predicted(cfs):
     "What was asked of the model and what it said, as values of JSON."
     goal,heard = cfs.goal, (cfs.before[0].item(), cfs.prob[0].item())
     names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
@@ -154,7 +154,7 @@ def _check_one(command, dataset, row, text, image, csv=None, model=None):
     raise ValueError('--row, --text or --image must be given, and one of them only, '
                      f'got {" and ".join(got) or "none"}; for example: gradual-cf {command} {whose} --row 0')
 
-def _second(cf, one): # None where two classes, or numbers, need no choice
+def _second_most_probable(cf, one): # None where two classes, or numbers, need no choice
     "The class that the model finds second most probable of a row."
     if cf.numbers or cf.z_train.shape[1] < 3: return None
     one = cf.domain.rows(one)
@@ -168,8 +168,8 @@ def _asked_row(command, dataset, row, target=None, text=None, image=None, **more
     task,cf = _asked_cf(dataset=dataset, **more)
     rows = _given_rows(task, csv if dataset else None, image, text)
     if not 0 <= at < len(rows): raise ValueError(f'--row must be in 0..{len(rows) - 1}, got {at}')
-    one,aim = take_rows(rows, slice(at, at + 1)), _wanted(cf, target, dataset)
-    aim = _second(cf, one) if aim is None else aim
+    one,aim = take_rows(rows, slice(at, at + 1)), _typed_target(cf, target, dataset)
+    aim = _second_most_probable(cf, one) if aim is None else aim
     how = dict(target=aim, seed=more.get('seed', 0)) | rules
     return SimpleNamespace(task=task, cf=cf, rows=rows, one=one, how=how)
 
@@ -306,14 +306,14 @@ def _reasons(
 # %% ../nbs/92_cli.ipynb #c47
 _METRICS = ('valid', 'l1', 'l2', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row')
 
-def _number(v): return None if v is None or v != v else round(float(v), 6)
+def _rounded_or_none(v): return None if v is None or v != v else round(float(v), 6)
 
-def _measured(table):
+def _metrics_object(table):
     "The frame of `gradual_cf.measures.metrics.evaluate` as one flat object."
     coherence, plain = table[table.metric == 'coherence'], table[table.metric != 'coherence'].set_index('metric')
-    means = {m: None for m in _METRICS} | {m: _number(v) for m,v in plain['mean'].items()}
-    spread = {f'{m}_std': _number(plain['std'][m]) for m in ('l1', 'l2', 'words') if m in plain.index}
-    by_eps = lambda column: {str(e): _number(v) for e,v in zip(coherence.eps, coherence[column])}
+    means = {m: None for m in _METRICS} | {m: _rounded_or_none(v) for m,v in plain['mean'].items()}
+    spread = {f'{m}_std': _rounded_or_none(plain['std'][m]) for m in ('l1', 'l2', 'words') if m in plain.index}
+    by_eps = lambda column: {str(e): _rounded_or_none(v) for e,v in zip(coherence.eps, coherence[column])}
     return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
 
 # %% ../nbs/92_cli.ipynb #c50
@@ -331,8 +331,8 @@ def _evaluate(dataset:Optional[str]=_OR_OWN, json_:bool=_JSON, *, rows, seed, **
         if cf.classes: target = [cf.classes[t] for t in target]
         table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
-    right = _number(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
-    out = _measured(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
+    right = _rounded_or_none(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
+    out = _metrics_object(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
     _say(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/92_cli.ipynb #c53
@@ -346,7 +346,7 @@ def _trained_on(model, dataset):
     raise ValueError(f'--dataset must name the data that the model was trained on, {known}, got {name!r}')
 
 # %% ../nbs/92_cli.ipynb #c56
-def _counted(task, out, picture):
+def _folder_counts(task, out, picture):
     "Counts of a folder, and for tables the most frequent changes."
     import pandas as pd
     from gradual_cf.measures.metrics import plot_summary, summary
@@ -396,7 +396,7 @@ def _batch(
         except KeyboardInterrupt:
             _say('stopped; finished parts are kept: run the same command again to resume', err=True)
             raise typer.Exit(130) from None
-        told = _counted(task, out, picture)
+        told = _folder_counts(task, out, picture)
     _say(json.dumps(told) if json_ else _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
@@ -406,7 +406,7 @@ def _asked_rows(dataset, rows, target, csv, seed, **asked):
     rules = _constraints(asked)
     task,cf = _asked_cf(dataset=dataset, csv=csv, seed=seed, **asked)
     some = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
-    aim:Any = _wanted(cf, target, dataset)
+    aim:Any = _typed_target(cf, target, dataset)
     goal = {} if aim is None else dict(target=aim)
     return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, goal | dict(seed=seed) | rules
 
@@ -473,14 +473,14 @@ def _watch(
     with _clear_errors():
         _,cf = _asked_cf(dataset=dataset, model=model, **asked)
         today = rows and _csv_rows(rows, (), 'rows')
-        found = watch(out, cf, today, by=list(by or ()) or None, target=_wanted(cf, target),
+        found = watch(out, cf, today, by=list(by or ()) or None, target=_typed_target(cf, target),
                       least=least, seed=asked['seed'], progress=sys.stderr.isatty())
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
     raise typer.Exit(found.exit_code)
 
 # %% ../nbs/92_cli.ipynb #ts92
 @app.command('test', rich_help_panel=_MANY_ROWS)
-def _test(
+def _test_command(
     suite:Path=typer.Argument(..., metavar='SUITE.toml', help='Checks with thresholds, the model and the rows.'),
     junit:Optional[Path]=typer.Option(None, '--junit', help='Write the checks as JUnit XML to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the checks as a web page to this file.'),
@@ -507,7 +507,7 @@ def _asked_panel(dataset=None, rows=None, row=None, target=None, language='en', 
         raise ValueError(f'--row must be in 0..{len(looked_at) - 1}, got {row}')
     said:Any = RECIPES[dataset] if dataset in RECIPES else None
     terms = dict(names=said.names, codes=said.codes) if said else {}
-    box = explorer(cf, looked_at, _wanted(cf, target, dataset), seed=more.get('seed', 0), language=language, **terms)
+    box = explorer(cf, looked_at, _typed_target(cf, target, dataset), seed=more.get('seed', 0), language=language, **terms)
     if row: box.panel.go(row)
     return box
 
@@ -517,14 +517,14 @@ def _visitor(**asked):
     from gradual_cf.use.explorer import _panel_or_why
     return _panel_or_why(lambda: _asked_panel(**asked))
 
-def _plain(options) -> dict[str, Any]:
+def _given_options(options) -> dict[str, Any]:
     "Options that were given, as values that Python can read back."
     given = {k: str(v) if isinstance(v, Path) else v for k,v in options.items()}
     return {k: v for k,v in given.items() if v is not None and v != []}
 
 def _visitor_source(options):
     "The Python that a visitor's process runs."
-    return f'from gradual_cf.cli import _visitor\n_visitor(**{_plain(options)!r})'
+    return f'from gradual_cf.cli import _visitor\n_visitor(**{_given_options(options)!r})'
 
 # %% ../nbs/92_cli.ipynb #c67
 _INVITATION = 'The panel is at {}\nOpen this address in a browser of this machine. Ctrl-C ends it.'
@@ -549,7 +549,7 @@ def _app(
     with _clear_errors():
         _voila()
         port = _free_port(port)
-        try: _asked_panel(**_plain(options)).close() # once, so that a mistake is reported in the terminal
+        try: _asked_panel(**_given_options(options)).close() # once, so that a mistake is reported in the terminal
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
     title = f'What if: {dataset or (rows and rows.stem)}'
     told = lambda address: _say(_INVITATION.format(address))
@@ -586,7 +586,7 @@ def _train(
     "Train a data set's network, or load it from the cache, and print its test accuracy."
     with _clear_errors():
         task = _task(dataset, seed=seed, **asked)
-        right = _number(task.accuracy())
+        right = _rounded_or_none(task.accuracy())
         from gradual_cf.models.networks import save_model
         if out: save_model(task.model, out, data=dataset, accuracy=right)
     info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)

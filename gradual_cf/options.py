@@ -42,7 +42,7 @@ _ARGUMENTS = ('row text target csv model image block several language reasons cl
               'decrease_only max_changes relations cost better preset trust sender addressee product contact notices '
               'format by').split()
 
-def _as_typed(said:str) -> str:
+def _as_option_typed(said:str) -> str:
     "An error with its argument as it is typed on the command line."
     name,_,rest = said.partition(' ')
     typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if name in _ARGUMENTS else name)
@@ -53,7 +53,7 @@ def _clear_errors():
     "Report bad input, or a missing extra, in one line on standard error, with exit code 2."
     try: yield
     except (ValueError, ImportError) as e: # of an extra that is not installed
-        _say(f'error: {_as_typed(str(e))}', err=True)
+        _say(f'error: {_as_option_typed(str(e))}', err=True)
         raise typer.Exit(2) from None
 
 # %% ../nbs/91_options.ipynb #op9
@@ -123,7 +123,7 @@ def _bound(text):
     if not (name and dots): raise ValueError(f'--bound must look like NAME=LOW..HIGH, got {text!r}')
     return name, (_limit(low), _limit(high))
 
-def _ways(better):
+def _better_directions(better):
     "Which way is better, column by column; None where nobody says."
     parts = [text.rpartition('=') for text in better or ()]
     if bad := [text for text,(name,_,way) in zip(better or (), parts) if not (name and way)]:

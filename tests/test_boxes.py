@@ -9,11 +9,11 @@ from sklearn import compose, ensemble, impute, linear_model, neural_network, pip
 
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search import bounds, boxes, compiled, proven
-from gradual_cf.search.readings import _bounded
+from gradual_cf.search.readings import _has_bounds
 from gradual_cf.search.proven import _IS_OPTIMAL, cheapest, prove, ways
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
-from gradual_cf.use.drawing import _picture
+from gradual_cf.use.drawing import _change_picture
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
 def table(rng, n=220, category=True):
@@ -242,7 +242,7 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1, optimal='columns')
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
-    assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
+    assert not _has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
 
 
 @pytest.mark.parametrize('engine', ['compiled', 'python'])
@@ -314,14 +314,14 @@ def test_a_picture_shades_what_does_as_well():
     wide = around[(around.high > around.low) | (around.levels.map(len) > 0)]
     assert len(shades(answers.plot(most=12))) == len(wide) > 0 and 'shaded' in answers.plot(most=5).axes[0].get_xlabel()
     assert not shades(answers.plot(ranges=False))
-    pages = [_picture(answers[i]) for i in np.flatnonzero(answers.valid)]
+    pages = [_change_picture(answers[i]) for i in np.flatnonzero(answers.valid)]
     assert sum(page.count('cfx-also') for page in pages) == (around.high > around.low).sum()
     assert any('(at least ' in page or '(at most ' in page for page in pages)
     numbers = table(np.random.default_rng(13), category=False)
     asked = GradualCF(SVC().fit(numbers, labels(np.random.default_rng(13), numbers)), tabular(numbers, integer=['c']), 'sparse').fit(numbers)
     counted = asked.explain(numbers.head(6))
     assert not shades(counted.plot()) and shades(counted.plot(ranges=True)) # unasked, nothing is drawn that is only counted
-    assert 'cfx-also' not in ''.join(_picture(counted[i]) for i in range(6))
+    assert 'cfx-also' not in ''.join(_change_picture(counted[i]) for i in range(6))
 
 
 def test_a_region_that_is_counted_has_categories_too():

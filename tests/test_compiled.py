@@ -202,13 +202,13 @@ def test_a_broken_or_foreign_library_is_not_used(kind, tmp_path, monkeypatch):
         shutil.copy(next(p for name in compiled._FILES if (p := ROOT/'gradual_cf/search'/name).exists()), file)
         monkeypatch.setattr(compiled, '_VERSION', compiled._VERSION + 1)
     said = dict(missing='there is none', foreign='has no function', older='version').get(kind, 'cannot be used')
-    with pytest.warns(UserWarning, match=said) as seen: assert compiled._loaded(tmp_path) is None
+    with pytest.warns(UserWarning, match=said) as seen: assert compiled._library_in(tmp_path) is None
     assert len(seen) == 1
 
 
 def test_one_warning_says_that_python_does_the_work(monkeypatch, tmp_path):
     cf, X = explainer('hist', 3)
-    loaded = compiled.cache(lambda: compiled._loaded(tmp_path))
+    loaded = compiled.cache(lambda: compiled._library_in(tmp_path))
     monkeypatch.setattr(compiled, '_library', loaded)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter('always')

@@ -15,8 +15,8 @@ from torch import nn
 import toy
 import written
 from written import load_task
-from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _Question, _Worker
-from gradual_cf.use.drawing import _Terms, _unit_text
+from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _RowQuestion, _Latest
+from gradual_cf.use.drawing import _ColumnNames, _unit_text
 from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
 from gradual_cf.use.explorer import explorer
@@ -130,7 +130,7 @@ def test_levels_are_obeyed_by_trees(fitted):
     assert list(desk.presets) == ['sparse', 'robust', 'plausible']   # trees have no gradient for the paper's search
     rows = [i for i in range(200) if granted[i] == 0 and plain.housing.iloc[i] != 'own'][:8]
     for levels in ((), (('housing', ('rent', EVIL)),)):
-        answers = [next(part for name, part in _parts(desk, _Question(i, 1, 'sparse', ('income',), levels=levels)) if name == 'answer') for i in rows]
+        answers = [next(part for name, part in _parts(desk, _RowQuestion(i, 1, 'sparse', ('income',), levels=levels)) if name == 'answer') for i in rows]
         assert any(cfs.raw.housing.iloc[0] == 'own' for _, cfs in answers) is (not levels)
 
 
@@ -206,8 +206,8 @@ def test_presets_answer_as_explainers_of_their_own(fitted):
     desk, rows = _Desk(cf, people), people.iloc[[5]]
     for name, settings in dict(sparse=SPARSE, plausible=PLAUSIBLE).items():
         own = GradualCF(cf.model, cf.domain, settings).fit(people).explain(rows, 1)
-        assert dict(_parts(desk, _Question(5, 1, name)))['answer'][1].xp.equal(own.xp)
-    kept = desk.explainer(_Question(0, 1, 'paper')).settings
+        assert dict(_parts(desk, _RowQuestion(5, 1, name)))['answer'][1].xp.equal(own.xp)
+    kept = desk.explainer(_RowQuestion(0, 1, 'paper')).settings
     assert kept.legal and kept.sigma == PAPER.sigma and kept.tau == cf.settings.tau
     assert cf.settings == SPARSE and cf.company is None
 
@@ -218,7 +218,7 @@ def test_presets_keep_the_bar_of_the_explainer(fitted):
     desk = _Desk(high, people)
     assert list(desk.presets) == ['as fitted', 'sparse', 'robust', 'plausible', 'paper']
     for name in desk.presets:
-        h = desk.explainer(_Question(0, 1, name)).settings
+        h = desk.explainer(_RowQuestion(0, 1, name)).settings
         assert (h.tau, h.max_changes) == (.8, 2)
     assert explorer(high, people).panel.w.preset.value == 'as fitted'
 
@@ -266,7 +266,7 @@ def test_the_tray_is_a_frame_and_a_file(fitted):
 def test_numbers_have_the_decimals_and_units_of_their_column():
     df = pd.DataFrame(dict(share=[.1, .25, 2.], whole=[1, 20, 3000], free=[.1234567, 3.3, 9.]))
     share, whole, free = tabular(df).features
-    assert _unit_text(whole, 1234, _Terms(dict(whole='€'))) == '€1,234' and _unit_text(share, 2.) == '2.00'
+    assert _unit_text(whole, 1234, _ColumnNames(dict(whole='€'))) == '€1,234' and _unit_text(share, 2.) == '2.00'
     assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
 
 
@@ -335,7 +335,7 @@ def test_a_newer_question_ends_an_older_one(fitted):
             began.set()
             predict(cf.model, cf.x_train[:1])
         yield 'ended', q
-    worker = _Worker(work, shown.append)
+    worker = _Latest(work, shown.append)
     worker.put('slow')
     assert began.wait(20)
     worker.put('quick')
@@ -358,7 +358,7 @@ def test_a_hundred_questions_leave_nothing_behind(fitted):
 
 def test_the_same_question_has_the_same_answer(fitted):
     people, _, cf = fitted
-    q = _Question(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
+    q = _RowQuestion(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
     a, b = (dict(_parts(_Desk(cf, people), q)) for _ in range(2))
     assert a['answer'][1].xp.equal(b['answer'][1].xp) and a['others'].answers.xp.equal(b['others'].answers.xp)
 
@@ -368,7 +368,7 @@ def known(cf, people, pick=np.nanargmin, **told):
     lead = (cf.z_train[:, 1] - cf.z_train[:, 0]).numpy()
     row = int(pick(np.where(people.late.notna() & (lead < 0), lead, np.nan)))
     own = next(name for name, settings in _presets(cf).items() if settings is None)
-    parts = dict(_parts(_Desk(cf, people), _Question(row, 1, own, **told)))
+    parts = dict(_parts(_Desk(cf, people), _RowQuestion(row, 1, own, **told)))
     return people.iloc[[row]], parts['others'], parts['nowhere']
 
 
@@ -434,7 +434,7 @@ def test_the_panel_shows_ways_and_what_leads_nowhere(fitted):
 def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):
     import gradual_cf.use.editors as asking
     with monkeypatch.context() as m:
-        m.setattr(asking, '_answer', lambda *args: 1/0)
+        m.setattr(asking, '_answer_shown', lambda *args: 1/0)
         box.panel.w.next.click()
         assert box.wait() and 'ZeroDivisionError' in box.panel.w.status.value
     box.panel.w.next.click()
@@ -519,7 +519,7 @@ def walk(w): return [w, *(v for child in getattr(w, 'children', ()) for v in wal
 
 LEAVES = '''
 from threading import Event
-from gradual_cf.use.editors import _Worker
+from gradual_cf.use.editors import _Latest
 from gradual_cf.models.asking import predict
 import torch
 net, began = torch.nn.Linear(2, 2), Event()
@@ -528,7 +528,7 @@ def work(q):
         predict(net, torch.zeros(1, 2))
         began.set()
         yield q
-_Worker(work, lambda part: None).put(1)
+_Latest(work, lambda part: None).put(1)
 began.wait()
 '''
 

@@ -160,7 +160,7 @@ def place(model) -> tuple[torch.device, torch.dtype]: # Where its inputs must li
     return dev, torch.float32 if dtype in _SHORT else dtype
 
 # %% ../../nbs/models/00_asking.ipynb #c18
-def _one_of(outputs, what):
+def _only_output(outputs, what):
     "The one matrix among several outputs; raises `ValueError` where there are none or two."
     two = [v for v in outputs if isinstance(v, (Tensor, np.ndarray)) and v.ndim == 2]
     if len(two) == 1: return two[0]
@@ -172,8 +172,8 @@ def _one_of(outputs, what):
 def _read_logits(out):
     "Unpack a model's output: a tensor, an array, a dictionary, a tuple, or an object with `logits`."
     if isinstance(out, Mapping) and 'logits' in out: out = out['logits']
-    elif isinstance(out, Mapping): out = _one_of(out.values(), f'a dict of {list(out)}')
-    elif isinstance(out, (tuple, list)): out = _one_of(out, f'a {type(out).__name__} of {len(out)}')
+    elif isinstance(out, Mapping): out = _only_output(out.values(), f'a dict of {list(out)}')
+    elif isinstance(out, (tuple, list)): out = _only_output(out, f'a {type(out).__name__} of {len(out)}')
     elif not isinstance(out, (Tensor, np.ndarray)) and hasattr(out, 'logits'): out = out.logits
     return torch.from_numpy(out) if isinstance(out, np.ndarray) else out
 
@@ -187,7 +187,7 @@ def _is_lead(model, z): # Whether the one output of a model stands for two class
     return (z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1) and not answers_numbers(model)
 
 # %% ../../nbs/models/00_asking.ipynb #c27
-def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
+def _narrowed_logits(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
     "Logits in the dtype of the search; where rounding turns a decision into a tie, its class leads by a hair."
     out = z.to(x)
     if not z.is_floating_point() or torch.finfo(z.dtype).bits <= torch.finfo(x.dtype).bits: return out
@@ -208,7 +208,7 @@ class _Asked(nn.Module):
         z = _read_logits(self.model(x.to(self.dtype) if self.dtype in _SHORT else x))
         if not isinstance(z, Tensor): return z
         self.single = _is_lead(self.model, z)
-        return two_classes(z.to(x)) if self.single else _narrowed(z, x) if z.ndim == 2 else z.to(x)
+        return two_classes(z.to(x)) if self.single else _narrowed_logits(z, x) if z.ndim == 2 else z.to(x)
 
 # %% ../../nbs/models/00_asking.ipynb #c29
 def answers_numbers(model) -> bool:
@@ -216,14 +216,14 @@ def answers_numbers(model) -> bool:
     return getattr(model, 'kind', None) == 'number'
 
 # %% ../../nbs/models/00_asking.ipynb #c32
-def _plain(model, x):
+def _gives_plain_logits(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
     if not isinstance(out, Tensor) or out.dtype != x.dtype: return False
     return not _is_lead(model, out)
 
 # %% ../../nbs/models/00_asking.ipynb #c34
-def _asked(model):
+def _asked_in_float(model):
     "The same model, through `_Asked` where it computes in 16 bits."
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
@@ -423,7 +423,7 @@ KINDS = dict(proba='probabilities', decision='decision values', logit='logits', 
 # %% ../../nbs/models/00_asking.ipynb #kc10
 _LEAST = 1e-12 # Distance that a probability keeps from 0 and 1
 
-def _check_answers(out:Tensor, kind:str):
+def _check_outputs(out:Tensor, kind:str):
     "Raise `ValueError` for answers that are not of the stated kind."
     if not out.isfinite().all(): raise ValueError(f'model must give finite {KINDS[kind]}, got NaN or infinite ones')
     several = out.ndim == 2 and out.shape[1] > 1
@@ -450,7 +450,7 @@ def log_odds(
     single = out.ndim == 1 or out.shape[1] == 1
     if kind == 'number' and not single:
         raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
-    _check_answers(out, kind)
+    _check_outputs(out, kind)
     if kind == 'proba':
         out = out.clamp(_LEAST, 1 - _LEAST)
         out = out.logit() if single else out.log()
@@ -532,7 +532,7 @@ def _adapted(domain, model):
     return _Agreed([domain.adapt(m) for m in model])
 
 # %% ../../nbs/models/00_asking.ipynb #1640332c
-def _line(model, way:str) -> str: # `way`: the method that answers
+def _line_to_write(model, way:str) -> str: # `way`: the method that answers
     "The line that lets anything be asked which answers a frame."
     return (f"write predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
             "kind='proba' if it gives probabilities")

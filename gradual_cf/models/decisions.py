@@ -67,11 +67,11 @@ def _tree_by_tree(forest):
     try: return one if np.array_equal(getattr(one, method)(row), said) else forest
     except (AttributeError, TypeError): return forest # of a version that has other names for this
 
-def _one_thread(model):
+def _single_threaded(model):
     "A shallow copy that asks in this thread alone."
     if hasattr(model, 'steps'):
         model = copy.copy(model)
-        model.steps = [(name, _one_thread(step)) for name,step in model.steps]
+        model.steps = [(name, _single_threaded(step)) for name,step in model.steps]
     elif (one := _tree_by_tree(model)) is not model: return one
     elif getattr(model, 'n_jobs', None) not in (None, 1):
         model = copy.copy(model)
@@ -193,7 +193,7 @@ class Predictor:
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # Positions among `classes`, long `(n,)`
         "What its own `predict` says."
-        said = charged(lambda: self.labels(_with_columns(frame, self.names).copy()), len(frame))
+        said = charged(lambda: self.labels(_columns_as_fitted(frame, self.names).copy()), len(frame))
         return torch.from_numpy(positions_of(said, self.classes))
 
     @property
@@ -210,13 +210,13 @@ def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
     if other: raise ValueError(f'model must not modify its rows, got one that writes into {other[0]!r}: '
                                'let it begin with frame = frame.copy()')
 
-def _with_columns(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
+def _columns_as_fitted(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
     "A frame with the columns that a model was fitted on, in its order; itself where it is so already."
     return frame[list(names)] if names and tuple(frame.columns) != tuple(names) else frame
 
 def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
-    frame = _with_columns(frame, predictor.names)
+    frame = _columns_as_fitted(frame, predictor.names)
     given = frame.copy()
     try: out = charged(lambda: predictor.ask(given), len(frame))
     except Spent: raise

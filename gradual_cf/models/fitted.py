@@ -18,10 +18,10 @@ import torch
 from torch import nn, Tensor
 
 from ..core import Domain
-from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
-from .decisions import (_one_thread, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
+from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
+from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
-from ..search.trees import _drawn, _Ensemble, _Link, _Nodes, _Unfit, exact
+from ..search.trees import _random_rows, _Ensemble, _Link, _Nodes, _Unfit, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -38,9 +38,9 @@ def _like_sklearn(model) -> Predictor:
     except (AttributeError, TypeError): pass # no estimator of scikit-learn's, only one that looks like it
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
-    own,cut = _one_thread(model),None if regressor or detector else cut_of(model)
+    own,cut = _single_threaded(model),None if regressor or detector else cut_of(model)
     if cut is not None: model = cut[0]
-    one = own if cut is None else _one_thread(model)
+    one = own if cut is None else _single_threaded(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     if cut is not None: how = {kind: method for kind,method in how.items() if method == cut[1]}
     elif of_margins(model): how.pop('proba')
@@ -53,7 +53,7 @@ def _like_sklearn(model) -> Predictor:
     labels = framed(own.predict) if named and hasattr(own, 'predict') else None
     if not kinds and labels is None:
         numbers = not hasattr(model, 'classes_')
-        told = f'which may give numbers: {_line(model, "predict")}' if numbers else 'which does not predict'
+        told = f'which may give numbers: {_line_to_write(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
     if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
@@ -167,23 +167,23 @@ def recognised(
     if any(hasattr(model, method) for method in asked): return _like_sklearn(model)
     if callable(model): return None
     ways = [way for way in dir(model) if way.startswith('predict') and callable(getattr(model, way, None))]
-    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line(model, ways[0])}')
+    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line_to_write(model, ways[0])}')
     raise ValueError(f'model must be something that can be asked, got {type(model).__name__}, which does not predict: '
                      'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
                      "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
 # %% ../../nbs/models/02_fitted.ipynb #d52b
-def _asked_by(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
+def _asked_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
     "The same model, asked in another way."
     if p is model.predictor: return model
     new = FrameModel(p, model.write, model.columns)
     new.frames = model.frames
-    return _exact(new)
+    return _exact_model(new)
 
 def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
     "The same model, asked so that it decides as its own `predict` does."
     if isinstance(model, _Agreed): return _Agreed([settled(m.model, rows) for m in model.models])
-    return _asked_by(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
+    return _asked_through(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
 
 def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
     return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
@@ -198,10 +198,10 @@ def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several model
 def ruled(model) -> Any:
     "The same model, or several, with `predict` over the numbers."
     if isinstance(model, _Agreed): return _Agreed([ruled(m.model) for m in model.models])
-    return _asked_by(model, replace(model.predictor, over=True)) if _may_deny(model) else model
+    return _asked_through(model, replace(model.predictor, over=True)) if _may_deny(model) else model
 
 # %% ../../nbs/models/02_fitted.ipynb #c54
-def _exact(model:FrameModel) -> nn.Module:
+def _exact_model(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
     if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost') or model.predictor.over: return model
@@ -232,7 +232,7 @@ def as_module(
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
     _check_one_output(predictor)
-    return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
+    return model if predictor is None else _exact_model(FrameModel(_matched(predictor, names), write, columns))
 
 # %% ../../nbs/models/02_fitted.ipynb #c61
 class TensorModel(Adapted):
@@ -321,7 +321,7 @@ def predictor(
     >>> cf = GradualCF(predictor(ask, domain), domain, classes=list(model.classes_)).fit(X)
     """
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
-    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
+    if isinstance(ask, nn.Module): return _scaled_network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = domain.spliced.model_of(ask) if domain.spliced is not None else known or Predictor(ask)
@@ -331,7 +331,7 @@ def predictor(
         ask = next((ask for ask,other in known.instead if other == kind), known.ask)
         changes |= dict(ask=ask, kind=kind or known.kind, threshold=.5 if threshold is None else threshold, labels=None)
     model = _matched(replace(known, **changes), domain.display.columns)
-    return _exact(FrameModel(model, domain.write, domain.features)) if domain.spliced is None else domain.adapt(model)
+    return _exact_model(FrameModel(model, domain.write, domain.features)) if domain.spliced is None else domain.adapt(model)
 
 # %% ../../nbs/models/02_fitted.ipynb #9a4e090e
 def _one_answer(ask, output, frame):
@@ -348,7 +348,7 @@ def _one_output(known:Predictor, output:int) -> Predictor:
     return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels, labels=None, instead=())
 
 # %% ../../nbs/models/02_fitted.ipynb #c78
-def _network(net, domain, kind, threshold, scaled, output=None):
+def _scaled_network(net, domain, kind, threshold, scaled, output=None):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold, output=output)
@@ -419,7 +419,7 @@ _CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'}
 
 _MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
 
-def _all_nodes(schema) -> list:
+def _skops_nodes(schema) -> list:
     "Everything that a skops file builds, as its schema tells."
     todo,out = [schema], []
     while todo:
@@ -432,7 +432,7 @@ def _strange_types(path) -> list: # By name
     "Types of a skops file that are not known to be safe."
     import zipfile
     from skops.io import get_untrusted_types
-    with zipfile.ZipFile(path) as z: nodes = _all_nodes(json.loads(z.read('schema.json')))
+    with zipfile.ZipFile(path) as z: nodes = _skops_nodes(json.loads(z.read('schema.json')))
     name = lambda node: f'{node.get("__module__")}.{node.get("__class__")}'
     known = lambda n: n['__loader__'] == 'PartialNode' and name(n['content']['func']) == _MAY_BE_CALLED
     called = {_CALLED[n['__loader__']] for n in nodes if n['__loader__'] in _CALLED and not known(n)}
@@ -525,7 +525,7 @@ def load_fitted(
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
 
 # %% ../../nbs/models/02_fitted.ipynb #ec12
-def _widened(t:np.ndarray) -> np.ndarray: # 64 bits
+def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that round to at most the 32-bit numbers `t`."
     t = t.astype(np.float32)
     middle = (t.astype(float) + np.nextafter(t, np.float32(np.inf)))/2
@@ -534,7 +534,7 @@ def _widened(t:np.ndarray) -> np.ndarray: # 64 bits
 # %% ../../nbs/models/02_fitted.ipynb #ec14
 def _below(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that stay under the 32-bit numbers `t` after rounding."
-    return _widened(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
+    return _widened_to_64(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec17
 def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
@@ -545,7 +545,7 @@ def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
 # %% ../../nbs/models/02_fitted.ipynb #ec20
 def _sklearn_tree(tree, value:np.ndarray) -> _Nodes: # `tree` is a `tree_`; values of its nodes, `(m, k)`
     "A tree of scikit-learn as nodes."
-    bound = _widened(_rounded_down(tree.threshold))
+    bound = _widened_to_64(_rounded_down(tree.threshold))
     way = getattr(tree, 'missing_go_to_left', np.zeros(tree.node_count))
     feature = np.where(tree.children_left < 0, -1, tree.feature)
     return _Nodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
@@ -811,7 +811,7 @@ def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Num
     for level,(f,border,way) in enumerate(splits):
         at = slice(2**level - 1, 2**(level + 1) - 1)
         feature[at],missing[at] = f, way
-        if border is not None: bound[at] = _widened(np.array([border]))
+        if border is not None: bound[at] = _widened_to_64(np.array([border]))
         else: listed[at] = [np.flatnonzero(goes[f][:, t] >> level & 1 == 0).tolist()]*2**level
     inner,node = np.arange(m) < 2**depth - 1, np.arange(m)
     number = [int(f'{i:0{depth}b}'[::-1], 2) if depth else 0 for i in range(2**depth)]
@@ -840,7 +840,7 @@ def _from_catboost(model, row=None, levels=None) -> _Ensemble|None: # A frame of
 def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
     "The same of a model of a table."
     if not model.predictor.names: return None
-    row = model.write(_drawn(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
+    row = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
     return _from_catboost(source, row, {c.sources[0]: c.levels for c in model.columns if c.levels and len(c.sources) == 1})
 
 # %% ../../nbs/models/02_fitted.ipynb #ec77

@@ -23,7 +23,7 @@ TEXT = 'text' # The one column of a frame of texts
 
 def framed(texts) -> pd.DataFrame: return pd.DataFrame({TEXT: pd.Series(list(texts), dtype=object)}) # As a model is asked
 
-def _listed(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame[TEXT].tolist()) # A function of a list of texts
+def _ask_texts(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame[TEXT].tolist()) # A function of a list of texts
 
 # %% ../../nbs/models/03_of_texts.ipynb #ot8
 def _shares(out, n:int) -> np.ndarray: # What a plain function returned for `n` texts -> `(n, k)`
@@ -56,18 +56,18 @@ def _of_library(model) -> Predictor|None:
         if getattr(model, 'task', '') != 'text-classification' or len(getattr(names, 'id2label', ())) < 2:
             raise ValueError(f'model must classify texts into two classes or more, got a pipeline for {model.task!r}')
         classes = tuple(names.id2label[i] for i in sorted(names.id2label))
-        return Predictor(partial(_listed, partial(_hugging_face, model)), source=model, classes=classes)
+        return Predictor(partial(_ask_texts, partial(_hugging_face, model)), source=model, classes=classes)
     if not library.startswith('spacy.'): return None
     if 'textcat' not in model.pipe_names:
         raise ValueError(f"model must have a 'textcat', whose classes exclude each other, got {model.pipe_names}")
     labels = tuple(model.get_pipe('textcat').labels)
-    return Predictor(partial(_listed, partial(_spacy, model, labels)), source=model, classes=labels)
+    return Predictor(partial(_ask_texts, partial(_spacy, model, labels)), source=model, classes=labels)
 
 # %% ../../nbs/models/03_of_texts.ipynb #ot12
 def as_lists(p:Predictor) -> Predictor: # A fitted model, asked with frames
     "The same predictor, given lists of texts; one that was fitted on a frame is given that."
     if p.names: return p
-    ask = lambda f: None if f is None else partial(_listed, f)
+    ask = lambda f: None if f is None else partial(_ask_texts, f)
     return replace(p, ask=ask(p.ask), labels=ask(p.labels), instead=tuple((ask(f), kind) for f,kind in p.instead))
 
 def of_texts(model) -> Predictor: # Anything that can be asked about texts

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradual_cf
-from .boxes import (_codes_apart, _FEW, _Found, _Grid, _lawful, _MISSING, _priced,
+from .boxes import (_codes_apart, _FEW, _Found, _Grid, _lawful_positions, _MISSING, _cost_at,
                                      _Question, _TIE)
 from .bounds import _Splits
 from .goals import at_level
-from .readings import _aims
+from .readings import _bounded_aims
 
 # %% auto #0
 __all__ = []
@@ -43,7 +43,7 @@ def _declared(lib) -> Any:
     if found != _VERSION: raise OSError(f'its version is {found}, and this package needs {_VERSION}')
     return lib
 
-def _loaded(folder:Path) -> Any:
+def _library_in(folder:Path) -> Any:
     "The compiled engine in a folder; None, with a warning, where there is none that works."
     file = next((folder/name for name in _FILES if (folder/name).exists()), None)
     why = 'there is none'
@@ -54,7 +54,7 @@ def _loaded(folder:Path) -> Any:
     return None
 
 @cache
-def _library() -> Any: return _loaded(Path(gradual_cf.__file__).parent/'search') # Read once; None where Python has to do
+def _library() -> Any: return _library_in(Path(gradual_cf.__file__).parent/'search') # Read once; None where Python has to do
 
 # %% ../../nbs/search/10_compiled.ipynb #cc65205a
 class _Cells(NamedTuple):
@@ -69,7 +69,7 @@ class _Cells(NamedTuple):
     sum:np.ndarray    # The sum that each tree adds to
     sets:np.ndarray   # Sets of levels, words one after another
 
-def _joined(grid:_Grid, sums:list) -> tuple: # Edges of each column; which cells go left, for each sum and column
+def _shared_cells(grid:_Grid, sums:list) -> tuple: # Edges of each column; which cells go left, for each sum and column
     "The cells that all sums share: those between the edges of any of them."
     if len(sums) == 1: return sums[0].edges, [sums[0].left]
     edges = [np.unique(np.concatenate([np.asarray(s.edges[g], np.int64) for s in sums])) for g in range(len(grid.columns))]
@@ -126,9 +126,9 @@ def _of_sum(grid:_Grid, nodes:_Splits, aim:np.ndarray, left_of:list, words:np.nd
     left[leaf],right[leaf] = 0, 0
     adds = [np.asarray(t.value @ aim, float) for t in nodes.e.trees]
     some = np.array([v.any() for v in adds])
-    return _in_order(column, cut, left, right, missing, np.concatenate(adds), root[some])
+    return _children_after_parents(column, cut, left, right, missing, np.concatenate(adds), root[some])
 
-def _in_order(column, cut, left, right, missing, value, root) -> tuple:
+def _children_after_parents(column, cut, left, right, missing, value, root) -> tuple:
     "The same nodes, numbered so that children come after their parent, as not every library writes them."
     inner,at = column >= 0, np.arange(len(column))
     if ((left > at) & (right > at))[inner].all(): return column, cut, left, right, missing, value, root
@@ -192,7 +192,7 @@ class _Engine:
     "The trees of a model for one target, in C."
     def __init__(self, grid:_Grid, sums:list): # `sums`: (`_Splits`, weights of scores `(k,)`) of each condition
         self.grid,self.sums = grid, [nodes for nodes,_ in sums]
-        self.edges,self.lefts = _joined(grid, self.sums)
+        self.edges,self.lefts = _shared_cells(grid, self.sums)
         self.cells = np.array([way.shape[1] - 1 for way in self.lefts[0]], np.int32)
         self.words = np.where(grid.named, -(-self.cells//64), 0).astype(np.int32)
         numbers = np.flatnonzero(~grid.named)
@@ -215,7 +215,7 @@ class _Engine:
         if getattr(self, 'handle', None): self.lib.trees_free(self.handle)
 
 # %% ../../nbs/search/10_compiled.ipynb #cc18a352
-class _Asked(NamedTuple):
+class _CellRows(NamedTuple):
     "Rows of a question in cells, side by side."
     plain:np.ndarray  # Whether the own value of each column has the leaves of its cell, bool `(n,)`
     open:np.ndarray   # Columns that may change, `(n, g)`
@@ -260,7 +260,7 @@ def _nearest_ends(e:_Engine, q:_Question, shift:np.ndarray, own:np.ndarray) -> t
         to[i, part],v[i, part] = new, x
     return to, v, legal
 
-def _asked_of(e:_Engine, q:_Question) -> _Asked:
+def _arrays_of(e:_Engine, q:_Question) -> _CellRows:
     "The arrays of a question."
     ends,price = e.ends, q.price
     free = q.rows.low <= q.rows.high
@@ -287,15 +287,15 @@ def _asked_of(e:_Engine, q:_Question) -> _Asked:
         order = np.where(is_own, -1., cost[:, part]).argsort(1, kind='stable')
         near[:, part] = np.where(np.take_along_axis(may | is_own, order, 1), order, -1)
         near[:, ends.at[g + 1] - 1],to[:, part] = -1, level
-    return _Asked(plain, free, shift, cells, own, cost, near, to)
+    return _CellRows(plain, free, shift, cells, own, cost, near, to)
 
 # %% ../../nbs/search/10_compiled.ipynb #cc3caf6f
 def _serves(q:_Question, demands, label) -> Any: # Rows of one target
-    "Sums of trees as `_aims` tells them; None for any other question, which the engine in Python answers."
+    "Sums of trees as `_bounded_aims` tells them; None for any other question, which the engine in Python answers."
     if q.price.tables or demands.robust or demands.aim.company is not None: return None
     if not _plain_trees(demands.readings): return None
     level,lead = np.full(len(q.rows.x), float(at_level(demands.tau, label))), demands.aim.lead
-    return _aims(demands.readings, label, level, None if lead is None else float(lead[0]))
+    return _bounded_aims(demands.readings, label, level, None if lead is None else float(lead[0]))
 
 def _plain_trees(readings:list|None) -> bool:
     "Whether all that was read are sums of trees, and there is an engine for them."
@@ -318,8 +318,8 @@ def _begun_with(q:_Question, asked:Callable, start:Sequence) -> tuple: # Positio
     best,every = q.rows.own.copy(), np.arange(len(q.rows.x))
     cost = np.full(len(every), np.inf)
     for at in start:
-        new = _priced(q.grid, q.rows, q.price, every, at).sum(1)
-        i = np.flatnonzero((new < cost - _TIE) & _lawful(q, at))
+        new = _cost_at(q.grid, q.rows, q.price, every, at).sum(1)
+        i = np.flatnonzero((new < cost - _TIE) & _lawful_positions(q, at))
         i = i[asked(i, at[i])] if len(i) else i
         best[i],cost[i] = at[i], new[i]
     return best, cost
@@ -333,7 +333,7 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float,
                work:float=np.inf, calm:bool=True) -> tuple: # As `_Search`; `_Found`, rows for the other engine, stopped
     "What the compiled engine knows of rows of one target; the model has the last word."
     n,rows,price = len(q.rows.x), q.rows, q.price
-    a,(best,first) = _asked_of(e, q), _begun_with(q, asked, start)
+    a,(best,first) = _arrays_of(e, q), _begun_with(q, asked, start)
     need = np.stack([np.broadcast_to(need, (n,)) - r.slack for r,_,need,_ in aims], 1)
     kinds = np.uint8, np.uint8, np.int32, np.int32, float, np.int32, float
     told = a.open, a.shift, a.cells, a.own, a.cost, a.near, need
@@ -365,7 +365,7 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float,
     refused = found[~there]
     best[found[there]] = at[there]
     some = np.isfinite(first) | np.isin(np.arange(n), found[there])
-    cost = np.where(some, _priced(q.grid, rows, price, np.arange(n), best).sum(1), np.inf)
+    cost = np.where(some, _cost_at(q.grid, rows, price, np.arange(n), best).sum(1), np.inf)
     far = np.mod(np.where(some, cost, 0.), price.toll or np.inf)*gap/(1 + gap)
     left[refused] = 0.
     again = ~a.plain | np.isin(np.arange(n), refused) | (not search)

@@ -18,8 +18,8 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
-from ..answers import _asked_by, Counterfactuals, _NOT_READ
-from ..data.columns import _entry_slices, _inward
+from ..answers import _explainer_of, Counterfactuals, _NOT_READ
+from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
@@ -27,8 +27,8 @@ from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
 from .in_words import in_words, sampled, some_of, used
-from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked, _check_finite,
-                                      _check_steady, _Over, _plain, _until, answers_numbers, check_lead, check_logits,
+from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite,
+                                      _check_steady, _Over, _gives_plain_logits, _until, answers_numbers, check_lead, check_logits,
                                       labels_of, _one_class_for_all, place, predict)
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
@@ -98,7 +98,7 @@ def _range_text(f):
     return f'{whole}in {left}{low}, {high}{right}'
 
 # %% ../../nbs/search/00_explainer.ipynb #c12
-def _fits(f, v):
+def _in_field_range(f, v):
     "Whether a value lies in the range of its field."
     m = f.metadata
     if v is None and m['none']: return True
@@ -156,7 +156,7 @@ class Common:
     def __post_init__(self):
         for f in fields(self):
             v = getattr(self, f.name)
-            if not _fits(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
+            if not _in_field_range(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c30
 KINDS:dict[str, Any] = dict( # What all methods share for a kind
@@ -203,10 +203,10 @@ def _encoded(cf, data) -> Encoded:
     return Encoded(enc.x.to(*cf.place), enc.frozen.to(device), limit(enc.low), limit(enc.high), most, enc.notes)
 
 # %% ../../nbs/search/00_explainer.ipynb #c48
-def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
+def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
     once = cf.account.limited and hasattr(cf.model, 'predictor') # asked about each row
-    if not once and not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
+    if not once and not _gives_plain_logits(cf.model, x[:2]): cf.model = _Asked(cf.model)
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
@@ -217,7 +217,7 @@ def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its log
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c42
-def _described(cf) -> str:
+def _summary_of(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
     named = f', {len(cf.classes)} classes ({listed(cf.classes)})' if cf.classes else ''
@@ -275,7 +275,7 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         if not len(c.between): continue
         i = at.start
         ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
-        first,last = _inward(ends[0], ends[1], c.digits, c.parts)
+        first,last = _inward_to_steps(ends[0], ends[1], c.digits, c.parts)
         none = torch.as_tensor(first > last).to(frozen.device)
         own = lambda v: torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low))
         low[:, i],high[:, i] = own(first), own(last)
@@ -289,7 +289,7 @@ def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slic
     if begin is None: return cf.search(some, target[i], seed)
     return cf.resume(some, target[i], seed, begin[i], quick=False)
 
-def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
+def _searched_in_batches(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
     "What the search finds, `batch_size` rows at a time."
     size = cf.settings.batch_size
     starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
@@ -318,7 +318,7 @@ def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin
 # %% ../../nbs/search/00_explainer.ipynb #c63
 _KEPT_CROWDS = 64 # Targets whose real rows are remembered
 
-def _crowd(cf, label:Tensor): # A class `()`, or an interval `(2,)`
+def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
     "Rows of a target that no search sees, remembered; None where there are too few."
     key = str(label.tolist())
     if key not in cf.crowds:
@@ -332,7 +332,7 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
     if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
     for label in target.unique(dim=0):
-        there,rows = _crowd(cf, label), (target == label).view(len(target), -1).all(1)
+        there,rows = _held_out_rows(cf, label), (target == label).view(len(target), -1).all(1)
         if there is not None: out[rows] = there(xp[rows])
     return out
 
@@ -340,7 +340,7 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
 _HAIR = 1e-6   # Room for the rounding of a softmax
 _LESS = 1e-13  # Than the same level, which was shifted there and back
 
-def _cut(cf) -> float|None:
+def _cut_off(cf) -> float|None:
     "Probability from which the second of two classes is decided; None where no probability alone decides."
     model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
     if cf.goal is NUMBERS or cf.z_train is None: return None
@@ -348,7 +348,7 @@ def _cut(cf) -> float|None:
     if cf.z_train.shape[1] != 2: return None
     return model.cut if isinstance(model, Adapted) else .5
 
-def _odds(p:float) -> float: return float(np.log(p/(1 - p)))
+def _log_odds_of(p:float) -> float: return float(np.log(p/(1 - p)))
 
 def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
     "The probability that rows must have, by logits."
@@ -356,7 +356,7 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
         k = 2 if cf.z_train is None or cf.goal is NUMBERS or isinstance(cf.model, _Agreed) else cf.z_train.shape[1]
         return .5 if k == 2 else (1 - _HAIR)/k
     if cf.cut in (None, .5): return tau
-    least = torch.tensor([_odds(tau) - _odds(share) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
+    least = torch.tensor([_log_odds_of(tau) - _log_odds_of(share) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
     return (least.sigmoid() - _LESS).clamp_min(.5) # what is decided has one half
 
 def _decided(cf, data, z:Tensor) -> Tensor: # Raw rows and their logits -> classes, long `(n,)`
@@ -370,7 +370,7 @@ def _reaches(cf, data, z:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
     return there if cf.numbers or cf.settings.tau is None else there & (cf.says(z, target) >= cf.settings.tau)
 
 # %% ../../nbs/search/00_explainer.ipynb #c66
-def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
+def _measured_answers(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
     found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
@@ -385,7 +385,7 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
                            found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
-def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
+def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
     if cf.goal is NUMBERS and classes is not None:
@@ -427,7 +427,7 @@ def _check_rows(cf, data, target):
     raise ValueError(f'rows must come first and the target second, got a frame as target and {data!r} as rows')
 
 # %% ../../nbs/search/00_explainer.ipynb #fd155863
-def _reasons(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
+def _why_unread_rows(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
     "Why each row cannot be read; '' for rows that can."
     if cf.z_train is None or cf.domain.unread is None: return None, []
     try: rows = cf.domain.rows(data)
@@ -438,7 +438,7 @@ def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As
     "A question of the rows that can be read, and the others; raises `ValueError` where none can be."
     try: return cf.ask(data, target, max_changes, **rules), None
     except ValueError:
-        rows,why = _reasons(cf, data)
+        rows,why = _why_unread_rows(cf, data)
         there = np.array([not words for words in why], bool)
         if there.all() or not there.any(): raise
     at = np.where(there, np.arange(len(there)), there.argmax())
@@ -487,7 +487,7 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
 
 # %% ../../nbs/search/00_explainer.ipynb #d78b
-def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfactuals: # Positions `(q,)`
+def _with_answers(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfactuals: # Positions `(q,)`
     "Answers with others in some rows."
     def put(name):
         old,some = getattr(cfs, name), getattr(new, name)
@@ -499,7 +499,7 @@ def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfa
     for at,words in zip(i, new.proof): proof[at] = words
     return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_laid_in(cfs.raw, new.raw, there))
 
-def _answered(cf, question:tuple, seed:int=0, progress:bool=False, *asked) -> Counterfactuals: # As `answered` takes them
+def _answered_by_kind(cf, question:tuple, seed:int=0, progress:bool=False, *asked) -> Counterfactuals: # As `answered` takes them
     "Search and measure, in the way that suits what is explained."
     if cf.domain.spliced is not None: return in_words(cf, question, *asked)
     own = account()
@@ -518,7 +518,7 @@ def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:boo
     other,at,some = copy(cf), torch.from_numpy(i), take_rows(data, i)
     other.model,other.read = model, None
     asked = some, enc.take(at), other.logits(some, enc.x[at]), target[at]
-    return _put_in(cfs, i, replace(_answered(other, asked, seed, progress), explainer=cf))
+    return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, seed, progress), explainer=cf))
 
 # %% ../../nbs/search/00_explainer.ipynb #2bf79b18
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
@@ -539,7 +539,7 @@ def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothin
 
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
-def _as_it_was(cf):
+def _restored_on_error(cf):
     "If what follows fails, the explainer stays unchanged."
     old = dict(vars(cf))
     try: yield
@@ -600,10 +600,10 @@ class Explainer:
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
         kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
         self.domain = domain = kept or domain
-        self.model = _asked(_adapted(domain, model))
+        self.model = _asked_in_float(_adapted(domain, model))
         own = self.model.model if isinstance(self.model, _Asked) else self.model
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
-        self.classes:tuple = _labels(self, model, classes) # What its classes are called; () for 0, 1, …
+        self.classes:tuple = _labels_of_classes(self, model, classes) # What its classes are called; () for 0, 1, …
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
@@ -617,14 +617,14 @@ class Explainer:
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
     def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
-    def __repr__(self): return _described(self)
+    def __repr__(self): return _summary_of(self)
 
     @property
     def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
 
     # Who decides
     @property
-    def cut(self) -> float|None: return _cut(self) # Probability from which the second of two classes is decided, or None
+    def cut(self) -> float|None: return _cut_off(self) # Probability from which the second of two classes is decided, or None
 
     @property
     def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have, by logits: a number, or one a class
@@ -666,7 +666,7 @@ class Explainer:
         sample : int | None, default None
             Most rows that the model is asked about; None for all
         """
-        with _as_it_was(self), counting(sampled(sample)) as self.account:
+        with _restored_on_error(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
             self.crowds = {}
@@ -678,7 +678,7 @@ class Explainer:
             data,y = some_of(self.model, data, y, sample)
             x = self.encode(data).x
             self.model = settled(self.model, data)
-            self.model,self.z_train = _checked(self, data, x)
+            self.model,self.z_train = _check_model(self, data, x)
             self.x_train = x
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
@@ -920,7 +920,7 @@ class Explainer:
         with remembering(), spending(calls, rows, progress, self.domain.spliced is not None) as own:
             asked,aside = _where_read(self, data, target, max_changes, **rules)
             if confirmed is None:
-                answers = _answered(self, asked, seed, progress, optimal, seconds, gap, robust)
+                answers = _answered_by_kind(self, asked, seed, progress, optimal, seconds, gap, robust)
                 if robust is None and not limited: answers = _with_denied(self, asked, answers, seed, progress)
             else:
                 _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
@@ -950,7 +950,7 @@ class Explainer:
         Counterfactuals
         """
         question = data, enc, z, target
-        return _with_denied(self, question, _answered(self, question, seed, progress), seed, progress)
+        return _with_denied(self, question, _answered_by_kind(self, question, seed, progress), seed, progress)
 
     def find(self,
         enc:Encoded,   # Inputs, `(n, *s)`
@@ -983,7 +983,7 @@ class Explainer:
             `(n, *s)`, and which rows it came to, bool `(n,)`
         """
         if until < float('inf'): return _searched_until(self, enc, target, seed, until, begin)
-        return _searched(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
+        return _searched_in_batches(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
 
     def usual(self, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
         """What `explain` finds where nothing else is said, before it is measured.
@@ -1030,7 +1030,7 @@ class Explainer:
         -------
         Counterfactuals
         """
-        return _measured(self, data, enc, z, xp, target, standing, raw)
+        return _measured_answers(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
@@ -1091,7 +1091,7 @@ class Explainer:
             Columns that may vary besides those that changed
         """
         self.check_fitted()
-        return region(_asked_by(self, cfs), cfs, free)
+        return region(_explainer_of(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         """Order the changes of each answer: every row on the way is legal, the target comes near early.
@@ -1107,7 +1107,7 @@ class Explainer:
             Answers, of this explainer or another, or from a file
         """
         self.check_fitted()
-        return plan_of(_asked_by(self, cfs), cfs)
+        return plan_of(_explainer_of(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
@@ -1123,7 +1123,7 @@ class Explainer:
             One line a row, one column a group
         """
         self.check_fitted()
-        return effects_of(_asked_by(self, cfs), cfs)
+        return effects_of(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
 def from_frames(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..answers import Counterfactuals
 from ..core import Encoded, take_rows
-from ..data.texts import _lookup_form, _places, _rewrite, _UNIT
+from ..data.texts import _lookup_form, _known_word_places, _rewrite, _UNIT
 from ..models.asking import Account, account, predict, Spent
 from ..models.of_texts import Weights, weights_of
 from .goals import arrived, goal_of, most_groups
@@ -75,7 +75,7 @@ def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their lab
 # %% ../../nbs/search/16_in_words.ipynb #iw9
 _MOST_TEXTS = 148 # Texts that are asked about for one answer, beside the text itself and the answer
 
-class _Asked:
+class _Variants:
     "What was said of variants of one text."
     def __init__(self, cf, text:str, spans:list, target:Tensor, texts:float=_MOST_TEXTS):
         self.cf,self.text,self.spans,self.target,self.most = cf,text,spans,target,texts
@@ -112,7 +112,7 @@ def _said(cf, texts:list, target:Tensor) -> list: # (lead, whether it arrived) o
 # %% ../../nbs/search/16_in_words.ipynb #iw11
 _PROBED,_TRIED,_RUNGS = 24, 20, (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
-def _in_order(q:_Asked, use:Use, t:int, free:list, lead:float) -> list: # Places; the most harmful first
+def _harmful_first(q:_Variants, use:Use, t:int, free:list, lead:float) -> list: # Places; the most harmful first
     "Places in the order of what leaving their words out does, asked or by how the classes use them."
     at:dict = {}
     for p in free: at.setdefault(_lookup_form(q.text[slice(*q.spans[p])]), []).append(p)
@@ -125,7 +125,7 @@ def _in_order(q:_Asked, use:Use, t:int, free:list, lead:float) -> list: # Places
     rest = {w: -.7*speaks[w]*scale for w in kinds[len(gain):]}
     return [p for w in sorted(worth | rest, key=lambda w: -(worth | rest)[w]) for p in at[w]]
 
-def _new_words(q:_Asked, use:Use, t:int, place:int) -> list: # The best first
+def _words_to_bring(q:_Variants, use:Use, t:int, place:int) -> list: # The best first
     "Words of the target class, in the order of what the first of them do in one place."
     may = np.flatnonzero(use.often & (use.z[t] > 0))
     ends = may[np.argsort(-use.z[t, may], kind='stable')]
@@ -135,7 +135,7 @@ def _new_words(q:_Asked, use:Use, t:int, place:int) -> list: # The best first
     tried = [strong[i] for i in np.argsort(-lead)]
     return [use.words[i] for i in [*tried, *(i for i in ends[:300].tolist() if i not in strong)]]
 
-def _climbed(q:_Asked, edits:list) -> int: # How many of them suffice; 0 where none do
+def _fewest_of_ordered(q:_Variants, edits:list) -> int: # How many of them suffice; 0 where none do
     "The fewest edits in their order that suffice, by a ladder and halves."
     sizes = [k for k in _RUNGS if k < len(edits)] + ([len(edits)] if len(edits) > 1 else [])
     low = 1
@@ -152,7 +152,7 @@ def _climbed(q:_Asked, edits:list) -> int: # How many of them suffice; 0 where n
         low,high = (low, middle) if q.leads([dict(edits[:middle])])[0] > 0 else (middle, high)
     return high
 
-def _taken_back(q:_Asked, edit:dict, order:list, new:list):
+def _taken_back(q:_Variants, edit:dict, order:list, new:list):
     "Leave out what is not needed, the weakest together; where nothing can go, try others for the two weakest."
     for _ in range(3):
         if len(edit) < 2 or q.left() < 2: return
@@ -174,21 +174,21 @@ def _taken_back(q:_Asked, edit:dict, order:list, new:list):
         if not len(lead) or lead.max() <= 0: return
         edit = tries[int(lead.argmax())]
 
-def _differs(q:_Asked, p:int, word:str) -> bool: return _lookup_form(q.text[slice(*q.spans[p])]) != word
+def _word_differs(q:_Variants, p:int, word:str) -> bool: return _lookup_form(q.text[slice(*q.spans[p])]) != word
 
-def _fewest_asked(q:_Asked, use:Use, t:int, free:list, most:int):
+def _fewest_asked(q:_Variants, use:Use, t:int, free:list, most:int):
     "Follow the plan for one text; what comes of it stands in `q.best`."
     lead = q.leads([{}])
     if not len(lead) or not free or most < 1: return
     leave_out,best = q.cf.domain.spliced.leave_out, q.best
-    order = _in_order(q, use, t, free, lead[0])
+    order = _harmful_first(q, use, t, free, lead[0])
     if not leave_out: q.best = best # texts with a word left out told something, and are no answers
     elif q.best[1]: return
-    new = _new_words(q, use, t, order[0])
+    new = _words_to_bring(q, use, t, order[0])
     if q.best[1]: return # one word
-    edits = [(p, w) for p,w in zip(order, new) if _differs(q, p, w)][:most]
+    edits = [(p, w) for p,w in zip(order, new) if _word_differs(q, p, w)][:most]
     if leave_out and len(edits) < min(most, len(order)): edits += [(p, '') for p in order[len(edits):most]]
-    if (k := _climbed(q, edits)): _taken_back(q, dict(edits[:k]), order, new)
+    if (k := _fewest_of_ordered(q, edits)): _taken_back(q, dict(edits[:k]), order, new)
 
 # %% ../../nbs/search/16_in_words.ipynb #iw13
 _STEPS = 60  # Words up to which a bound is looked for
@@ -214,10 +214,10 @@ def _scene(w:Weights, text:str, spans:list, free:list, sign:float, level:float) 
     counts = np.bincount(np.array(whole, int), minlength=len(w.w)).astype(float)
     return _Scene(sign*w.w*w.idf, w.idf, counts, sign*w.b - level, w.normed, [(p, each[p]) for p in free])
 
-def _score(s:_Scene, total, square) -> Any: # Sums and squared norms -> above 0 for answers
+def _text_score(s:_Scene, total, square) -> Any: # Sums and squared norms -> above 0 for answers
     return total + s.b*(np.sqrt(np.maximum(square, 0.)) if s.normed else 1.)
 
-def _bounds(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> int|None: # None where no number of words up to `most` does
+def _fewest_words_bound(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> int|None: # None where no number of words up to `most` does
     "The fewest words that may suffice."
     own = np.sort([s.u[i].sum() for _,i in s.places])[:most]
     gain = np.sort(s.u[new])[::-1][:most]
@@ -229,7 +229,7 @@ def _bounds(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> int|None: # N
     if not k: return None
     up = lambda v: np.r_[v, np.zeros(max(k - len(v), 0))][:k].cumsum()
     total,square = s.u @ s.counts - up(own) + up(gain), ((s.counts*s.idf)**2).sum()
-    reach = _score(s, total, square + up(more)) if s.b > 0 else _score(s, total, square - up(less))
+    reach = _text_score(s, total, square + up(more)) if s.b > 0 else _text_score(s, total, square - up(less))
     enough = np.flatnonzero(reach >= -_ROOM*(1 + np.abs(s.u) @ s.counts + up(np.abs(own)) + up(np.abs(gain))))
     return int(enough[0]) + 1 if len(enough) else None
 
@@ -240,8 +240,8 @@ def _one_does(s:_Scene, new:np.ndarray, leave_out:bool) -> bool:
         c = s.counts.copy()
         np.subtract.at(c, list(i), 1)
         left,norm = total - s.u[list(i)].sum(), ((c*s.idf)**2).sum()
-        score = _score(s, left + s.u[new], norm + s.idf[new]**2*(2*c[new] + 1))
-        if (score >= -_ROOM*(1 + abs(total))).any() or leave_out and _score(s, left, norm) >= -_ROOM: return True
+        score = _text_score(s, left + s.u[new], norm + s.idf[new]**2*(2*c[new] + 1))
+        if (score >= -_ROOM*(1 + abs(total))).any() or leave_out and _text_score(s, left, norm) >= -_ROOM: return True
     return False
 
 def _by_steps(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> list|None: # (place, position or -1) each
@@ -256,10 +256,10 @@ def _by_steps(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> list|None: 
             c = counts.copy()
             np.subtract.at(c, place[1], 1)
             t,square = total - s.u[place[1]].sum(), ((c*s.idf)**2).sum()
-            score = np.where(free, _score(s, t + s.u[new], square + s.idf[new]**2*(2*c[new] + 1)), -np.inf)
+            score = np.where(free, _text_score(s, t + s.u[new], square + s.idf[new]**2*(2*c[new] + 1)), -np.inf)
             score[np.isin(new, place[1])] = -np.inf # the same word
             tries = [(score.max(initial=-np.inf), int(score.argmax()) if len(score) else -1)]
-            if leave_out: tries.append((_score(s, t, square), -1))
+            if leave_out: tries.append((_text_score(s, t, square), -1))
             for v,j in tries:
                 if best is None or v > best[0]: best = (v, place, j, c, t)
         v,place,j,counts,total = best
@@ -294,7 +294,7 @@ def _fewest_read(cf, use:Use, text:str, spans:list, free:list, target:int, most:
     if 'positions' not in cf.domain.spliced.kept: cf.domain.spliced.kept['positions'] = _new_positions(use)
     new,words = cf.domain.spliced.kept['positions']
     leave_out,most = cf.domain.spliced.leave_out, min(most, len(free))
-    bound = _bounds(s, new, leave_out, min(most, _STEPS))
+    bound = _fewest_words_bound(s, new, leave_out, min(most, _STEPS))
     found = None if bound is None else _by_steps(s, new, leave_out, min(most, _STEPS))
     if bound == 1 and len(found or ()) != 1 and not _one_does(s, new, leave_out): bound = 2 if most > 1 else None
     none = np.inf if bound is None and most <= _STEPS else bound or float(_STEPS + 1)
@@ -314,10 +314,10 @@ def _ended(work:Callable, kept:bool) -> str: # What ended it, '' for nothing
 
 def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int, kept:bool) -> tuple: # One row -> `_Answer`, what ended it
     "The fewest words for one text."
-    use,spans = cf.planned, _places(cf.domain.spliced, text)
+    use,spans = cf.planned, _known_word_places(cf.domain.spliced, text)
     free = (~enc.frozen[0, :-1]).nonzero()[:, 0].tolist()
     read = _fewest_read(cf, use, text, spans, free, int(target), most) if use.weights is not None and not cf.settings.tau else None
-    q = _Asked(cf, text, spans, target)
+    q = _Variants(cf, text, spans, target)
     def work():
         if read is None: _fewest_asked(q, use, int(target), free, most)
         elif read.edits and q.leads([read.edits])[0] <= 0: _fewest_asked(q, use, int(target), free, most)
@@ -328,7 +328,7 @@ def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int, kept:bool) -> t
 
 _FEWEST,_NONE,_SO_FAR = 'fewest words', 'none exists', 'best so far'
 
-def _proof(answer:_Answer, valid:bool, end:str) -> str:
+def _proof_of_words(answer:_Answer, valid:bool, end:str) -> str:
     "What is known of an answer, in words."
     if answer.read and answer.bound == np.inf: return _NONE
     if valid and answer.read and len(answer.edits) <= answer.bound: return _FEWEST
@@ -349,7 +349,7 @@ def in_words(cf, question:tuple, optimal=None, seconds=None, gap:float=0., robus
         if ends[i] == 'interrupted' or account().failed: ends[i:] = [ends[i]]*(len(z) + 1 - i)
         if ends[-1]: break
     out = cf.measure(data, enc, z, xp, target)
-    proof = ['' if have else _proof(a, ok, end) for have,a,ok,end in zip(there.tolist(), answers, out.valid, ends)]
+    proof = ['' if have else _proof_of_words(a, ok, end) for have,a,ok,end in zip(there.tolist(), answers, out.valid, ends)]
     known = cf.planned.weights is not None
     size,bound = np.where(out.valid, [len(a.edits) for a in answers], np.inf), np.array([a.bound for a in answers])
     return replace(out, proof=proof, **(dict(size=size, bound=bound) if known else {}))

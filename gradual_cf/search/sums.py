@@ -60,20 +60,20 @@ def _fold_of(fold) -> tuple|None: # One of `calibrated_classifiers_` -> its mode
 
 def _falling_shares(curve, v:np.ndarray) -> np.ndarray: return _behind_shares(curve, -v) # … that falls
 
-def _through(steps:list, rows) -> Any: # Rows behind all steps but the last
+def _through_steps(steps:list, rows) -> Any: # Rows behind all steps but the last
     for step in steps[:-1]: rows = step.transform(rows)
     return rows
 
 def _folds_said(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
     "The sum of each fold, turned so that its curve rises."
-    rows,out = _through(steps, rows), []
+    rows,out = _through_steps(steps, rows), []
     for inner,sign,_ in folds:
         parts = _steps_of(inner)
-        said = _scores_said(parts[-1], False, _through(parts, rows))
+        said = _scores_said(parts[-1], False, _through_steps(parts, rows))
         out.append(sign*(said[:, 0] if said.shape[1] == 1 else said[:, 1] - said[:, 0]))
     return np.stack(out, 1)
 
-def _sum_of(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and its link
+def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and its link
     "The scores of a model that is a sum, as a function of encoded rows; None for another."
     source,names,threshold = model.predictor.source, model.predictor.names, model.predictor.threshold
     if source is None or model.predictor.over: return None
@@ -87,7 +87,7 @@ def _sum_of(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and i
     elif not _is_sum(last): return None
     else:
         numbers = model.kind == 'number'
-        said = lambda rows: _scores_said(last, numbers, _through(steps, rows))
+        said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
         link = _Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
     def of(x:np.ndarray) -> np.ndarray: # Encoded rows
         frame = model.write(torch.from_numpy(x))
@@ -136,12 +136,12 @@ def _exchanges(of, grid:_Grid, x:np.ndarray, rng) -> bool:
     far = np.abs(said[0] + said[1] - said[2] - said[3]).max(initial=0.)
     return bool(far <= _ADDS_UP*max(1., np.abs(said).max()))
 
-def _entries_of(grid:_Grid, g:int, way) -> np.ndarray: # Encoded entries of each legal value, `(values, entries)`
+def _entries_of_values(grid:_Grid, g:int, way) -> np.ndarray: # Encoded entries of each legal value, `(values, entries)`
     return np.eye(grid.columns[g].width) if way is None else way[:, None]
 
 def _tables_asked(of, grid:_Grid, start:np.ndarray, ways:list) -> list: # `(values, k)` of each column
     "What rows say that differ from one row in one column, at each of its legal values."
-    entries = [_entries_of(grid, g, way) for g,way in enumerate(ways)]
+    entries = [_entries_of_values(grid, g, way) for g,way in enumerate(ways)]
     owner,value = np.repeat(np.arange(len(entries)), sizes := [len(v) for v in entries]), np.concatenate([np.arange(n) for n in sizes])
     parts,size = [], max(1, _HELD//start.shape[1])
     for i in range(0, len(owner), size):
@@ -162,7 +162,7 @@ def _terms_read(of, grid:_Grid, x:np.ndarray) -> _Terms|None: # Training rows, `
     base = of(start)[0]
     table = [v - base for v in _tables_asked(of, grid, start, ways)]
     places = [rng.integers(0, len(v), _MOVED) for v in table]
-    rows = np.concatenate([_entries_of(grid, g, way)[at] for g,(way,at) in enumerate(zip(ways, places))], 1)
+    rows = np.concatenate([_entries_of_values(grid, g, way)[at] for g,(way,at) in enumerate(zip(ways, places))], 1)
     whole,parts = of(rows), base + sum(v[at] for v,at in zip(table, places))
     most = max(1., np.abs(whole).max(), max(np.abs(v).max() for v in table))
     error = np.abs(whole - parts).max()
@@ -301,7 +301,7 @@ def _front(price:np.ndarray, gain:np.ndarray) -> np.ndarray: # Positions
     best = np.maximum.accumulate(gain[order])
     return order[np.r_[True, best[1:] > best[:-1]]]
 
-def _records(gain:np.ndarray) -> np.ndarray: # Positions where a list is larger than anywhere before
+def _running_records(gain:np.ndarray) -> np.ndarray: # Positions where a list is larger than anywhere before
     best = np.maximum.accumulate(gain)
     return np.flatnonzero(np.r_[True, best[1:] > best[:-1]])
 
@@ -322,7 +322,7 @@ def _offer_of(q:_Question, c:_SumBound, i:int, g:int) -> _Offer|None: # Row and 
     if not len(k): return None
     if not q.grid.named[g] and g not in q.price.tables: # the way only becomes longer
         above,below = k[position[k] > own], k[position[k] < own][::-1]
-        k = np.concatenate([side[_records(gain[side])] for side in (above, below) if len(side)])
+        k = np.concatenate([side[_running_records(gain[side])] for side in (above, below) if len(side)])
     k = k[_front(price[k], gain[k])]
     return _Offer(g, position[k], gain[k], price[k])
 

@@ -205,7 +205,7 @@ def _adding(p:_Plan, gain:np.ndarray, order:list, have:int) -> list: # Positions
 
 _STRONG = 60 # Single moves that are joined, the best ones
 
-def _joined(p:_Plan, gain:np.ndarray, have:int) -> list:
+def _best_moves_together(p:_Plan, gain:np.ndarray, have:int) -> list:
     "The best moves one after the other, by the surrogate of the whole row and what is known of single moves."
     top,some,out = np.argsort(-gain)[:_STRONG], [], []
     while len(some) < min(have - 1, p.moves.most, 8):
@@ -256,7 +256,7 @@ def _next(p:_Plan, batch:int) -> list: # Positions of moves, each; none where no
     sets = may[:batch//2] + [(i,) for i in order if (i,) not in p.known][:batch//2]
     more:list = []
     if have > 2:
-        sets = real[:1] + _adding(p, gain, order, have)[:2] + _joined(p, gain, have)[:3] + sets
+        sets = real[:1] + _adding(p, gain, order, have)[:2] + _best_moves_together(p, gain, have)[:3] + sets
         pairs = [(gain[i] + gain[j], tuple(sorted((i, j)))) for n,a in enumerate(order[:8]) for b in order[n + 1:8]
                  for i in by[group[a]][:2] for j in by[group[b]][:2]]
         more = [s for v,s in sorted(pairs, key=lambda v: -v[0]) if v > .6*p.need]
@@ -305,7 +305,7 @@ def _by_itself(cf) -> Any: # An explainer whose model's trees are read
 
 _NO_MORE = 'no more may be asked'
 
-def _why(work:Callable) -> str: # '' where nothing ended it
+def _what_ended(work:Callable) -> str: # '' where nothing ended it
     "What ended a search before its time."
     own = account()
     try: work()
@@ -321,12 +321,12 @@ def _one(cf, own:Account, data, enc:Encoded, z:Tensor, target:Tensor, seed:int) 
     own.seen = []
     if cf.domain.features and cf.x_train is not None and cf.summary is None and not isinstance(cf.model, _Trees):
         p = _Plan(cf, data, enc, z, target, own.left[1])
-        end = _why(lambda: _carried_out(p))
+        end = _what_ended(lambda: _carried_out(p))
         if not end and not p.left(): end = _NO_MORE
         return enc.x if p.best is None else p.best[2][None], end
     found:list = []
     if isinstance(cf.model, _Trees): cf = _by_itself(cf)
-    end = _why(lambda: found.append(cf.usual(enc, z, target[None], seed)))
+    end = _what_ended(lambda: found.append(cf.usual(enc, z, target[None], seed)))
     return (found[0] if found else _best_seen(cf, own, data, enc, target)), end
 
 def within(cf, question:tuple, own:Account, seed:int=0) -> Counterfactuals: # As `ask` returns it

@@ -25,15 +25,15 @@ from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, render, value_text
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
-from ..search.readings import _bounded
-from .alternatives import _beside, _with_cells
-from .drawing import _pixels_png, _places, _PLAIN, _Terms, _unit_text
+from ..search.readings import _has_bounds
+from .alternatives import _with_menu, _with_cells
+from .drawing import _pixels_png, _decimals_shown, _PLAIN, _ColumnNames, _unit_text
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/use/06_editors.ipynb #c9
-class _Question(NamedTuple):
+class _RowQuestion(NamedTuple):
     "A person's question about one row."
     row:int         # Position of the row
     target:Any      # Label of a class; for numbers, the interval (low, high)
@@ -67,7 +67,7 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     return out if None in out.values() else {_FITTED: None} | out
 
 # %% ../../nbs/use/06_editors.ipynb #c17
-def _with_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) pairs
+def _proposing_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) pairs
     "An explainer that proposes some levels only."
     if not levels: return cf
     new:Any = copy(cf)
@@ -114,14 +114,14 @@ class _Desk:
         if text in self.names: return self.names.index(text)
         return next((i for i,name in enumerate(self.names) if text and name.startswith(text)), None)
 
-    def explainer(self, q:_Question) -> Explainer:
+    def explainer(self, q:_RowQuestion) -> Explainer:
         "The explainer of a question; made once for each preset."
         if q.preset not in self.made:
             settings = self.presets[q.preset]
             self.made[q.preset] = self.cf if settings is None else self.cf.under(settings)
-        return _with_levels(self.made[q.preset], q.levels)
+        return _proposing_levels(self.made[q.preset], q.levels)
 
-    def once(self, name, q:_Question, make:Callable) -> Any:
+    def once(self, name, q:_RowQuestion, make:Callable) -> Any:
         "A part of an answer, from memory where it was asked before."
         if (name, q.asked) not in self.kept:
             self.kept[name, q.asked] = make()
@@ -150,7 +150,7 @@ def _as_cells(c, desk:_Desk, values) -> tuple:
     cells = pd.Series(c.write(np.array(values, float)[:, None], dict(desk.rows.dtypes))[c.name])
     return tuple(v.item() if isinstance(v, np.generic) else v for v in cells) # of a date a `Timestamp`
 
-def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
+def _row_by_hand(desk:_Desk, q:_RowQuestion) -> Any: # Raw, one row
     "The row of a question as it was moved by hand."
     if isinstance(q.hand, str): return [q.hand]
     return _with_cells(desk.domain, desk.one(q.row), [q.hand]) if q.hand else desk.one(q.row)
@@ -161,11 +161,11 @@ def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # O
     label = cf.aimed(target, z)
     return cf.says(z, label).double().item(), bool(cf.reaches(raw, z, label))
 
-def _hand_said(desk:_Desk, q:_Question) -> dict:
+def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
     before,given = _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target)
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
-    raw,new,against = desk.one(q.row), _edited(desk, q), ()
+    raw,new,against = desk.one(q.row), _row_by_hand(desk, q), ()
     allowed:Any = desk.domain.legal
     now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
@@ -176,13 +176,13 @@ def _hand_said(desk:_Desk, q:_Question) -> dict:
 _MOST_WAYS = 500 # Sets of columns that a panel asks about, at most
 _SECONDS = 2.    # Most time for all of them
 
-def _menu(desk:_Desk, q:_Question) -> pd.DataFrame|None:
+def _menu(desk:_Desk, q:_RowQuestion) -> pd.DataFrame|None:
     "What each column and each pair of columns leads to; None where nobody can prove it, or more is asked for."
     def ask():
         cf,single = desk.explainer(q), len(desk.domain.features)
         pairs = single*(single + 1)//2
         k,many = (2, pairs) if pairs <= _MOST_WAYS else (1, single)
-        if many > _MOST_WAYS or not (_only_near(cf) and _bounded(cf)): return None
+        if many > _MOST_WAYS or not (_only_near(cf) and _has_bounds(cf)): return None
         return ways(cf, desk.one(q.row), q.target, k, _SECONDS/many, **q.rules())
     return desk.once('menu', q, ask)
 
@@ -197,34 +197,34 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if open_ else told
 
 # %% ../../nbs/use/06_editors.ipynb #c38
-def _others(desk:_Desk, q:_Question):
+def _several_answers(desk:_Desk, q:_RowQuestion):
     "Several answers to a question: short ways, or what is searched where there are none, or not all are known."
     def ask():
-        cf,menu,own = desk.explainer(q), _menu(desk, q), _answer(desk, q._replace(number=1))
+        cf,menu,own = desk.explainer(q), _menu(desk, q), _answer_shown(desk, q._replace(number=1))
         if menu is not None and _NONE_FOUND not in menu.proof.tolist():
-            beside = _beside(cf, own, menu, desk.k)
+            beside = _with_menu(cf, own, menu, desk.k)
             if len(beside.answers) > int(own.valid.sum()): return beside
         return cf.explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 
-def _answer(desk:_Desk, q:_Question) -> Counterfactuals: # One row
+def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
     "The answer that a question looks at: the first, or another where there are so many."
-    if q.number > 1 and q.number <= len(answers := _others(desk, q).answers): return answers[q.number - 1]
+    if q.number > 1 and q.number <= len(answers := _several_answers(desk, q).answers): return answers[q.number - 1]
     ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, desk.seed, **q.rules())
     return desk.once('answer', q, ask)
 
-def _parts(desk:_Desk, q:_Question) -> Iterator[tuple[str, Any]]: # Name and value
+def _parts(desk:_Desk, q:_RowQuestion) -> Iterator[tuple[str, Any]]: # Name and value
     "What a person sees of an answer, what matters most first."
     yield 'said', _hand_said(desk, q)
-    answer = _answer(desk, q)
+    answer = _answer_shown(desk, q)
     yield 'answer', (q, answer)
     yield 'plan', desk.once(('plan', q.number), q, answer.plan)
     if desk.k == 1: return
-    yield 'others', _others(desk, q)
+    yield 'others', _several_answers(desk, q)
     yield 'nowhere', _nowhere(_menu(desk, q), desk.lang)
 
 # %% ../../nbs/use/06_editors.ipynb #c41
-class _Worker:
+class _Latest:
     "A thread that works on the newest question, and ends when there is none."
     def __init__(self, work:Callable, publish:Callable): # Question -> parts; called with each part
         self.work,self.publish,self.lock = work, publish, RLock()
@@ -272,7 +272,7 @@ def _hint(text:str) -> str: return f'<p class="cfx cfx-soft">{text}</p>'
 
 class _Knobs:
     "The knobs of a kind of data: here of one that has nothing to lock."
-    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_ColumnNames=_PLAIN):
         import ipywidgets as W
         self.desk,self.ask,self.locks = desk, ask, []
         told = desk.lang.say(N_('This kind of data has no columns, words or blocks to lock.'))
@@ -304,7 +304,7 @@ _STOPS = 200 # Steps of a slider
 def _stop_step(c) -> float:
     "The distance between two stops of a slider of numbers."
     if c.unit: return 1.
-    return max(round((c.high - c.low)/_STOPS, _places(c)), 10.**-_places(c))
+    return max(round((c.high - c.low)/_STOPS, _decimals_shown(c)), 10.**-_decimals_shown(c))
 
 def _named_stops(c, desk:_Desk) -> list: # (text, number)
     "The stops of a column of dates or ordered levels, by name; none of a column of numbers."
@@ -358,7 +358,7 @@ class _Range:
     def _typed(self, _): self.slider.value = tuple(sorted((self.least.value, self.most.value)))
     def _slid(self, change):
         low,high = change['new']
-        if not self.stops: low,high = (round(v, _places(self.c)) for v in (low, high)) # no 0.30000000000000004
+        if not self.stops: low,high = (round(v, _decimals_shown(self.c)) for v in (low, high)) # no 0.30000000000000004
         self.least.value,self.most.value = low, high
 
     def hold(self, frozen:bool):
@@ -446,7 +446,7 @@ _STAYS = object() # Nothing was moved
 # %% ../../nbs/use/06_editors.ipynb #c67
 class _Column:
     "The knobs of one column."
-    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, terms:_Terms=_PLAIN, training=()):
+    def __init__(self, c, desk:_Desk, look:Callable, ask:Callable, terms:_ColumnNames=_PLAIN, training=()):
         import ipywidgets as W
         self.c,self.terms = c, terms
         self.lock = look('lock', W.ToggleButton, description=terms.name(c.name), icon='unlock')
@@ -492,7 +492,7 @@ class _Column:
 # %% ../../nbs/use/06_editors.ipynb #c70
 class _TableKnobs(_Knobs):
     "A line of knobs for each column."
-    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_ColumnNames=_PLAIN):
         import ipywidgets as W
         self.desk,look = desk, _looks()
         desk.cf.check_rows('the editor')
@@ -541,7 +541,7 @@ class _TableKnobs(_Knobs):
 # %% ../../nbs/use/06_editors.ipynb #c74
 class _WordKnobs(_Knobs):
     "A lock for each word of a text, and the text itself."
-    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_ColumnNames=_PLAIN):
         import ipywidgets as W
         self.desk = desk
         self.ask = ask
@@ -596,7 +596,7 @@ _GRID = 300 # Width of the grid on the page, in pixels
 
 class _BlockKnobs(_Knobs):
     "A lock for each region of an image."
-    def __init__(self, desk:_Desk, ask:Callable, terms:_Terms=_PLAIN):
+    def __init__(self, desk:_Desk, ask:Callable, terms:_ColumnNames=_PLAIN):
         import ipywidgets as W
         ids = desk.cf.domain.groups(desk.cf.x_train.shape[1:])
         self.names,(self.region,wide) = _block_names(ids), _regions(ids[0].numpy())

@@ -102,7 +102,7 @@ def _columns_told(cfs:Counterfactuals, columns:list) -> list:
         out.append(c | (dict(levels=[json_value(v) for v in dtype.categories]) if categories else {}))
     return out
 
-def _lines_of(frame:pd.DataFrame|None, i:int) -> list|None:
+def _lines_of_row(frame:pd.DataFrame|None, i:int) -> list|None:
     "The lines of a frame about one row, as JSON holds them."
     if frame is None: return None
     lines = frame[frame.row == i].drop(columns='row').to_dict('records')
@@ -110,7 +110,7 @@ def _lines_of(frame:pd.DataFrame|None, i:int) -> list|None:
 
 def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|None:
     "How far one answer may vary, ordered levels by their names."
-    lines,columns = _lines_of(ranges, i), {json_value(c.name): c for c in cfs.domain.features}
+    lines,columns = _lines_of_row(ranges, i), {json_value(c.name): c for c in cfs.domain.features}
     for line in lines or ():
         c = columns[line['feature']]
         if not (c.levels and c.ordered): continue
@@ -174,7 +174,7 @@ def evidence(
         question = asked | dict(target=answer['target'], constraints=_constraints_of(cfs, i), max_changes=most)
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
-                             reasons=_lines_of(getattr(reasons, 'frame', None), i))
+                             reasons=_lines_of_row(getattr(reasons, 'frame', None), i))
         out.append(json.dumps(told | dict(sha256=_seal(told)), ensure_ascii=False, allow_nan=False, indent=1))
     return out
 
@@ -251,7 +251,7 @@ def _cell_of(c:Column, v) -> Any: # A value of JSON
     if c.zone is not None: t = t.tz_convert(c.zone) if t.tzinfo else t.tz_localize(c.zone)
     return t.date() if c.form == 'date' else t.to_pydatetime() if c.form == 'datetime' else t
 
-def _typed(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
+def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
     "Rows of a record with the types of the training rows, where their cells have them."
     frame,dtypes = frame.copy(), cf.domain.write(cf.x_train[:1]).dtypes
     for c in cf.domain.features:
@@ -269,10 +269,10 @@ def _own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     own = getattr(cf.model.model if isinstance(cf.model, _Asked) else cf.model, 'predictor', None)
     if own is None:
         says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
-        return (lambda frame: says(_typed(cf, frame)) if cf.numbers else says(_typed(cf, frame)).softmax(1)), ()
-    ask = lambda frame: own.ask(_typed(cf, frame)[list(own.names or frame)])
+        return (lambda frame: says(_typed_rows(cf, frame)) if cf.numbers else says(_typed_rows(cf, frame)).softmax(1)), ()
+    ask = lambda frame: own.ask(_typed_rows(cf, frame)[list(own.names or frame)])
     if own.labels is None: return ask, ()
-    labels = lambda frame: own.labels(_typed(cf, frame)[list(own.names or frame)])
+    labels = lambda frame: own.labels(_typed_rows(cf, frame)[list(own.names or frame)])
     return SimpleNamespace(classes_=own.classes, predict=labels, **{check_evidence.METHODS[own.kind]: ask}), ()
 
 # %% ../../nbs/use/10_evidence.ipynb #e24
@@ -338,7 +338,7 @@ def _worksheet(told:dict, answers, said:tuple, format:str) -> str:
 _OF_ANOTHER = 'text must be of the model, data and settings of cf, got another {}'
 _Reconsidered = namedtuple('_Reconsidered', 'evidence answers letter template worksheet')
 
-def _record_of(text, cf) -> dict:
+def _decision_record(text, cf) -> dict:
     "A recorded decision of this model; raises `ValueError` for anything else."
     told = json.loads(_evidence_frame([text]).evidence[0])
     if not isinstance(cf, Explainer): raise ValueError(f'cf must be an Explainer, got {cf!r}')
@@ -405,10 +405,10 @@ def reconsider(
         evidence (a text), answers, letter, its template, worksheet
     """
     if format not in ('md', 'html'): raise ValueError(f"format must be 'md' or 'html', got {format!r}")
-    told,lang = _record_of(text, cf), language_of(language)
+    told,lang = _decision_record(text, cf), language_of(language)
     lines,columns = _corrections(told, cf, corrected, view), [c['name'] for c in told['columns']]
     was,target,moved = told['answer']['data'], told['question']['target'], {l['column']: l['is'] for l in lines}
-    row = lambda cells: _typed(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
+    row = lambda cells: _typed_rows(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
     data = [moved.get(n, v) for n,v in zip(columns, was)]
     if (unread := cf.domain.unread(row(data))[0]): raise ValueError(f'corrected must hold values that can be read, got {unread}')
     held = [c.name for c in cf.domain.features if set(c.sources) & moved.keys()]

@@ -23,9 +23,9 @@ from ..answers import aimed_at
 from ..render import csv_text, ENGLISH, Language, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words, NUMBERS
-from .drawing import _others_picture, _picture, _PLAIN, _plan_picture, _sentence, _SHEET, _standing_picture, _Terms
+from .drawing import _others_picture, _change_picture, _PLAIN, _plan_picture, _answer_sentence, _SHEET, _standing_picture, _ColumnNames
 from .editors import (
-    _ASKED_TOGETHER, _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _Question, _Worker)
+    _ASKED_TOGETHER, _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _RowQuestion, _Latest)
 from .letter import letter
 
 # %% auto #0
@@ -97,9 +97,9 @@ def _laid_out(w, knobs, letters:bool, lang:Language=ENGLISH) -> tuple[list, Any]
     return [W.HTML(_SHEET), *choices, w.about, halves], right
 
 # %% ../../nbs/use/07_explorer.ipynb #c20
-def _question(panel) -> _Question:
+def _question_of_panel(panel) -> _RowQuestion:
     "What all knobs together ask; raises `ValueError` for a target that cannot be read."
-    q = _Question(panel.row, panel.goal(), panel.w.preset.value, **panel.knobs.rules())
+    q = _RowQuestion(panel.row, panel.goal(), panel.w.preset.value, **panel.knobs.rules())
     same = panel.asked is not None and panel.asked.asked == q.asked
     return q._replace(number=panel.w.number.value) if same else q
 
@@ -112,10 +112,10 @@ def _show_said(panel, said:dict):
     where = dict(name=names[panel.row], number=number, many=many)
     told = where | said | dict(before=write(said['before']), now=write(said['now']), hand=bool(panel.asked.hand),
                                wanted=panel.desk.cf.goal.name(panel.goal(), lang))
-    for place in ('about', 'said'): _put(panel, place, render(f'explorer/{place}', 'html', lang, **told))
+    for place in ('about', 'said'): _show_html(panel, place, render(f'explorer/{place}', 'html', lang, **told))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
-def _put(panel, place:str, text:str): getattr(panel.w, place).value = f'<div class="cfx">{text}</div>'
+def _show_html(panel, place:str, text:str): getattr(panel.w, place).value = f'<div class="cfx">{text}</div>'
 def _soft(text:str) -> str: return f'<p class="cfx-soft">{text}</p>'
 
 def _show_row(panel, row):
@@ -128,24 +128,24 @@ def _show_error(panel, e):
 
 def _show_answer(panel, answered):
     q,cfs = panel.shown = answered
-    _put(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0, panel.terms.lang), panel.terms))
-    _put(panel, 'picture', _picture(cfs, panel.terms))
+    _show_html(panel, 'quality', _standing_picture(cfs, aimed_at(cfs, 0, panel.terms.lang), panel.terms))
+    _show_html(panel, 'picture', _change_picture(cfs, panel.terms))
     panel.knobs.mark(cfs)
     (panel.right.remove_class if cfs.valid[0] else panel.right.add_class)('cfx-failed')
-    panel.say(_sentence(cfs, panel.terms))
-    for place,text in dict(plan='…', others='…', nowhere='').items(): _put(panel, place, _soft(text))
+    panel.say(_answer_sentence(cfs, panel.terms))
+    for place,text in dict(plan='…', others='…', nowhere='').items(): _show_html(panel, place, _soft(text))
     panel.right.remove_class('cfx-busy')
 
-def _show_plan(panel, plan): _put(panel, 'plan', _plan_picture(plan, panel.terms))
+def _show_plan(panel, plan): _show_html(panel, 'plan', _plan_picture(plan, panel.terms))
 
 def _show_others(panel, several):
-    _put(panel, 'others', _others_picture(several, panel.terms))
+    _show_html(panel, 'others', _others_picture(several, panel.terms))
     named = map(panel.terms.lang.say, _NUMBERS[:max(len(several.answers), 1)])
     options = tuple((name, i) for i,name in enumerate(named, 1))
     with panel.quietly():
         if panel.w.number.options != options: panel.w.number.options = options
 
-def _show_nowhere(panel, text:str): _put(panel, 'nowhere', _soft(text))
+def _show_nowhere(panel, text:str): _show_html(panel, 'nowhere', _soft(text))
 
 def _show_letter(panel, text:str): panel.w.letter.value = text
 
@@ -153,7 +153,7 @@ _SHOW = dict(row=_show_row, error=_show_error, said=_show_said, answer=_show_ans
              others=_show_others, nowhere=_show_nowhere, letter=_show_letter)
 
 # %% ../../nbs/use/07_explorer.ipynb #letterpage
-def _letter_page(cfs, terms:_Terms) -> str: # One row of a table; HTML
+def _letter_page(cfs, terms:_ColumnNames) -> str: # One row of a table; HTML
     "A letter in a frame, with a link that saves it; or why there is none."
     units = {c.name: terms.units[c.name] for c in cfs.domain.features if c.scalable and c.name in terms.units}
     try: page, = letter(cfs, names=terms.names, units=units, format='html', language=terms.lang.name, strict=None)
@@ -162,7 +162,7 @@ def _letter_page(cfs, terms:_Terms) -> str: # One row of a table; HTML
         return f'<div class="cfx">{_soft(html.escape(told))}</div>'
     return render('explorer/letter', 'html', terms.lang, page=page, data=base64.b64encode(page.encode()).decode())
 
-def _lettered(desk:_Desk, q:_Question, cfs, terms:_Terms): # Name and value of each part
+def _lettered(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames): # Name and value of each part
     "A letter about an answer, and then all that is shown of the answer."
     yield 'letter', _letter_page(cfs, terms)
     yield from _parts(desk, q)
@@ -170,7 +170,7 @@ def _lettered(desk:_Desk, q:_Question, cfs, terms:_Terms): # Name and value of e
 # %% ../../nbs/use/07_explorer.ipynb #c26
 class _Panel:
     "A row, its knobs, and what is shown of its answer."
-    def __init__(self, desk:_Desk, target, terms:_Terms, preset:str):
+    def __init__(self, desk:_Desk, target, terms:_ColumnNames, preset:str):
         self.desk,self.terms = desk, terms
         self.lock = RLock()
         self.quiet = 0
@@ -178,7 +178,7 @@ class _Panel:
         self.kept = []
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
-        self.worker = _Worker(lambda parts: parts(), self.show)
+        self.worker = _Latest(lambda parts: parts(), self.show)
         w = self.w = _widgets(desk, target, preset)
         self.knobs:Any = _KNOBS.get(desk.domain.kind, _Knobs)(desk, self.ask, terms)
         self.children,self.right = _laid_out(w, self.knobs, bool(desk.domain.features), terms.lang)
@@ -211,7 +211,7 @@ class _Panel:
         "Ask what the controls say."
         with self.lock:
             if self.quiet: return
-            try: self.asked = _question(self)
+            try: self.asked = _question_of_panel(self)
             except ValueError as e: return self.say(str(e))
             self.right.add_class('cfx-busy')
             self.w.letter.value = ''
@@ -259,7 +259,7 @@ class _Panel:
             q,cfs = self.shown
             self.kept.append((self.desk.names[q.row], q, cfs))
             data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
-            lines = [dict(name=name, text=_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
+            lines = [dict(name=name, text=_answer_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
             self.w.tray.value = render('explorer/tray', 'html', self.terms.lang, lines=lines, data=data)
             self.say(self.terms.lang.say(N_('Kept: {n} in the tray.'), n=len(self.kept)))
 
@@ -354,7 +354,7 @@ def explorer(
     own = next(name for name,settings in desk.presets.items() if settings is None)
     preset = own if preset is None else preset
     _check_panel(desk, preset, k, units=units, names=names)
-    terms = _Terms(units or {}, names or {}, codes or {}, desk.lang)
+    terms = _ColumnNames(units or {}, names or {}, codes or {}, desk.lang)
     panel = _Panel(desk, _checked_target(desk.cf, desk.logits(0), target), terms, preset)
     box = _box_class()(panel.children)
     box.add_class('cfx-panel')
@@ -510,7 +510,7 @@ def _policy(port): # A line of HTTP
     return '; '.join(render('app/policy', 'txt', host=_HOST, port=port).split('\n'))
 
 # %% ../../nbs/use/07_explorer.ipynb #c63
-def _settings(folder, port, token) -> dict[str, Any]:
+def _voila_settings(folder, port, token) -> dict[str, Any]:
     "Settings of Voilà, of its kernels and of its login, by class."
     headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
     server = dict(
@@ -576,7 +576,7 @@ def _let_in(visitors:int, idle:int) -> Callable: # (handler, notebook, cwd)
 def _server(folder, port, token, visitors:int, idle:int):
     "Voilà for what a folder holds, not yet started."
     from traitlets.config import Config
-    settings = _settings(folder, port, token)
+    settings = _voila_settings(folder, port, token)
     settings['MappingKernelManager'] |= dict(cull_idle_timeout=60*idle, cull_connected=True)
     settings['Voila']['identity_provider_class'] = _door(_policy(port))
     kernels = _only_kernels_of(folder)
