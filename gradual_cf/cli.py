@@ -163,7 +163,8 @@ def _second_most_probable(cf, one): # None where two classes, or numbers, need n
 def _asked_row(command, dataset, row, target=None, text=None, image=None, **more) -> SimpleNamespace:
     "What a command about one row was asked: its task, explainer, rows, the one row, and how `explain` is told to."
     from gradual_cf.core import take_rows
-    csv,rules,at = more.get('csv'), _constraints(more), row or 0
+    csv,rules = more.get('csv'), _constraints(more)
+    at = row or 0
     _check_one(command, dataset, row, text, image, csv, more.get('model'))
     task,cf = _asked_cf(dataset=dataset, **more)
     rows = _given_rows(task, csv if dataset else None, image, text)
@@ -262,7 +263,8 @@ def _letter(
         from gradual_cf.core import atomic
         from gradual_cf.data.datasets import RECIPES
         from gradual_cf.use.letter import letter
-        slots,form = {name: more.pop(name) for name in _SLOTS} | dict(notices=_noticed(notices)), _form_of(form, out)
+        slots:Any = {name: more.pop(name) for name in _SLOTS} | dict(notices=_noticed(notices))
+        form = _form_of(form, out)
         asked = _asked_row('letter', dataset, row, target, **more)
         cfs = _refused(asked)
         names = dict(RECIPES[dataset].names) if dataset in RECIPES else None
@@ -499,7 +501,8 @@ def _asked_panel(dataset=None, rows=None, row=None, target=None, language='en', 
     "The explorer that was asked for on the command line; files are named by texts."
     from gradual_cf.data.datasets import RECIPES
     from gradual_cf.use.explorer import explorer
-    rows,more = rows and Path(rows), more | {k: Path(more[k]) for k in ('model', 'relations', 'cost') if more.get(k)}
+    rows = rows and Path(rows)
+    more |= {k: Path(more[k]) for k in ('model', 'relations', 'cost') if more.get(k)}
     rules = _constraints(more) # for every row
     task,cf = _asked_cf(dataset=dataset, csv=rows, **more, **rules)
     looked_at = _given_rows(task, rows if dataset else None, None, None)

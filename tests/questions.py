@@ -448,7 +448,7 @@ def judged(q):
         best = least(size, near, sure)
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault
-        nearest = max(best[1], least(size, near, sure & round_)[1]*(best[0] == 1))
+        nearest = max(best[1], least(size, near, sure & round_)[1]) if best[0] == 1 else best[1]
         if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1 and held[i]), ('missed', here, best)
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)

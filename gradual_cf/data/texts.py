@@ -382,7 +382,8 @@ def _domain_of(
 
 def _text_domain(reader, pool, ahead) -> Domain:
     "All that a reader gives."
-    return _domain_of(reader, _encode_texts, _decode_texts, _legal_words, _known_word_places, partial(_word_candidates, reader, **pool), ahead,
+    candidates = partial(_word_candidates, reader, **pool)
+    return _domain_of(reader, _encode_texts, _decode_texts, _legal_words, _known_word_places, candidates, ahead,
                       groups=token_groups, project=partial(_to_words, reader), defaults='text')
 
 # %% ../../nbs/06_texts.ipynb #sp2
@@ -475,7 +476,7 @@ def _written_texts(reader, x:Tensor) -> pd.DataFrame: return framed(_decode_spli
 
 def _as_function(reader, model) -> FrameModel:
     "Any function of texts as a model of rows."
-    if isinstance(model, Adapted): return model
+    if isinstance(model, Adapted): return cast(Any, model)
     out = FrameModel(of_texts(model), partial(_written_texts, reader))
     out.frames = framed
     return out

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ..core import Domain, Encoded, token_groups
 from ..models.asking import pass_rows
-from .words import (content_word, _ear, _fitting_proposals, _fluent_candidates, _left_out, _nearest_words, _Notes, _proposals,
-    _loss_of_insertion, _Vectors, _word_classes, _word_pool, _word_spans)
+from .words import (content_word, _ear, _fitting_proposals, _fluent_candidates, _left_out, _nearest_words,
+    _Notes, _proposals, _loss_of_insertion, _Vectors, _word_classes, _word_pool, _word_spans)
 from .texts import (_check_text_settings, _domain_of, _FILTERED, _FULL, _in_case_of, _learnable,
     _named, _noted, _known_word_places, _raw_texts, _look_up_texts, _Reader, _rewrite, _fluency_of, _search_again)
 

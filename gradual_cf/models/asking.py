@@ -58,7 +58,7 @@ class Account:
         self.bar = bar # Counts calls, has `update`; None for none
         self.keeps = keeps or self.limited # Whether equal rows are asked once
         self.calls = self.rows = 0
-        self.held = (0, 0)   # Calls and rows that are kept for later
+        self.held:tuple = (0, 0) # Calls and rows that are kept for later
         self.known:dict = {} # What was said of rows, under a limit
         self.seen:list = []  # Encoded rows and their logits, in the order in which they were asked
         self.failed = ''     # What happened, where a call failed
@@ -76,7 +76,7 @@ class Account:
         self.rows += rows
         if self.bar is not None: self.bar.update(calls)
 
-def account() -> Account|None: return _ACCOUNTS.get(get_ident()) # Of the question that this thread answers
+def account() -> Any: return _ACCOUNTS.get(get_ident()) # The `Account` of the question that this thread answers; or None
 
 @contextmanager
 def counting(own:Account):

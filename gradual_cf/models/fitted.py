@@ -6,6 +6,7 @@
 from __future__ import annotations
 import copyreg, importlib, json, subprocess, sys, tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -321,7 +322,9 @@ def predictor(
     >>> cf = GradualCF(predictor(ask, domain), domain, classes=list(model.classes_)).fit(X)
     """
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
-    if isinstance(ask, nn.Module): return _scaled_network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
+    if isinstance(ask, nn.Module):
+        cut = .5 if threshold is None else threshold
+        return _scaled_network(ask, domain, kind or 'logit', cut, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = domain.spliced.model_of(ask) if domain.spliced is not None else known or Predictor(ask)
@@ -751,11 +754,9 @@ def _from_bagging(model) -> _Ensemble|None:
     for e,own in zip(parts, model.estimators_features_):
         place = lambda feature: np.where(feature < 0, -1, np.asarray(own)[np.maximum(feature, 0)])
         trees += [t._replace(feature=place(t.feature), value=t.value/len(parts)) for t in e.trees]
-    return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=sum(e.link.base for e in parts)/len(parts)))
+    return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
-
-def _times(times:float, share:np.ndarray) -> np.ndarray: return times*share
 
 def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
     "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
@@ -767,9 +768,9 @@ def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regress
     weight,n = weight/weight.sum(), len(parts)
     if classes is None:
         trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
-        return _Ensemble(trees, _Link(sum(e.link.base*w for e,w in zip(parts, weight)), 'number'))
+        return _Ensemble(trees, _Link(np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
     trees = [t._replace(value=_as_scores(t.value[:, 0], i, n)) for i,e in enumerate(parts) for t in e.trees]
-    curves = [partial(_share_of, e.link.factor, n*w) if e.link.kind == 'logit' else partial(_times, n*w)
+    curves = [partial(_share_of, e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*w)
               for e,w in zip(parts, weight)] # whose mean is taken
     return _Ensemble(trees, _Link(np.concatenate([e.link.base for e in parts]), 'proba', calibrated=tuple(curves)))
 
@@ -777,10 +778,11 @@ def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regress
 _CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
     ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
 
-def _catboost_json(model) -> dict:
-    with tempfile.TemporaryDirectory() as folder:
+def _catboost_json(model) -> dict: # It writes that to files only; empty where there is no room for one
+    with suppress(OSError), tempfile.TemporaryDirectory() as folder:
         model.save_model(f'{folder}/model.json', format='json')
         return json.loads(Path(f'{folder}/model.json').read_text())
+    return {}
 
 def _level_leaves(model, row, name, levels) -> np.ndarray: # A frame of one row -> `(levels, trees)`
     "In which leaf of every tree a row is with a column at each of its levels."
@@ -807,7 +809,8 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
 def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Number of the tree
     "A symmetric tree as nodes, level by level."
     depth,m = len(splits), 2**(len(splits) + 1) - 1
-    feature,bound,missing,listed = np.full(m, -1), np.full(m, np.nan), np.zeros(m, bool), [None]*m
+    feature,bound = np.full(m, -1), np.full(m, np.nan)
+    missing,listed = np.zeros(m, bool), [None]*m
     for level,(f,border,way) in enumerate(splits):
         at = slice(2**level - 1, 2**(level + 1) - 1)
         feature[at],missing[at] = f, way
@@ -819,10 +822,10 @@ def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Num
     value[~inner] = np.reshape(tree['leaf_values'], (2**depth, k))[number]
     return _Nodes(feature, bound, listed, missing, np.where(inner, 2*node + 1, -1), np.where(inner, 2*node + 2, -1), value)
 
-def _from_catboost(model, row=None, levels=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
+def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
     "Symmetric trees of CatBoost; None for others; raises `_Unfit` where a split asks about several columns."
     told,names = _catboost_json(model), list(model.feature_names_)
-    info,loss = told['features_info'], (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
+    info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
     kind = _CATBOOST_KINDS.get(loss)
     named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
     if 'oblivious_trees' not in told or kind is None or named and row is None: return None
@@ -850,7 +853,7 @@ _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoostin
           'CalibratedClassifierCV': _from_calibrated, 'AdaBoost': _from_adaboost, 'Bagging': _from_bagging,
           'Voting': _from_voting, 'catboost': _from_catboost} # Library, or kind of scikit-learn's -> reader
 
-def _parsed(source) -> _Ensemble|None: # A fitted model
+def _parsed(source) -> Any: # A fitted model -> `_Ensemble`, or None
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
     if library == 'sklearn': library = name.removesuffix('Classifier').removesuffix('Regressor')

@@ -52,7 +52,7 @@ def _of_library(model) -> Predictor|None:
     "A pipeline of Hugging Face or spaCy; raises `ValueError` for one that gives no probabilities of exclusive classes."
     library = type(model).__module__
     if library.startswith('transformers.pipelines'):
-        names = getattr(getattr(model, 'model', None), 'config', None)
+        names:Any = getattr(getattr(model, 'model', None), 'config', None)
         if getattr(model, 'task', '') != 'text-classification' or len(getattr(names, 'id2label', ())) < 2:
             raise ValueError(f'model must classify texts into two classes or more, got a pipeline for {model.task!r}')
         classes = tuple(names.id2label[i] for i in sorted(names.id2label))

@@ -145,7 +145,8 @@ def _children_after_parents(column, cut, left, right, missing, value, root) -> t
 
 def _cells_of(grid:_Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|None: # `sums`: (`_Splits`, weights `(k,)`)
     "All sums side by side; None where a node of a number is no threshold."
-    known,parts,start = {}, [], 0
+    known,parts = {}, []
+    start = 0
     sets = [np.zeros(1, np.uint64)]
     for k,((nodes, aim),left_of) in enumerate(zip(sums, lefts)):
         part = _of_sum(grid, nodes, aim, left_of, words, known, sets)
@@ -155,7 +156,7 @@ def _cells_of(grid:_Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|Non
         start += len(column)
     kinds = np.int32, np.int32, np.int32, np.int32, np.uint8, float, np.int32, np.int32
     whole:Any = [np.ascontiguousarray(np.concatenate(v), kind) for v,kind in zip(zip(*parts), kinds)]
-    return _Cells(*whole, np.concatenate(sets))
+    return _Cells._make([*whole, np.concatenate(sets)])
 
 # %% ../../nbs/search/10_compiled.ipynb #cc997140
 class _Ends(NamedTuple):

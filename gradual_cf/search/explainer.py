@@ -205,13 +205,14 @@ def _encoded(cf, data) -> Encoded:
 # %% ../../nbs/search/00_explainer.ipynb #c48
 def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
-    once = cf.account.limited and hasattr(cf.model, 'predictor') # asked about each row
+    limited = cf.account is not None and cf.account.limited
+    once = limited and hasattr(cf.model, 'predictor') # asked about each row
     if not once and not _gives_plain_logits(cf.model, x[:2]): cf.model = _Asked(cf.model)
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
-    if not cf.account.limited: _check_steady(cf.model, x[:64])
+    if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')

@@ -248,7 +248,8 @@ def _by_steps(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> list|None: 
     "Exchange words one by one, each step the best by the exact score."
     new = new[np.argsort(-s.u[new], kind='stable')[:_BEST]]
     todo = sorted(s.places, key=lambda place: s.u[place[1]].sum())
-    counts,free,out = s.counts.copy(), np.ones(len(new), bool), []
+    counts,free = s.counts.copy(), np.ones(len(new), bool)
+    out = []
     total = s.u @ counts
     while len(out) < most and todo:
         best:Any = None

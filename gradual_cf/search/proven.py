@@ -239,9 +239,9 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
 
 def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # `_Found`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
-    aims:Any = _serves(q, demands, label)
+    aims = _serves(q, demands, label)
     engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
-    if engine is None: return _found_in_python(demands, q, label, start, limits)
+    if aims is None or engine is None: return _found_in_python(demands, q, label, start, limits)
     asked = partial(demands.asked, q, [])
     found,again,stopped = _by_engine(engine, q, aims, asked, limits.seconds, limits.gap, start, limits.work, limits.calm)
     i = np.flatnonzero(again)
@@ -702,7 +702,8 @@ def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> 
 # %% ../../nbs/search/10_proven.ipynb #c27
 def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
     "What trying every proposed value says of one and two columns."
-    begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
+    n,groups = len(q.far), q.cf.groups(q.s.x)
+    begin = time.perf_counter()
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)
     found = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.propose, project=q.cf.project, **q.cf.ties)
@@ -827,7 +828,8 @@ def ways(
         raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
     _check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
-    columns,free,most = cf.domain.features, (~enc.frozen).cpu().numpy(), most_groups(cf, enc).tolist()
+    columns,most = cf.domain.features, most_groups(cf, enc).tolist()
+    free = (~enc.frozen).cpu().numpy()
     sets = [(i, chosen) for i in range(len(free)) for size in range(1, min(k, most[i]) + 1)
             for chosen in combinations(np.flatnonzero(free[i]).tolist(), size)]
     if not sets: return pd.DataFrame(columns=_MENU)

@@ -63,7 +63,7 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
     q = _question_of(_grid_of(cf.domain.features), enc, most)
     return _lawful_positions(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
 
-def _asked_at(cf, s:State, xp:Tensor, met=None, i=None) -> Tensor: # Rows, other values for them -> bool `(n,)`
+def _asked_at(cf, s:State, xp:Tensor, met=None, i:Any=None) -> Tensor: # Rows, other values for them -> bool `(n,)`
     "Whether rows have all that is asked of answers; `met` asks for more of the rows `i`."
     z,most = predict(cf.model, xp), most_groups(cf, s.enc)
     own = changed_groups(s.x, xp, cf.groups(xp))

@@ -80,7 +80,7 @@ def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k
     steps = _steps_of(source)
     last = steps[-1]
     if len(folds := getattr(last, 'calibrated_classifiers_', ())) and len(last.classes_) == 2:
-        parts = [_fold_of(fold) for fold in folds]
+        parts:Any = [_fold_of(fold) for fold in folds]
         if None in parts: return None
         said = partial(_folds_said, parts, steps)
         link = _Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
@@ -228,7 +228,8 @@ class _SumBound:
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
-        q,n,rows = self.q, len(b.row), np.arange(len(b.row))
+        q,n = self.q, len(b.row)
+        rows = np.arange(n)
         first,last = _legal_ends(q, b.row, b.low, b.high)
         open_,own = _open(q, b), q.rows.own[b.row]
         corner = self.own[b.row].copy() # `(b, g, f)`

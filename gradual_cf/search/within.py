@@ -245,12 +245,13 @@ def _next(p:_Plan, batch:int) -> list: # Positions of moves, each; none where no
     by:dict = {}
     for i in np.argsort(-gain).tolist(): by.setdefault(group[i], []).append(i)
     order = sorted((some[0] for some in by.values()), key=lambda i: -gain[i])
-    have = len(p.best[1]) if p.best is not None else 99
+    best = p.best
+    have = len(best[1]) if best is not None else 99
     fresh = lambda sets: [s for s in dict.fromkeys(sets) if s and s not in p.known]
     unknown = [i for i in np.argsort(-gain).tolist() if (i,) not in p.known]
-    if have == 1 and not p.best[0][0]: # nearer values
+    if best is not None and have == 1 and not best[0][0]: # nearer values
         way = (p.moves.rows - p.moves.enc.x).abs().sum(1).numpy()
-        near = [i for i in unknown if gain[i] >= .9*p.need and way[i] < p.best[0][2]]
+        near = [i for i in unknown if gain[i] >= .9*p.need and way[i] < best[0][2]]
         return [(i,) for i in sorted(near, key=lambda i: way[i] - .2*min(gain[i] - p.need, 0))][:batch]
     may = [(i,) for i in unknown if gain[i] >= p.need - .3*abs(p.need)]
     sets = may[:batch//2] + [(i,) for i in order if (i,) not in p.known][:batch//2]
@@ -335,7 +336,8 @@ def within(cf, question:tuple, own:Account, seed:int=0) -> Counterfactuals: # As
     n,extra = len(z), int(_may_deny(cf.model))
     extra += 1 if cf.domain.features else 2 # what was found may be asked about again as it is written
     keep = extra, n*extra
-    xp,ends,there = enc.x.clone(), ['']*n, arrived(z, target, cf.tau)
+    xp,there = enc.x.clone(), arrived(z, target, cf.tau)
+    ends = ['']*n
     todo = (~there).nonzero()[:, 0].tolist()
     for place,i in enumerate(todo):
         own.held = keep

@@ -57,7 +57,8 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
-    columns,enc,ties = cfs.domain.features, cast(Encoded, cfs.enc), getattr(cfs.domain.relations, 'ties', None)
+    columns,enc = cfs.domain.features, cast(Encoded, cfs.enc)
+    ties = getattr(cfs.domain.relations, 'ties', None)
     led = ties.led if ties else ()
     ends = [np.full(enc.x.shape[1], v) if end is None else end[i].double().cpu().numpy()
             for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
@@ -326,7 +327,7 @@ def _letter_again(told:dict, answers, format:str, lang:Language, names, **look) 
     template = f"{{% extends 'letter' %}}{{% block decision %}}{said}{{{{ super() }}}}{{% endblock %}}"
     return letter(answers, template=template, format=format, language=lang.name, names=names, **look)[0], template
 
-def _worksheet(told:dict, answers, said:tuple, format:str) -> str:
+def _worksheet(told:dict, answers, said:Any, format:str) -> str:
     "What a person needs who reviews a decision."
     again = told['reconsidered']
     changes = answers.changes().to_dict('records') if answers.valid[0] else []
@@ -410,7 +411,7 @@ def reconsider(
     was,target,moved = told['answer']['data'], told['question']['target'], {l['column']: l['is'] for l in lines}
     row = lambda cells: _typed_rows(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
     data = [moved.get(n, v) for n,v in zip(columns, was)]
-    if (unread := cf.domain.unread(row(data))[0]): raise ValueError(f'corrected must hold values that can be read, got {unread}')
+    if (unread := cast(Any, cf.domain.unread)(row(data))[0]): raise ValueError(f'corrected must hold values that can be read, got {unread}')
     held = [c.name for c in cf.domain.features if set(c.sources) & moved.keys()]
     answers = cf.explain(row(data), tuple(target) if isinstance(target, list) else target, optimal=told['proof']['of'] or None,
                          **_rules_told(cf, told, row(was), held))
@@ -427,6 +428,6 @@ def reconsider(
     del new['sha256']
     new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=reached)
     new['sha256'] = _seal(new)
-    words = _letter_again(new, answers, format, lang, names, **look)
+    again,template = _letter_again(new, answers, format, lang, names, **look)
     told_again = json.dumps(new, ensure_ascii=False, allow_nan=False, indent=1)
-    return _Reconsidered(told_again, answers, *words, _worksheet(new, answers, said[:2], format))
+    return _Reconsidered(told_again, answers, again, template, _worksheet(new, answers, said[:2], format))

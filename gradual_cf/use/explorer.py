@@ -23,7 +23,8 @@ from ..answers import aimed_at
 from ..render import csv_text, ENGLISH, Language, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words, NUMBERS
-from .drawing import _others_picture, _change_picture, _PLAIN, _plan_picture, _answer_sentence, _SHEET, _standing_picture, _ColumnNames
+from .drawing import (_others_picture, _change_picture, _PLAIN, _plan_picture, _answer_sentence, _SHEET,
+    _standing_picture, _ColumnNames)
 from .editors import (
     _ASKED_TOGETHER, _checked_target, _Desk, _Knobs, _KNOBS, _next_refused, _parts, _RowQuestion, _Latest)
 from .letter import letter

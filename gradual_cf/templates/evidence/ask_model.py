@@ -1,5 +1,5 @@
 """The model that evidence is checked against, as a function of rows: it lies beside check_evidence.py, which reads it."""
-import json, zipfile
+import json, typing, zipfile
 from pathlib import Path
 
 import numpy as np
@@ -95,7 +95,7 @@ def says(asked, told, rows, surely=False):
     p, first = of_class(out, kind, own['threshold'], aim)
     return p, (p >= (question['tau'] or 0.) - SAME) & (first & by_label if said and surely else by_label if said else first)
 
-def aim_of(question):
+def aim_of(question) -> typing.Any:
     "Where the target stands among the classes, or the two ends of numbers."
     target, classes = question['target'], question['classes']
     try:

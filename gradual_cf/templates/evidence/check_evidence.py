@@ -17,10 +17,9 @@ NEAR = 1e-5               # difference of two answers of one model, relative to 
 SAME, LOOSE = 1e-9, 1e-6  # difference of two numbers that is rounding, relative to them; in columns of 32 bits
 TRIED, GRID, DRAWN = 4000, 100, 128 # rows that are asked for a smaller answer, values of a column among these, rows of a region
 KINDS = dict(string=[str], number=[int, float], integer=[int], boolean=[bool], array=[list], object=[dict], null=[type(None)])
-MODEL = dict(__name__='ask_model')
+MODEL: dict = dict(__name__='ask_model')
 exec(compile(Path(__file__).with_name('ask_model.py').read_text(encoding='utf-8'), 'ask_model.py', 'exec'), MODEL)
-SCHEMA = next(p for p in map(Path(__file__).with_name, ('schema.json', '_schema.json')) if p.is_file())
-SCHEMA = json.loads(SCHEMA.read_text(encoding='utf-8'))['$defs'] # what may stand in a decision, and how it is checked
+SCHEMA = json.loads(next(p for p in map(Path(__file__).with_name, ('schema.json', '_schema.json')) if p.is_file()).read_text('utf-8'))['$defs']
 METHODS, Unreadable, model_of, of_class, says = (MODEL[name] for name in ('METHODS', 'Unreadable', 'model_of', 'of_class', 'says'))
 
 def read(text):
@@ -73,7 +72,7 @@ def breaks(c, cells, loose=SAME):
     if not c['may_change']: return '' if c.get('follows') else f'{name!r} changed and may not'
     if 'levels' in c: return '' if cells in cells_of(c) else f'{name!r} must be one of {c["levels"]}, got {cells}'
     if cell is None: return f'{name!r} is missing'
-    v, low, high = (None if u is None else number(u) for u in (cell, c['low'], c['high']))
+    v, low, high = number(cell), *(None if u is None else number(u) for u in (c['low'], c['high']))
     room = loose*max(abs(u) for u in (v, low, high) if u is not None)
     off = lambda step: math.isfinite(v/step) and abs(round(v/step)*step - v) > max(loose*abs(v), LOOSE*step)
     bad = dict(low=low is not None and low - v > room, high=high is not None and v - high > room, codes=v in c.get('codes', ()),
@@ -233,7 +232,8 @@ def check(told, asked, others=None):
     "What is wrong with a decision, as sentences, and fields for which somebody's word is taken; `others` holds all by their seals."
     known, names, a, question = shape(told), [c['name'] for c in told['columns']], told['answer'], told['question']
     data, new, rules, limits = a['data'], a['answer'], question['constraints'], {c['feature']: c for c in question['constraints']}
-    notes, strange = {f: why[6:] for f, why in known.items() if why and why[:6] == 'told: '}, [f for f, why in known.items() if why is None]
+    strange = [f for f, why in known.items() if why is None]
+    notes: dict = {f: why[6:] for f, why in known.items() if why and why[:6] == 'told: '}
     at, moved = [[names.index(n) for n in c['columns']] for c in rules], {i for i, (u, v) in enumerate(zip(data, new)) if differs(u, v)}
     if 'reconsidered' not in told: notes['reconsidered'] = 'nothing says whether it reconsiders another one'
     gold = [v for c, *row in zip(told['columns'], data, new) if 'levels' in c for v in row if v is not None and v not in c['levels']]
