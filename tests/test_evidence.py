@@ -638,8 +638,8 @@ def test_nobody_reconsiders_twice_and_shows_the_better_one(tmp_path, capsys, mon
 def test_the_letter_says_what_was_corrected_and_whether_that_changed_it(format, language):
     cf, asked, X, texts = chained()[0]
     view = 'Late {{ 7*7 }} "twice" <b>only</b>'
-    stands = reconsider(texts[0], cf, dict(months_in_job=80), view, format=format, language=language)
-    turned = reconsider(texts[0], cf, dict(income=100_000, debt=200, months_in_job=170, late_payments=0), format=format, language=language, names=dict(income='Salary'))
+    stands = reconsider(texts[0], cf, dict(months_in_job=80), view, format=format, language=language, strict=None)
+    turned = reconsider(texts[0], cf, dict(income=100_000, debt=200, months_in_job=170, late_payments=0), format=format, language=language, names=dict(income="Salary"), strict=None)
     plain = lambda text: html.unescape(re.sub(r'\\(.)', r'\1', text))
     assert json.loads(turned.evidence)['reconsidered']['decided'] == dict(was=False, **{'is': True})
     assert 'Salary: ' in plain(turned.letter) and 'granted' in plain(turned.letter) and 'Late' not in turned.letter

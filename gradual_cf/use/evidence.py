@@ -346,6 +346,7 @@ def _decision_record(text, cf) -> dict:
     cf.check_fitted()
     own = _digests(cf)
     other = [k for k in ('model', 'data') if told['fingerprints'].get(k) != own[k]]
+    if (told['question']['classes'] or []) != list(map(json_value, cf.classes)): other.append('classes')
     if other: raise ValueError(_OF_ANOTHER.format(' and '.join(other)))
     if not told['answer']['read']: raise ValueError(f'text must be about a row that was read, got {told["answer"]["proof"]!r}')
     faults,_ = check_evidence.check(told, _own_answers(cf))
