@@ -842,7 +842,7 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A 
 
 def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
     "The same of a model of a table."
-    if not model.predictor.names: return None
+    if not model.predictor.names or any(c.ordered and c.levels for c in model.columns): return None # boxes cut an order in two
     row = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
     return _from_catboost(source, row, {c.sources[0]: c.levels for c in model.columns if c.levels and len(c.sources) == 1})
 
