@@ -231,13 +231,19 @@ def test_numbers_and_intervals():
     assert any(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy() + 1, ())) for t in told)
 
 
-def test_columns_that_follow_others_may_change():
+def led():
+    "Rows with a column that follows two others, a model that does not read it, and its explainer."
     rng = np.random.default_rng(0)
     df = pd.DataFrame(dict(late=rng.integers(0, 5, 120), income=rng.gamma(6, 400, 120).round(), age=rng.integers(18, 80, 120)))
     df['sum'] = df.late + df.income
     ask = lambda d: 1/(1 + np.exp(-((d.income - 2400)/900 - .6*(d.late - 2)).to_numpy(float)))
     domain = tabular(df, derive={'sum': lambda d: d.late + d.income}, relations=['late <= age'])
     cf = GradualCF(predictor(ask, domain), domain, 'sparse', classes=('no', 'yes')).fit(df)
+    return df, ask, cf
+
+
+def test_columns_that_follow_others_may_change():
+    df, ask, cf = led()
     texts = evidence(cf.explain(df[ask(df) < .5][:12], 'yes'))
     told = [json.loads(t) for t in texts]
     assert any('sum' in t['answer']['changed'] for t in told) and all(checker.faults_of(t, (ask, ())) == [] for t in told)
@@ -282,12 +288,7 @@ def of_tiny_numbers():
 
 
 def of_relations():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(dict(late=rng.integers(0, 5, 120), income=rng.gamma(6, 400, 120).round(), age=rng.integers(18, 80, 120)))
-    df['sum'] = df.late + df.income
-    ask = lambda d: 1/(1 + np.exp(-((d.income - 2400)/900 - .6*(d.late - 2)).to_numpy(float)))
-    domain = tabular(df, derive={'sum': lambda d: d.late + d.income}, relations=['late <= age'])
-    cf = GradualCF(predictor(ask, domain), domain, 'sparse', classes=('no', 'yes')).fit(df)
+    df, ask, cf = led()
     return ask, evidence(cf.explain(df[ask(df) < .5][:4], 'yes'))
 
 
