@@ -178,7 +178,10 @@ class _TreeBound:
         "The leaves that boxes meet in one column."
         if self.q.grid.named[g]: out = self.of_sets(g, b.low[:, g])
         else:
-            out = self.words.upto[g][self.cells(g, last[:, g])] & self.words.since[g][self.cells(g, first[:, g])]
+            low,high = self.cells(g, first[:, g]), self.cells(g, last[:, g])
+            out = self.words.upto[g][high] & self.words.since[g][low]
+            one = np.flatnonzero(low == high) # a leaf may be met on both sides of a cell and not in it
+            out[one] = self.words.cell[g][low[one]]
             out[first[:, g] > last[:, g]] = 0
         odd = np.flatnonzero(self.strange[b.row, g] & b.stays[:, g])
         if len(odd): out[odd] |= self.own[g][b.row[odd]]

@@ -393,20 +393,6 @@ def _both_halves(q:_Question, b:_Boxes, column:np.ndarray, upper:np.ndarray) -> 
         low[j, g],high[j, g],low2[j, g],high2[j, g] = upper[j], upper[j], rest, rest
     return tuple(np.concatenate(v) for v in ((b.row, b.row), (low, low2), (high, high2)))
 
-def _splits(q:_Question, b:_Boxes, seen) -> np.ndarray: # bool `(b,)`
-    "Whether what a condition proposes leaves something on both sides."
-    i,g = np.arange(len(b.row)), np.maximum(seen.column, 0)
-    inside = (b.low[i, g] <= seen.upper) & (seen.upper < b.high[i, g])
-    return (seen.column >= 0) & (q.grid.named[g] | inside)
-
-def _cut_in_the_middle(q:_Question, b:_Boxes, i:np.ndarray, column:np.ndarray, upper:np.ndarray):
-    "Boxes `i`, of which no proposal leaves something on both sides: the widest number in two; writes `column` and `upper`."
-    wide = np.where(q.grid.named, 0, b.high[i] - b.low[i])
-    g = wide.argmax(1)
-    some = wide[np.arange(len(i)), g] > 0
-    i,g = i[some], g[some]
-    column[i],upper[i] = g, (b.low[i, g] + b.high[i, g])//2
-
 # %% ../../nbs/search/08_boxes.ipynb #e7db27f5
 _FEW = 2         # Columns up to which each set of columns has a box of its own …
 _MOST_SETS = 600 # … if a row has no more of them
@@ -533,7 +519,6 @@ class _Search:
         some,arrives,sure,worst = np.ones(n, bool), np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
         column,upper = np.full(n, -1), np.zeros(n, np.int64)
         tries:list = []
-        may_cut = np.zeros(n, bool)
         for condition in self.conditions:
             seen = condition(b, self.limit()[b.row])
             some &= seen.most >= 0
@@ -541,11 +526,9 @@ class _Search:
             sure &= seen.here >= 2*seen.slack
             least = np.maximum(least, seen.least)
             if seen.try_ is not None: tries.append((b.row[seen.try_[1]], seen.try_[0], np.zeros(len(seen.try_[0]), bool)))
-            may_cut |= seen.column >= 0
-            more = (seen.here < worst) & _splits(q, b, seen)
+            more = (seen.column >= 0) & (seen.here < worst)
             column,upper = np.where(more, seen.column, column), np.where(more, seen.upper, upper)
             worst = np.where(more, seen.here, worst)
-        _cut_in_the_middle(q, b, np.flatnonzero(some & may_cut & (column < 0)), column, upper)
         there = np.flatnonzero(arrives & some)
         if len(there): tries.append((b.row[there], b.corner[there], sure[there]))
         if tries: self.offer(*map(np.concatenate, zip(*tries))) # at once, since a pipeline takes long for each question

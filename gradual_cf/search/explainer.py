@@ -26,7 +26,7 @@ from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
-from .in_words import in_words, sampled, some_of, used
+from .in_words import in_words, used
 from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite,
                                       _check_steady, _Over, _gives_plain_logits, _until, answers_numbers, check_lead, check_logits,
                                       labels_of, _one_class_for_all, place, predict)
@@ -35,7 +35,8 @@ from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default
 from .ranges import region
-from .within import spending, within
+from .readings import _log_odds
+from .within import sampled, some_of, spending, within
 from .real import _nearest_real
 from ..use.plans import effects_of, Plan, plan_of
 
@@ -349,15 +350,13 @@ def _cut_off(cf) -> float|None:
     if cf.z_train.shape[1] != 2: return None
     return model.cut if isinstance(model, Adapted) else .5
 
-def _log_odds_of(p:float) -> float: return float(np.log(p/(1 - p)))
-
 def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
     "The probability that rows must have, by logits."
     if tau is None:
         k = 2 if cf.z_train is None or cf.goal is NUMBERS or isinstance(cf.model, _Agreed) else cf.z_train.shape[1]
         return .5 if k == 2 else (1 - _HAIR)/k
     if cf.cut in (None, .5): return tau
-    least = torch.tensor([_log_odds_of(tau) - _log_odds_of(share) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
+    least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
     return (least.sigmoid() - _LESS).clamp_min(.5) # what is decided has one half
 
 def _decided(cf, data, z:Tensor) -> Tensor: # Raw rows and their logits -> classes, long `(n,)`

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals
-from ..core import Encoded, take_rows
+from ..core import Encoded
 from ..data.texts import _lookup_form, _known_word_places, _rewrite, _UNIT
-from ..models.asking import Account, account, predict, Spent
+from ..models.asking import account, predict, Spent
 from ..models.of_texts import Weights, weights_of
 from .goals import arrived, goal_of, most_groups
 
@@ -53,24 +53,6 @@ def used(cf, texts, z:Tensor) -> Use: # Training texts and what the model said o
     weights,why = (None, 'it has several classes') if z.shape[1] != 2 or not hasattr(cf.model, 'predictor') else \
         weights_of(cf.model, list(texts[:50]), z[:50])
     return Use(reader.vectors.words, odds/error, odds - np.sign(odds)*error, often, weights, why)
-
-# %% ../../nbs/search/16_in_words.ipynb #iw22
-def sampled(sample:int|None) -> Account: # As `fit` takes it
-    "The account of a fit; raises `ValueError` for what is no number of rows."
-    if sample is None: return Account()
-    if isinstance(sample, bool) or not isinstance(sample, (int, np.integer)) or sample < 8:
-        raise ValueError(f'sample must be a whole number of rows, at least 8, or None, got {sample!r}')
-    return Account(rows=int(sample))
-
-def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their labels or None
-    "Rows that `fit` asks about, so that a model is asked about `sample` at most."
-    if sample is None: return data, y
-    known = getattr(model, 'predictor', None)
-    most = sample - 2 if known is None else sample//3 if known.labels is not None else sample
-    if len(data) <= most: return data, y
-    at = np.sort(np.random.default_rng(0).choice(len(data), most, replace=False))
-    if y is not None: y = np.asarray(y)[at] if np.shape(y) == (len(data),) else y
-    return take_rows(data, at), y
 
 # %% ../../nbs/search/16_in_words.ipynb #iw9
 _MOST_TEXTS = 148 # Texts that are asked about for one answer, beside the text itself and the answer

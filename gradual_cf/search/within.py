@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import Counterfactuals
-from ..core import changed_groups, Encoded, take_rows
+from ..core import changed_groups, check_whole, Encoded, take_rows
 from ..models.asking import Account, account, counting, predict, Spent
 from ..models.fitted import _may_deny
 from .composition import admissible
@@ -28,15 +28,10 @@ from .trees import _Trees
 __all__ = []
 
 # %% ../../nbs/search/17_within.ipynb #wi6
-def _check_limit(name:str, v):
-    "Raise `ValueError` for what is no number of calls or rows."
-    if v is None or not isinstance(v, bool) and isinstance(v, (int, np.integer)) and v >= 1: return
-    raise ValueError(f'{name} must be a whole number of at least 1, or None, got {v!r}')
-
 @contextmanager
 def spending(calls:int|None, rows:int|None, progress:bool=False, keeps:bool=False):
     "The account of a question; raises `ValueError` where the model may not even be asked about the rows themselves."
-    for name,v in dict(calls=calls, rows=rows).items(): _check_limit(name, v)
+    check_whole(**{name: v for name,v in dict(calls=calls, rows=rows).items() if v is not None})
     limited = calls is not None or rows is not None
     most = lambda v: np.inf if v is None else v
     with tqdm(total=calls, desc='calls', disable=not (progress and (limited or keeps))) as bar:
@@ -45,6 +40,22 @@ def spending(calls:int|None, rows:int|None, progress:bool=False, keeps:bool=Fals
             except Spent:
                 raise ValueError('calls and rows must allow to ask about each row of the question and about its answer, '
                                  f'got calls={calls!r} and rows={rows!r}') from None
+
+# %% ../../nbs/search/17_within.ipynb #iw22
+def sampled(sample:int|None) -> Account: # As `fit` takes it
+    "The account of a fit; raises `ValueError` for what is no number of rows."
+    if sample is not None: check_whole(8, sample=sample)
+    return Account(rows=np.inf if sample is None else sample)
+
+def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their labels or None
+    "Rows that `fit` asks about, so that a model is asked about `sample` at most."
+    if sample is None: return data, y
+    known = getattr(model, 'predictor', None)
+    most = sample - 2 if known is None else sample//3 if known.labels is not None else sample
+    if len(data) <= most: return data, y
+    at = np.sort(np.random.default_rng(0).choice(len(data), most, replace=False))
+    if y is not None: y = np.asarray(y)[at] if np.shape(y) == (len(data),) else y
+    return take_rows(data, at), y
 
 # %% ../../nbs/search/17_within.ipynb #wi8
 _VALUES = 24 # Values of a column that are proposed, at most
