@@ -22,7 +22,7 @@ API i32 core_version(void) { return VERSION; }
 
 typedef struct Node {
   double most;              /* the largest value below it */
-  i32 column, cut;          /* cut: the last cell that goes left; of a category a set; of a leaf its number in the tree */
+  i32 column, cut;          /* cut: the last cell that goes left; a set; or the number of a leaf in its tree */
   i32 left, right, missing; /* column is -1 for a leaf; missing: whether a missing number goes left */
 } Node;
 typedef struct Part { /* of a leaf: the cells of one column that lead to it; of a category `low` is a set */
@@ -186,12 +186,15 @@ static int spans_of(Trees *m) {
 API void trees_free(Trees *m) {
   if (!m) return;
   free(m->sum), free(m->root), free(m->first), free(m->node), free(m->value), free(m->part_at), free(m->part);
-  free(m->span), free(m->place), free(m->set), free(m->words), free(m->word_at), free(m->asks_at), free(m->asks);
+  free(m->span), free(m->place), free(m->set), free(m->words), free(m->word_at);
+  free(m->asks_at), free(m->asks);
   free(m);
 }
-/* 0 for what these tables do not hold: children before their parent, too many levels, leaves or columns; or no memory. */
-API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root, const i32 *column, const i32 *cut,
-                     const i32 *left, const i32 *right, const uint8_t *missing, const double *value, const i32 *words,
+/* 0 for what these tables do not hold: children before their parent, too many levels, leaves or columns;
+   or no memory. */
+API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root, const i32 *column,
+                     const i32 *cut, const i32 *left, const i32 *right, const uint8_t *missing,
+                     const double *value, const i32 *words,
                      const u64 *set, i64 sets) {
   int broken = 0, fits = 1;
   Trees *m = room_for(&broken, 1, sizeof *m);
@@ -233,7 +236,8 @@ API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root
   return 0;
 }
 API i64 trees_bytes(const Trees *m) {
-  return (i64)m->N * (i64)sizeof(Node) + m->part_room * (i64)sizeof(Part) + m->set_room * 8 + (i64)m->leaves * (12 + 5 * (i64)m->G);
+  i64 parts = m->part_room * (i64)sizeof(Part), leaves = (i64)m->leaves * (12 + 5 * (i64)m->G);
+  return (i64)m->N * (i64)sizeof(Node) + parts + m->set_room * 8 + leaves;
 }
 
 typedef struct Row {
@@ -242,11 +246,13 @@ typedef struct Row {
   const i32 *cells;     /* cells of each column, with that one */
   const i32 *own;       /* the own cell, or the own level */
   const double *cost;   /* of each cell, toll included; 0 for the own one, infinite where nothing is legal */
-  const i32 *near;      /* number: next legal cell on the way from the own one; category: levels, cheapest first, then -1 */
+  const i32 *near;      /* number: next legal cell on the way from the own one;
+                           category: levels, cheapest first, then -1 */
   const double *need;   /* of each sum */
   i32 most, least;      /* columns that may change, and fewest of any answer */
 } Row;
-/* A box lies in one piece: this head, both ends of each column, sets of levels, best leaves, leaves of the corner. */
+/* A box lies in one piece: this head, both ends of each column, sets of levels, best leaves,
+   leaves of the corner. */
 typedef struct Box {
   double key, least; /* no answer in it costs less: rounded up to whole tolls, and as it is */
   i64 tick;          /* when it was made */
@@ -311,7 +317,9 @@ static Box *new_box(Search *s) { /* 0 without memory */
   s->list = *(void **)b;
   return b;
 }
-static int before(const Box *a, const Box *b) { return a->key < b->key || (a->key == b->key && a->tick < b->tick); }
+static int before(const Box *a, const Box *b) {
+  return a->key < b->key || (a->key == b->key && a->tick < b->tick);
+}
 static void push(Search *s, Box *x) {
   Heap *h = &s->h;
   if (h->n == h->room) {
@@ -450,7 +458,8 @@ static int part_has(const Search *s, const Part *q, i32 k) { /* whether a cell l
   if (s->r.shift[q->column] && !k--) return q->missing;
   return q->low <= k && k <= q->high;
 }
-static int part_meets(const Search *s, const Box *b, const Part *q) { /* a number, for a row where it is missing */
+/* Of a number: for a row where it is missing. */
+static int part_meets(const Search *s, const Box *b, const Part *q) {
   i32 low = LOW(b)[q->column], high = HIGH(b)[q->column];
   if (!low && q->missing) return 1;
   return high >= 1 && (low ? low - 1 : 0) <= q->high && high - 1 >= q->low;
@@ -459,7 +468,8 @@ static const Part *part_of(const Trees *m, i32 leaf, i32 g) {
   i32 i = m->place[(size_t)leaf * m->G + g];
   return i ? m->part + m->part_at[leaf] + i - 1 : 0;
 }
-/* What a column that became narrower takes away; 0 where a tree has no leaf left. `moved`: the corner's cell is another. */
+/* What a column that became narrower takes away; 0 where a tree has no leaf left.
+   `moved`: the corner's cell is another. */
 static int narrowed(Search *s, Box *b, i32 g, int moved) {
   const Trees *m = s->m;
   u16 *best = BEST(b), *corner = CORNER(b);
@@ -490,7 +500,8 @@ static int narrowed(Search *s, Box *b, i32 g, int moved) {
   }
   return 1;
 }
-/* 0: hopeless; 1: an answer; 2: neither. `cell` holds the corner, which costs `cost`. Trees of one sum stand together. */
+/* 0: hopeless; 1: an answer; 2: neither. `cell` holds the corner, which costs `cost`.
+   Trees of one sum stand together. */
 static int judged(Search *s, const Box *b, double cost) {
   const Trees *m = s->m;
   const u16 *best = BEST(b), *corner = CORNER(b);
@@ -588,7 +599,8 @@ static int without_own(Search *s, Box *b, i32 g) {
     --*high;
   return 1;
 }
-/* Close what costs more than is left to spend; narrower columns go to `which`, with a flag where the corner moved. */
+/* Close what costs more than is left to spend; narrower columns go to `which`,
+   with a flag where the corner moved. */
 static int closed(Search *s, Box *b, i32 *count) {
   const Row *r = &s->r;
   const Trees *m = s->m;
@@ -640,7 +652,8 @@ static u64 off_own(Search *s, i32 leaf) { /* the parts of a leaf that the own ro
   s->off_row[leaf] = s->row;
   return s->off[leaf] = out;
 }
-/* The column in which the best leaves of most trees leave the corner; -1 where the corner has what is promised. */
+/* The column in which the best leaves of most trees leave the corner;
+   -1 where the corner has what is promised. */
 static i32 column_of(Search *s, const Box *b, i32 sum) {
   const Trees *m = s->m;
   const u16 *best = BEST(b);
@@ -724,7 +737,9 @@ static void cut(Search *s, Box *b) {
   const Trees *m = s->m;
   i32 sum = -1, upper = 0;
   for (i32 k = 0; k < m->K; k++)
-    if (s->here[k] < s->r.need[k] && (sum < 0 || s->here[k] - s->r.need[k] < s->here[sum] - s->r.need[sum])) sum = k;
+    if (s->here[k] < s->r.need[k] &&
+        (sum < 0 || s->here[k] - s->r.need[k] < s->here[sum] - s->r.need[sum]))
+      sum = k;
   i32 g = column_of(s, b, sum);
   if (g >= 0 && !m->words[g]) upper = cut_number(s, b, g, sum);
   Box *c = g >= 0 && upper >= 0 ? new_box(s) : 0;
@@ -840,7 +855,8 @@ static void beside(Search *s, const uint8_t *some, int dive) {
   s->h = kept;
   s->dive = 0;
 }
-/* Nothing yet: any answer of three columns, of four, of as many as may change; then the best of these columns. */
+/* Nothing yet: any answer of three columns, of four, of as many as may change;
+   then the best of these columns. */
 static void dive(Search *s) {
   i32 most = s->r.most, few = s->toll > 0 ? s->few : 0;
   for (i32 n = few + 1; n <= few + 3 && isinf(s->cost) && !s->broken; n++) {
@@ -858,13 +874,16 @@ API void search_free(Search *s) {
   if (!s) return;
   for (i32 j = 0; j < s->chunk_n; j++) free(s->chunks[j]);
   free(s->chunks), free(s->h.b), free(s->gain), free(s->sum), free(s->here), free(s->weight), free(s->heavy);
-  free(s->answer), free(s->cell), free(s->other), free(s->which), free(s->moved), free(s->open), free(s->touched);
+  free(s->answer), free(s->cell), free(s->other), free(s->which);
+  free(s->moved), free(s->open), free(s->touched);
   free(s->some), free(s->todo), free(s->own_leaf), free(s->off), free(s->off_row);
   free(s);
 }
-/* Rows `(n, …)` side by side, which have to stay where they are; `cost` and `near` have `at[G]` a row. 0 without memory. */
-API Search *search_new(const Trees *m, const i32 *at, const uint8_t *open, const uint8_t *shift, const i32 *cells,
-                       const i32 *own, const double *cost, const i32 *near, const double *need, double toll, double gap, i32 few, i64 most_bytes) {
+/* Rows `(n, …)` side by side, which have to stay where they are; `cost` and `near` have `at[G]` a row.
+   0 without memory. */
+API Search *search_new(const Trees *m, const i32 *at, const uint8_t *open, const uint8_t *shift,
+                       const i32 *cells, const i32 *own, const double *cost, const i32 *near,
+                       const double *need, double toll, double gap, i32 few, i64 most_bytes) {
   int broken = 0;
   size_t G = (size_t)m->G, T = (size_t)m->T, wide = 2;
   Search *s = room_for(&broken, 1, sizeof *s);
@@ -913,7 +932,8 @@ API void search_row(Search *s, i32 i, i32 most, i32 least, double cost) {
   for (i32 g = 0; g < s->m->G; g++) s->answer[g] = -1;
   first_boxes(s);
 }
-/* Go on for so many steps: 0 where more is left, 1 where all is known, 2 where boxes take all memory that they may. */
+/* Go on for so many steps: 0 where more is left, 1 where all is known,
+   2 where boxes take all memory that they may. */
 API i32 search_go(Search *s, i64 steps) {
   i64 until = s->steps + steps;
   if (!s->stage) {
