@@ -120,6 +120,7 @@ MODELS = dict(
     folds=Make(calibration.CalibratedClassifierCV(ensemble.RandomForestClassifier(3, max_depth=3, random_state=0), method='isotonic', cv=2), missing=True),
     logistic=Make(LINE, coder=ONE), ridge=Make(linear_model.RidgeClassifier(), coder=ONE), svm=Make(svm.LinearSVC(), coder=ONE),
     folded=Make(neural_network.MLPClassifier(**MLP, activation='identity'), before=SCALE, coder=ONE), pipe_forest=Make(FOREST, before=SCALE, coder=ONE),
+    marked=Make(FOREST, before=impute.SimpleImputer(add_indicator=True), missing=True, coder=ONE),  # a cell that is empty moves a feature that no number moves
     pipe_ranks=Make(GROWN, before=preprocessing.QuantileTransformer(n_quantiles=20), coder=ONE),
     perceptron=Make(neural_network.MLPClassifier(**MLP), before=preprocessing.MinMaxScaler(), coder=ONE), agreeing=Make([LINE, GROWN], coder=ONE),
     asked=Make(svm.SVC(), before=SCALE, coder=ONE), network=Make(1., True, True), whisper=Make(1e-8, True, True),  # how large logits are

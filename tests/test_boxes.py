@@ -245,6 +245,33 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
     assert not _has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
 
 
+def test_all_columns_are_asked_together():
+    "Sixty columns of two hundred values are read by three or four sweeps of two hundred rows, and rare levels find their column."
+    rng, asked = np.random.default_rng(7), []
+    X = pd.DataFrame({f'c{i}': rng.permutation(np.resize(np.arange(200), 400)) for i in range(60)})
+    X['kind'] = pd.Categorical(rng.permutation(np.resize([f'level {i}' for i in range(190)], 400)))
+    def counted(frame):
+        asked.append(len(frame))
+        return frame
+    before = compose.make_column_transformer((preprocessing.OneHotEncoder(), ['kind']), remainder=preprocessing.StandardScaler())
+    model = pipeline.make_pipeline(preprocessing.FunctionTransformer(counted), before, linear_model.LogisticRegression())
+    cf = GradualCF(model.fit(X, X.c0 + X.c1 > 200), tabular(X), 'sparse').fit(X)
+    asked.clear()
+    assert _has_bounds(cf) and sum(asked) < 2500, asked
+    layers = cf.read[1][0].layers
+    names = [*before.get_feature_names_out()]
+    assert [list(X)[g] for g in layers.owner] == [n.partition('__')[2].split('_level')[0] for n in names]
+
+
+def test_what_reads_several_columns_is_named():
+    rng = np.random.default_rng(8)
+    X = pd.DataFrame(rng.integers(0, 9, (200, 4)).astype(float), columns=list('abcd'))
+    both = compose.make_column_transformer((preprocessing.PolynomialFeatures(2, interaction_only=True), ['a', 'b']), remainder='passthrough')
+    cf = GradualCF(pipeline.make_pipeline(both, ensemble.RandomForestClassifier(5, random_state=0)).fit(X, X.a*X.b > 15), tabular(X), 'sparse').fit(X)
+    assert not _has_bounds(cf)
+    assert cf.model.about.endswith('asked, since it has 1 feature that reads several columns (polynomialfeatures__a b)')
+
+
 @pytest.mark.parametrize('engine', ['compiled', 'python'])
 def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(engine, monkeypatch):
     "Thirty trees: how many boxes the work buys is no whole number. A row shares nothing with its company."

@@ -354,6 +354,7 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
 # %% ../../nbs/search/09_bounds.ipynb #c17
 _MOST_VALUES = 200_000 # Legal values of a column up to which each is asked about
 _SPREAD = 2**12        # Values that are asked about where there are more, besides those of training rows
+_SOME_VALUES = 2**12   # As many are enough to find out which features a column moves
 
 class _Features(NamedTuple):
     "What a model reads, as functions of the columns of a table."
@@ -381,12 +382,12 @@ def _entries_at(grid:_Grid, g:int, at:np.ndarray) -> np.ndarray: # `(q,)` -> `(q
     "Encoded entries of a column at positions."
     return np.eye(grid.columns[g].width)[at] if grid.named[g] else grid.encoded(g, at)[:, None]
 
-def _asked_positions(grid:_Grid, g:int, own:np.ndarray) -> np.ndarray: # Ascending; `own`: of training rows
+def _asked_positions(grid:_Grid, g:int, own:np.ndarray, most:int, spread:int) -> np.ndarray: # Ascending; `own`: of training rows
     "The positions of a column at which it is asked: all where these are not too many."
     low,high = grid.low[g], grid.high[g]
-    if grid.named[g] or (high - low)//2 < _MOST_VALUES: return _every_position(grid, g)
-    spread = low + 2*np.linspace(0, (high - low)//2, _SPREAD).astype(np.int64)
-    return np.unique(np.r_[spread, own[(own >= low) & (own <= high) & (own % 2 == 0)]])
+    if grid.named[g] or (high - low)//2 < most: return _every_position(grid, g)
+    evenly = low + 2*np.linspace(0, (high - low)//2, spread).astype(np.int64)
+    return np.unique(np.r_[evenly, own[(own >= low) & (own <= high) & (own % 2 == 0)]])
 
 def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.ndarray: # One row `(1, d)` -> `(q, j)`
     "All features of one row with a column at positions."
@@ -394,43 +395,112 @@ def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.n
     rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, at)
     return of(rows)
 
+# %% ../../nbs/search/09_bounds.ipynb #a3joint2
+class _Mixed(Exception):
+    "Features that read several columns."
+    def __init__(self, features:np.ndarray): # Their numbers
+        self.features = features
+
+def _rows_together(grid:_Grid, start:np.ndarray, at:list, rng) -> tuple: # Rows `(q, d)`, and the place of each column in `at`, `(q, g)`
+    "Rows in which all columns move at once, each through all of its positions, in an order of its own."
+    q = max(_FEWEST, *map(len, at))
+    rows,place = np.repeat(start, q, 0), np.zeros((q, len(at)), int)
+    for g,there in enumerate(at):
+        if not len(there): continue
+        place[:, g] = rng.permutation(np.resize(rng.permutation(len(there)), q))
+        rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[place[:, g]])
+    return rows, place
+
+_FEWEST = 64   # Rows of a sweep, at least
+_SWEEPS = 6    # Sweeps, at most, until every feature has one column
+_GLANCED = 24  # Rows that rule out most columns
+
+def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: # Features `(q, j)` each; rows of the first sweep `(q,)` -> bool `(j,)`
+    "Which features of a sweep are those that another one has at the positions of a column."
+    some = np.flatnonzero(_same(said[which[:_GLANCED]], now[:_GLANCED]).all(0))
+    out = np.zeros(said.shape[1], bool)
+    out[some] = _same(said[np.ix_(which, some)], now[:, some]).all(0)
+    return out
+
+def _owners(of, grid:_Grid, start:np.ndarray, at:list, rng) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
+    "Which column moves which feature; raises `_Mixed` where one has several."
+    rows,place = _rows_together(grid, start, at, rng)
+    said = of(rows)
+    still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
+    moving = np.flatnonzero(~still)
+    some,may = said[:, moving], np.ones((len(at), len(moving)), bool)
+    for _ in range(_SWEEPS):
+        rows,place = _rows_together(grid, start, at, rng)
+        now = of(rows)
+        if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Mixed(np.flatnonzero(late))
+        for g in range(len(at)): may[g] &= _foretold(some, now[:, moving], first[g][place[:, g]])
+        if (may.sum(0) <= 1).all(): break
+    if (mixed := may.sum(0) != 1).any(): raise _Mixed(moving[mixed])
+    owner = np.full(len(still), -1)
+    owner[moving] = may.argmax(0)
+    return owner, said[0]
+
+# %% ../../nbs/search/09_bounds.ipynb #a3joint4
+_CHECKED = 300 # Training rows on which what was opened is compared with the whole
+
+def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
+
+def _moved_by_illegal_values(of, grid:_Grid, x:np.ndarray, own:np.ndarray, at:list, owner:np.ndarray, still:np.ndarray):
+    "Find the columns of features that only values move which nobody proposes; writes to `owner`, raises `_Mixed`."
+    strange = (~_same(of(x), still) & (owner < 0)).any(1)
+    for g,there in enumerate(at):
+        rows = np.flatnonzero(strange & ~np.isin(own[:, g], there)) if len(there) else []
+        if not len(rows): continue
+        pair = x[rows[:1]].repeat(2, 0)
+        pair[1, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[:1])[0]
+        moved = np.logical_not(_same(*of(pair)))
+        if (twice := moved & (owner >= 0) & (owner != g)).any(): raise _Mixed(np.flatnonzero(twice))
+        owner[moved] = g
+
 _HELD = 2**22 # Numbers that are asked about at a time
 
-def _moved_at(of, grid:_Grid, start:np.ndarray, said:np.ndarray, g:int, at:np.ndarray) -> tuple: # bool `(j,)`, `(q, m)`
-    "Which features of one row a column moves, and these at positions; `said`: all features of the row."
-    moved,parts,size = np.zeros(len(said), bool), [], max(1, _HELD//max(start.shape[1], len(said)))
-    for i in range(0, len(at), size):
-        now = _features_at(of, grid, start, g, at[i:i + size])
-        here = (~_same(now, said)).any(0)
-        parts.append((here, now[:, here]))
-        moved |= here
-    values = np.repeat(said[None, moved], len(at), 0)
-    for i,(here,now) in enumerate(parts): values[i*size:i*size + len(now), here[moved]] = now
-    return moved, values
+def _values_together(of, grid:_Grid, start:np.ndarray, at:list, owner:np.ndarray, still:np.ndarray, rng) -> list: # `(positions, its features)`
+    "What the features of each column are at its positions; raises `_Mixed` where one is not always the same there."
+    rows,place = _rows_together(grid, start, at, rng)
+    mine = [np.flatnonzero(owner == g) for g in range(len(at))]
+    values,known = [np.zeros((len(there), len(m))) for there,m in zip(at, mine)], [np.zeros(len(there), bool) for there in at]
+    size,fixed = max(_FEWEST, _HELD//max(rows.shape[1], len(owner))), owner < 0
+    for i in range(0, len(rows), size):
+        said = of(rows[i:i + size])
+        bad = fixed & ~_same(said, still).all(0)
+        for g in range(len(at)):
+            if not len(at[g]) or not len(mine[g]): continue
+            where,now = place[i:i + size, g], said[:, mine[g]]
+            old = known[g][where]
+            bad[mine[g]] = ~_same(now[old], values[g][where[old]]).all(0)
+            values[g][where],known[g][where] = now, True
+            bad[mine[g]] |= ~_same(now, values[g][where]).all(0)
+        if bad.any(): raise _Mixed(np.flatnonzero(bad))
+    return values
 
+# %% ../../nbs/search/09_bounds.ipynb #a3joint6
 def _opened_parts(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
-    "Which column moves which feature; None where one has two, or where parts do not say what the whole says."
-    start,own,values = of(x[:1])[0], _own_positions(grid, x, np.nan)[0], []
-    owner,at = np.full(len(start), -1), [_asked_positions(grid, g, own[:, g]) for g in range(len(grid.columns))]
-    for g,there in enumerate(at):
-        moved,said = _moved_at(of, grid, x[:1], start, g, there)
-        if (owner[moved] >= 0).any(): return None
-        owner[moved] = g
-        values.append(said)
+    """Which column moves which feature, and how; None where parts do not say what the whole says.
+
+    Raises `_Mixed` where a feature reads several columns.
+    """
+    own,rng,columns = _own_positions(grid, x, np.nan)[0], np.random.default_rng(0), range(len(grid.columns))
+    some = [_asked_positions(grid, g, own[:, g], _SOME_VALUES, _SOME_VALUES//2) for g in columns]
+    at = [_asked_positions(grid, g, own[:, g], _MOST_VALUES, _SPREAD) for g in columns]
+    owner,still = _owners(of, grid, x[:1], some, rng)
+    _moved_by_illegal_values(of, grid, x[:_CHECKED], own[:_CHECKED], at, owner, still)
+    values = _values_together(of, grid, x[:1], at, owner, still, rng)
+    for g,(there,said) in enumerate(zip(at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
-        if not every and not _one_way(values[g]): return None
+        if not every and not _one_way(said): return None
     ask = lambda g, there: _features_at(of, grid, x[:1], g, there)[:, owner == g]
-    made = _Features(owner, at, values, np.where(owner < 0, start, 0.), of, ask)
+    made = _Features(owner, at, values, np.where(owner < 0, still, 0.), of, ask)
     return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
 
 def _one_way(v:np.ndarray) -> bool: # `(q, j)`
     "Whether features only rise, or only fall."
     step = np.diff(v, axis=0)
     return bool(((step >= 0).all(0) | (step <= 0).all(0)).all()) # False where one is missing
-
-_CHECKED = 300 # Training rows on which what was opened is compared with the whole
-
-def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
 def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`, and where they are `(n, g)`
     "Whether features put together column by column are those of the rows, where rows have legal values."
@@ -605,19 +675,19 @@ class _LayerBound:
         self.width = max(w.size for w in self.weight)
         # sums features by column
         self.of_column = np.eye(len(q.grid.columns))[layers.owner]*(layers.owner >= 0)[:, None]
+        self.owned = np.flatnonzero(layers.owner >= 0)
+        self.numbers = self.owned[~q.grid.named[layers.owner[self.owned]]]
 
     def features(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> `(b, j)`
         "What rows say at positions."
-        out,l,own = np.tile(self.layers.shift, (len(at), 1)), self.layers, self.q.rows.own[row]
-        for g in range(at.shape[1]):
-            mine = np.flatnonzero(l.owner == g)
-            if not len(mine): continue
-            if self.q.grid.named[g]: out[:, mine] = l.levels[g][at[:, g]]
-            else:
-                value = self.q.grid.encoded(g, np.maximum(at[:, g], self.q.grid.low[g] - 2))
-                out[:, mine] += l.slope[mine]*value[:, None]
-            still = at[:, g] == own[:, g]
-            out[np.ix_(still, mine)] = self.own[np.ix_(row[still], mine)]
+        out,l,grid = np.tile(self.layers.shift, (len(at), 1)), self.layers, self.q.grid
+        for g,values in l.levels.items(): out[:, l.owner == g] = values[at[:, g]]
+        column,place = np.nonzero(~grid.named)[0], np.maximum(at, grid.low - 2)[:, ~grid.named]
+        value = np.zeros(at.shape)
+        value[:, column] = grid.encoded_each(np.tile(column, len(at)), place.ravel()).reshape(place.shape)
+        out[:, self.numbers] += l.slope[self.numbers]*value[:, l.owner[self.numbers]]
+        still = (at == self.q.rows.own[row])[:, l.owner[self.owned]]
+        out[:, self.owned] = np.where(still, self.own[row][:, self.owned], out[:, self.owned])
         return out
 
     def score(self, x:np.ndarray) -> np.ndarray: # Features -> `(b,)`

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
-from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
+from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table, _Mixed,
                                       _Net, _net, _nodes_behind, _nodes_read, _opened_parts, _Splits, _TreeBound, _leaf_bits_of)
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
@@ -143,6 +143,15 @@ def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     terms = None if found is None else _terms_read(found[0], grid, x)
     return None if found is None or terms is None else _reading_of_sum(terms, found[1])
 
+def _feature_names(steps:list, names, which:np.ndarray) -> str: # Names of columns, numbers of features
+    "What a pipeline calls some of the features that its last step reads."
+    try:
+        for step in steps[:-1]: names = step.get_feature_names_out(names)
+        return ', '.join(str(names[i]) for i in which)
+    except _UNREAD: return ', '.join(f'feature {i}' for i in which)
+
+_SHOWN = 3 # Features that are named
+
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
@@ -151,7 +160,12 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     net = _layers_fitted(steps[-1])
     e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
     if net is None and e is None: return None
-    f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
+    try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
+    except _Mixed as e:
+        named = _feature_names(steps, model.predictor.names, e.features[:_SHOWN])
+        many = len(e.features) > 1
+        model.unread = f'{len(e.features)} feature{"s"*many} that read{"s"*(not many)} several columns ({named}{", …"*(len(e.features) > _SHOWN)})'
+        return None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
@@ -219,7 +233,9 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, x.detach().cpu().double().numpy())
-            if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_sum(m, grid, rows), z, rows)
+            if r is None and isinstance(m, FrameModel):
+                r = _with_rounding(_read_sum(m, grid, rows), z, rows)
+                if r is not None: m.unread = '' # several columns, but one term each
         except _UNREAD: r = None
         if r is None: return None
         out.append(r)
