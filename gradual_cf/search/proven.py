@@ -19,7 +19,8 @@ from torch import Tensor
 from .goals import arrived, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
 from .shorten import _best_pair, _known_rounder, _rounder
-from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _worse_levels
+from .bounds import _bytes_read, _LayerBound, _worse_levels
+from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
 from .real import _lawful_rows, _never_farther
