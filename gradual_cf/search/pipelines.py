@@ -48,8 +48,8 @@ def _entries_at(grid:_Grid, g:int, at:np.ndarray) -> np.ndarray: # `(q,)` -> `(q
     "Encoded entries of a column at positions."
     return np.eye(grid.columns[g].width)[at] if grid.named[g] else grid.encoded(g, at)[:, None]
 
-def _asked_positions(grid:_Grid, g:int, own:np.ndarray, most:int, spread:int) -> np.ndarray: # Ascending; `own`: of training rows
-    "The positions of a column at which it is asked: all where these are not too many."
+def _asked_positions(grid:_Grid, g:int, own:np.ndarray, most:int, spread:int) -> np.ndarray: # Ascending
+    "The positions of a column, of training rows at `own`, at which it is asked: all where these are not too many."
     low,high = grid.low[g], grid.high[g]
     if grid.named[g] or (high - low)//2 < most: return _every_position(grid, g)
     evenly = low + 2*np.linspace(0, (high - low)//2, spread).astype(np.int64)
@@ -63,43 +63,51 @@ def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.n
 
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint2
 class _Mixed(Exception):
-    "Features that read several columns."
-    def __init__(self, features:np.ndarray): # Their numbers
-        self.features = features
-
-def _rows_together(grid:_Grid, start:np.ndarray, at:list, rng) -> tuple: # Rows `(q, d)`, and the place of each column in `at`, `(q, g)`
-    "Rows in which all columns move at once, each through all of its positions, in an order of its own."
-    q = max(_FEWEST, *map(len, at))
-    rows,place = np.repeat(start, q, 0), np.zeros((q, len(at)), int)
-    for g,there in enumerate(at):
-        if not len(there): continue
-        place[:, g] = rng.permutation(np.resize(rng.permutation(len(there)), q))
-        rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[place[:, g]])
-    return rows, place
+    "Features that read several columns: their numbers, as its argument."
 
 _FEWEST = 64   # Rows of a sweep, at least
+
+class _Sweeps:
+    "What features are asked about: training rows, and the positions of all columns."
+    def __init__(self, of, grid:_Grid, x:np.ndarray): # Encoded rows `(n, d)` -> features `(n, j)`; training rows
+        self.of,self.grid,self.x,self.rng = of, grid, x, np.random.default_rng(0)
+        self.own = _own_positions(grid, x, np.nan)[0]
+        asked = lambda most, spread: [_asked_positions(grid, g, v, most, spread) for g,v in enumerate(self.own.T)]
+        self.some = asked(_SOME_VALUES, _SOME_VALUES//2) # enough to find out which features a column moves
+        self.at = asked(_MOST_VALUES, _SPREAD)
+
+    def together(self, at:list) -> tuple: # Rows `(q, d)`, and the place of each column in `at`, `(q, g)`
+        "Rows in which all columns move at once, each through all of its positions, in an order of its own."
+        q,grid,rng = max(_FEWEST, *map(len, at)), self.grid, self.rng
+        rows,place = np.repeat(self.x[:1], q, 0), np.zeros((q, len(at)), int)
+        for g,there in enumerate(at):
+            if not len(there): continue
+            place[:, g] = rng.permutation(np.resize(rng.permutation(len(there)), q))
+            rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[place[:, g]])
+        return rows, place
+
 _SWEEPS = 6    # Sweeps, at most, until every feature has one column
 _GLANCED = 24  # Rows that rule out most columns
 
-def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: # Features `(q, j)` each; rows of the first sweep `(q,)` -> bool `(j,)`
+def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: # Features `(q, j)`, rows of the first sweep -> bool `(j,)`
     "Which features of a sweep are those that another one has at the positions of a column."
     some = np.flatnonzero(_same(said[which[:_GLANCED]], now[:_GLANCED]).all(0))
     out = np.zeros(said.shape[1], bool)
     out[some] = _same(said[np.ix_(which, some)], now[:, some]).all(0)
     return out
 
-def _owners(of, grid:_Grid, start:np.ndarray, at:list, rng) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
+def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
     "Which column moves which feature; raises `_Mixed` where one has several."
-    rows,place = _rows_together(grid, start, at, rng)
-    said = of(rows)
+    rows,place = s.together(s.some)
+    said = s.of(rows)
     still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
     moving = np.flatnonzero(~still)
-    some,may = said[:, moving], np.ones((len(at), len(moving)), bool)
+    some,may = said[:, moving], np.ones((len(first), len(moving)), bool)
     for _ in range(_SWEEPS):
-        rows,place = _rows_together(grid, start, at, rng)
-        now = of(rows)
+        rows,place = s.together(s.some)
+        now = s.of(rows)
         if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Mixed(np.flatnonzero(late))
-        for g in range(len(at)): may[g] &= _foretold(some, now[:, moving], first[g][place[:, g]])
+        for g,row in enumerate(first): may[g] &= _foretold(some, now[:, moving], row[place[:, g]])
         if (may.sum(0) <= 1).all(): break
     if (mixed := may.sum(0) != 1).any(): raise _Mixed(moving[mixed])
     owner = np.full(len(still), -1)
@@ -111,36 +119,37 @@ _CHECKED = 300 # Training rows on which what was opened is compared with the who
 
 def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
-def _moved_by_illegal_values(of, grid:_Grid, x:np.ndarray, own:np.ndarray, at:list, owner:np.ndarray, still:np.ndarray):
+def _moved_by_illegal_values(s:_Sweeps, owner:np.ndarray, still:np.ndarray):
     "Find the columns of features that only values move which nobody proposes; writes to `owner`, raises `_Mixed`."
-    strange = (~_same(of(x), still) & (owner < 0)).any(1)
-    for g,there in enumerate(at):
-        rows = np.flatnonzero(strange & ~np.isin(own[:, g], there)) if len(there) else []
+    x,own = s.x[:_CHECKED], s.own[:_CHECKED]
+    odd = (~_same(s.of(x), still) & (owner < 0)).any(1)
+    for g,there in enumerate(s.at):
+        rows = np.flatnonzero(odd & ~np.isin(own[:, g], there)) if len(there) else []
         if not len(rows): continue
         pair = x[rows[:1]].repeat(2, 0)
-        pair[1, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[:1])[0]
-        moved = np.logical_not(_same(*of(pair)))
+        pair[1, s.grid.first[g]:s.grid.first[g + 1]] = _entries_at(s.grid, g, there[:1])[0]
+        moved = np.logical_not(_same(*s.of(pair)))
         if (twice := moved & (owner >= 0) & (owner != g)).any(): raise _Mixed(np.flatnonzero(twice))
         owner[moved] = g
 
 _HELD = 2**22 # Numbers that are asked about at a time
 
-def _values_together(of, grid:_Grid, start:np.ndarray, at:list, owner:np.ndarray, still:np.ndarray, rng) -> list: # `(positions, its features)`
+def _values_together(s:_Sweeps, owner:np.ndarray, still:np.ndarray) -> list: # `(positions, its features)`
     "What the features of each column are at its positions; raises `_Mixed` where one is not always the same there."
-    rows,place = _rows_together(grid, start, at, rng)
-    mine = [np.flatnonzero(owner == g) for g in range(len(at))]
-    values,known = [np.zeros((len(there), len(m))) for there,m in zip(at, mine)], [np.zeros(len(there), bool) for there in at]
-    size,fixed = max(_FEWEST, _HELD//max(rows.shape[1], len(owner))), owner < 0
+    rows,place = s.together(s.at)
+    mine,known = [np.flatnonzero(owner == g) for g in range(len(s.at))], [np.zeros(len(v), bool) for v in s.at]
+    values,fixed = [np.zeros((len(v), len(m))) for v,m in zip(s.at, mine)], owner < 0
+    size = max(_FEWEST, _HELD//max(rows.shape[1], len(owner)))
     for i in range(0, len(rows), size):
-        said = of(rows[i:i + size])
+        said = s.of(rows[i:i + size])
         bad = fixed & ~_same(said, still).all(0)
-        for g in range(len(at)):
-            if not len(at[g]) or not len(mine[g]): continue
-            where,now = place[i:i + size, g], said[:, mine[g]]
+        for g,m in enumerate(mine):
+            if not len(s.at[g]) or not len(m): continue
+            where,now = place[i:i + size, g], said[:, m]
             old = known[g][where]
-            bad[mine[g]] = ~_same(now[old], values[g][where[old]]).all(0)
+            bad[m] = ~_same(now[old], values[g][where[old]]).all(0)
             values[g][where],known[g][where] = now, True
-            bad[mine[g]] |= ~_same(now, values[g][where]).all(0)
+            bad[m] |= ~_same(now, values[g][where]).all(0)
         if bad.any(): raise _Mixed(np.flatnonzero(bad))
     return values
 
@@ -150,18 +159,16 @@ def _opened_parts(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training ro
 
     Raises `_Mixed` where a feature reads several columns.
     """
-    own,rng,columns = _own_positions(grid, x, np.nan)[0], np.random.default_rng(0), range(len(grid.columns))
-    some = [_asked_positions(grid, g, own[:, g], _SOME_VALUES, _SOME_VALUES//2) for g in columns]
-    at = [_asked_positions(grid, g, own[:, g], _MOST_VALUES, _SPREAD) for g in columns]
-    owner,still = _owners(of, grid, x[:1], some, rng)
-    _moved_by_illegal_values(of, grid, x[:_CHECKED], own[:_CHECKED], at, owner, still)
-    values = _values_together(of, grid, x[:1], at, owner, still, rng)
-    for g,(there,said) in enumerate(zip(at, values)):
+    s = _Sweeps(of, grid, x)
+    owner,still = _owners(s)
+    _moved_by_illegal_values(s, owner, still)
+    values = _values_together(s, owner, still)
+    for g,(there,said) in enumerate(zip(s.at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
         if not every and not _one_way(said): return None
     ask = lambda g, there: _features_at(of, grid, x[:1], g, there)[:, owner == g]
-    made = _Features(owner, at, values, np.where(owner < 0, still, 0.), of, ask)
-    return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
+    made = _Features(owner, s.at, values, np.where(owner < 0, still, 0.), of, ask)
+    return made if _adds_up(made, x[:_CHECKED], s.own[:_CHECKED]) else None
 
 def _one_way(v:np.ndarray) -> bool: # `(q, j)`
     "Whether features only rise, or only fall."

@@ -204,7 +204,8 @@ def _readings_of(cf, optimal:str) -> list:
     if readings is None:
         raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
                          'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
-                         'linear layers and ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
+                         'linear layers with a bounded activation, and pipelines of them have them, and explain finds '
+                         'short answers for any other, with '
                          'seconds as long as you like')
     return readings
 

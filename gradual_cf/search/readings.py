@@ -20,7 +20,7 @@ from .pipelines import _features_asked, _layers_behind, _Mixed, _nodes_behind, _
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
 from .sums import _steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_read, _through_steps
-from .trees import _Link, _Trees
+from .trees import _Link, _Trees, _Unfit
 
 # %% auto #0
 __all__ = []
@@ -182,25 +182,33 @@ def _feature_names(steps:list, names, which:np.ndarray) -> str: # Names of colum
 
 _SHOWN = 3 # Features that are named
 
+def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of features
+    "Why a pipeline is only asked."
+    shown = _feature_names(steps, names, which[:_SHOWN]) + ', …'*(len(which) > _SHOWN)
+    reads = '1 feature that reads' if len(which) == 1 else f'{len(which)} features that read'
+    return f'{reads} several columns ({shown})'
+
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: return None # what decides is not among the scores
     steps = _steps_of(source)
     net = _layers_fitted(steps[-1])
-    e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
+    try: e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
+    except _Unfit as why:
+        model.unread = str(why)
+        return None
     if net is None and e is None: return None
     try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
     except _Mixed as e:
-        named = _feature_names(steps, model.predictor.names, e.features[:_SHOWN])
-        many = len(e.features) > 1
-        model.unread = f'{len(e.features)} feature{"s"*many} that read{"s"*(not many)} several columns ({named}{", …"*(len(e.features) > _SHOWN)})'
+        model.unread = _words_of_mixed(steps, model.predictor.names, *e.args)
         return None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)
     layers = _layers_behind(cast(_Net, net), f, grid)
+    if layers is None and len(cast(_Net, net).weight) > 1: model.unread = 'a step that bends a number in front of its layers'
     return None if layers is None else _reading_of_layers(layers, model, threshold)
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
@@ -208,6 +216,8 @@ _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative
 _ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 _COMPARED = 500  # Training rows that are compared
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
+
+_NOTHING_READ = 'an inside that nothing here reads'
 
 _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
 
@@ -265,8 +275,8 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
             r = _with_rounding(r, z, x.detach().cpu().double().numpy())
             if r is None and isinstance(m, FrameModel):
                 r = _with_rounding(_read_sum(m, grid, rows), z, rows)
-                if r is not None: m.unread = '' # several columns, but one term each
         except _UNREAD: r = None
+        if isinstance(m, FrameModel): m.unread = '' if r is not None else m.unread or _NOTHING_READ
         if r is None: return None
         out.append(r)
     return out

@@ -22,7 +22,7 @@ from ..data.columns import MISSING
 __all__ = []
 
 # %% ../../nbs/search/09_sums.ipynb #8c74f98b
-_NAIVE = ('NearestCentroid', 'GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'ComplementNB')
+_NAIVE = ('GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'ComplementNB')
 _LIBRARIES = ('interpret', 'optbinning', 'pygam') # of sums
 _SAYS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
 
