@@ -73,6 +73,7 @@ def kinds():
             'VotingClassifier, soft, trees': voting('soft', FOREST, GROWN), 'calibrated forest': calibration.CalibratedClassifierCV(FOREST, cv=2),
             'XGBoost': of('xgboost', 'XGBClassifier', **X7), 'XGBoost, forest': of('xgboost', 'XGBRFClassifier', **X7), 'XGBoost, dart': of('xgboost', 'XGBClassifier', booster='dart', **X7),
             'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'LightGBM, dart': of('lightgbm', 'LGBMClassifier', boosting_type='dart', **L7),
+            'EBM with pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=2, **EBM),
             'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
             'boosting behind ranks': behind(preprocessing.QuantileTransformer(n_quantiles=20), BOOSTED)},
         'layers': {
@@ -92,8 +93,7 @@ def kinds():
             'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU()),
             'XGBoost, missing=-1': of('xgboost', 'XGBClassifier', missing=-1, **X7), 'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7),
-            'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT),
-            'EBM with pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=2, **EBM)}}
+            'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT)}}
 
 
 def table():
