@@ -24,7 +24,7 @@ def sh(networks, tmp_path): return shell(os.environ['GRADUAL_CF_CACHE'], tmp_pat
 
 
 def test_demo_needs_nothing(sh, tmp_path):
-    r = sh('demo')
+    r = sh('demo', '--rows', '1')
     assert '→' in r.stdout and 'granted' in r.stdout
     assert (tmp_path/'gradual_cf_demo.png').read_bytes()[:4] == b'\x89PNG'
 
@@ -160,14 +160,15 @@ def run(*args):
 
 def test_a_model_of_ones_own_is_asked_by_every_command(loans, tmp_path):
     own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
-    told = json.loads(run('evaluate', *own, '--rows', 20, '--cost', loans/'cost.json', '--json').stdout)
-    assert told['rows'] == 20 and told['valid'] > .9 and told['accuracy'] is None and told['dataset'] == 'rows'
+    told = json.loads(run('evaluate', *own, '--rows', 6, '--cost', loans/'cost.json', '--json').stdout)
+    assert told['rows'] == 6 and told['valid'] > .9 and told['accuracy'] is None and told['dataset'] == 'rows'
     batch = run('batch', loans/'rows.parquet', '--model', loans/'m.skops', '--csv', loans/'rows.csv', '--out', tmp_path/'out', '--max-changes', 2, '--relations', loans/'rules.txt', '--json')
     assert json.loads(batch.stdout)['rows'] == 240, batch.output
-    found = run('audit', *own, '--by', 'sex', '--rows', 200, '--least', 10, '--target', 1)
+    whom = *own, '--by', 'sex', '--rows', 80, '--least', 5, '--target', 1
+    found = run('audit', *whom)
     assert found.exit_code == 0 and 'sex' in found.output, found.output
-    assert any(line['by'] == 'sex' for line in json.loads(run('audit', *own, '--by', 'sex', '--rows', 200, '--least', 10, '--target', 1, '--json').stdout))
-    few = run('actions', *own, '--rows', 100, '--count', 2, '--target', 1, '--immutable', 'debt')
+    assert any(line['by'] == 'sex' for line in json.loads(run('audit', *whom, '--json').stdout))
+    few = run('actions', *own, '--rows', 40, '--count', 2, '--target', 1, '--immutable', 'debt')
     assert few.exit_code == 0 and '1. ' in few.output and 'debt' not in few.output, few.output
 
 

@@ -29,6 +29,7 @@ from gradual_cf.scale.serve import serving
 from gradual_cf.use.evidence import answer_schema
 from sklearn.linear_model import LogisticRegression
 from made import loans, people
+from shell import command, forked
 
 TOKEN = 'let me in'
 
@@ -282,18 +283,19 @@ def test_time_that_ends_among_rows_brings_what_there_is(saved, monkeypatch, path
     fits('error', e.value.told)
 
 
-@pytest.mark.parametrize('how', ['SIGTERM', 'SIGKILL', 'SIGINT'])
-def test_no_worker_outlives_its_server(saved, how):
-    program = ("import sys; from gradual_cf.scale.serve import serve_folder\n"
-               "if __name__ == '__main__': serve_folder(sys.argv[1], port=0, token=False, workers=1, say=lambda *told: print(*told, flush=True))")
-    with subprocess.Popen([sys.executable, '-c', program, saved[0]], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        address = server.stdout.readline().split()[0]
-        while True:
-            with suppress(OSError): asked(address, '/health'); break
-            time.sleep(.05)
-        kids = [child for child in psutil.Process(server.pid).children() if 'spawn_main' in ' '.join(child.cmdline())]
-        server.send_signal(getattr(signal, how))
-        server.wait(60)
+@pytest.mark.parametrize('how', ['SIGTERM', 'SIGKILL', pytest.param('SIGINT', marks=pytest.mark.night)])
+def test_no_worker_outlives_its_server(saved, how, tmp_path):
+    (tmp_path/'1').touch()
+    server = forked(command, ['serve', str(saved[0]), '--port', '0', '--no-token', '--workers', '1'], dict(os.environ), None, str(tmp_path))
+    while '/explain' not in (told := (tmp_path/'1').read_text()):
+        assert server.is_alive(), (tmp_path/'2').read_text()
+        time.sleep(.05)
+    while True:
+        with suppress(OSError): asked(told.partition('/explain')[0], '/health'); break
+        time.sleep(.05)
+    kids = [child for child in psutil.Process(server.pid).children() if 'spawn_main' in ' '.join(child.cmdline())]
+    os.kill(server.pid, getattr(signal, how))
+    server.join(60)
     assert len(kids) == 1 and not psutil.wait_procs(kids, 60)[1]
 
 
