@@ -115,8 +115,8 @@ def test_frozen_groups_and_the_rows_of_others_do_not_matter():
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
 def test_embedded_tables_images_and_texts(name):
     task = load_task(name)
-    rows,k = take_rows(task.X_test, slice(0, 2)), len(task.classes)
-    target = None if k == 2 else (np.asarray(task.y_test[:2]) + 1) % k
+    rows,k = take_rows(task.X_test, slice(0, 4)), len(task.classes)
+    target = None if k == 2 else (np.asarray(task.y_test[:4]) + 1) % k
     for how in (None, replace(PAPER, sigma=30, legal=True)):
         e = GradualCF(task.model, task.domain, how).fit(task.X)
         before = e.explain(rows, target)
