@@ -532,7 +532,9 @@ def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
 def _each_asked(cf, enc, target):
     "The best value of each group alone: row, group, row with the value, merit."
     s,free = cf.start(enc, target), ~enc.frozen & (most_groups(cf, enc) > 0)[:, None]
-    each,ask,found = _of_model(cf, 'each'), cf.parts.probe, [_no_singles(cf, enc, target)]
+    each = _of_model(cf, 'each')
+    ask = cf.parts.probe
+    found = [_no_singles(cf, enc, target)]
     if each is not None: return each(cf, s, free)
     for g in free.any(0).nonzero()[:, 0]:
         row = free[:, g].nonzero()[:, 0]
@@ -577,7 +579,9 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
-        self.cf,self.xp,self.steps = cf,s.xp.clone(),0
+        self.cf = cf
+        self.xp = s.xp.clone()
+        self.steps = 0
         self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = stopping(cf, s).clamp_min(0), self.reached(s)
 

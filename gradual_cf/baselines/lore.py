@@ -77,7 +77,8 @@ def _read_leaves(fitted):
         if tree.children_left[node] < 0:
             found.append((low, high, fitted.classes_[tree.value[node, 0].argmax()]))
             continue
-        left, right, column = high.copy(), low.copy(), tree.feature[node]
+        left,right = high.copy(), low.copy()
+        column = tree.feature[node]
         left[column] = right[column] = tree.threshold[node]
         todo.extend([(tree.children_left[node], low, left), (tree.children_right[node], right, high)])
     return _Leaves(*map(np.stack, zip(*found)))
@@ -610,7 +611,9 @@ _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the fa
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
 def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
     "Breed neighbours of both kinds and grow a tree on them."
-    gen, z0, h = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0], abele.settings
+    gen = torch.Generator().manual_seed(seed)
+    z0 = abele.auto.encode(enc.x)[0]
+    h = abele.settings
     own = int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
     def population(k):
@@ -622,7 +625,9 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     ok = abele.accepts(z)
     if ok.any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
-    rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
+    rows = z.cpu().double().numpy()
+    label = prob.argmax(1).cpu().numpy()
+    weight = weight.cpu().double().numpy()
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48

@@ -162,7 +162,9 @@ class WachterSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c44
 def _descended(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
-    h, adam, best = wachter.settings, _RowAdam(enc.x, wachter.settings.lr), _Arrivals(enc.x)
+    h = wachter.settings
+    adam = _RowAdam(enc.x, h.lr)
+    best = _Arrivals(enc.x)
     rests = torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
         xp = _admitted(wachter, enc, adam.v)
@@ -290,7 +292,9 @@ class Wachter(Explainer):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
+        best = _Arrivals(enc.x)
+        live = _away(self, enc, target)
+        h = self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
             for loose in (False, True) if h.legal else (False,):
@@ -357,7 +361,9 @@ class CEMSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
 def _fista(cem, enc, target, weight):
     "One round with a weight for every row: what arrived, and whether each row did."
-    h, best, rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
+    h = cem.settings
+    best = _Arrivals(enc.x)
+    rows = torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
         last, at = xp, _admitted(cem, enc, y)
@@ -488,7 +494,9 @@ class CEM(Explainer):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
+        best = _Arrivals(enc.x)
+        live = _away(self, enc, target)
+        h = self.settings
         if not len(live): return enc.x.clone()
         descend = partial(_fista, self, enc.take(live), target[live])
         with evaluating(self.model), torch.no_grad():
@@ -522,7 +530,9 @@ _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _enemies(explainer, enc, target, inner, outer, gen):
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
-    x, q, best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
+    x = enc.x
+    q = explainer.settings.samples
+    best = _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
     free, every = ~_fixed(explainer, enc), torch.arange(len(x), device=x.device)
@@ -631,7 +641,9 @@ class GrowingSpheres(Explainer):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        xp, live, how = enc.x.clone(), _away(self, enc, target), self.settings.select
+        xp = enc.x.clone()
+        live = _away(self, enc, target)
+        how = self.settings.select
         if not len(live): return xp
         some, goal = enc.take(live), target[live]
         found = _nearest_enemies(self, some, goal, seed).xp

@@ -86,7 +86,9 @@ _MEMORY, _CORNER = .9, 1e-6 # Share of the effect that the next step keeps; draw
 
 def _mask_log_odds(fido, q, seed):
     "Log-odds of being switched for each block of each row, and the effect of its switch, `(n, g)` each."
-    h, gen, (n, g) = fido.settings, torch.Generator().manual_seed(seed), q.enc.frozen.shape
+    h = fido.settings
+    gen = torch.Generator().manual_seed(seed)
+    n, g = q.enc.frozen.shape
     theta = torch.zeros(n, g, dtype=q.enc.x.dtype, device=q.enc.x.device, requires_grad=True)
     effect, adam = torch.zeros_like(theta, requires_grad=False), torch.optim.Adam([theta], h.lr)
     slope = _odds_slope(q.label.repeat(h.samples), q.sign)
@@ -330,7 +332,9 @@ class _Edits(NamedTuple):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
 def _edit_rounds(e, maps, given, target, free):
     "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
-    grid, maps, z = maps.shape[2:], maps.flatten(2), e.head(maps)
+    grid = maps.shape[2:]
+    z = e.head(maps)
+    maps = maps.flatten(2)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source

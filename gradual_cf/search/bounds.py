@@ -273,7 +273,9 @@ class _TreeBound:
 
     def split_sets(self, g:int, b:_Boxes, top, gain) -> np.ndarray: # Numbers of sets, `(b,)`
         "The levels of a box that the heaviest leaf is met in."
-        sets,heavy,out = self.q.sets[g], gain.argmax(1), np.zeros(len(b.row), np.int64)
+        sets = self.q.sets[g]
+        heavy = gain.argmax(1)
+        out = np.zeros(len(b.row), np.int64)
         for i,t in enumerate(heavy.tolist()):
             leaf = int(top[i, t])
             goes = (self.words.cell[g][:-1, t, leaf//64] >> np.uint64(leaf % 64) & np.uint64(1)).astype(bool)
@@ -398,7 +400,9 @@ _HELD = 2**22 # Numbers that are asked about at a time
 
 def _moved_at(of, grid:_Grid, start:np.ndarray, said:np.ndarray, g:int, at:np.ndarray) -> tuple: # bool `(j,)`, `(q, m)`
     "Which features of one row a column moves, and these at positions; `said`: all features of the row."
-    moved,parts,size = np.zeros(len(said), bool), [], max(1, _HELD//max(start.shape[1], len(said)))
+    moved = np.zeros(len(said), bool)
+    parts = []
+    size = max(1, _HELD//max(start.shape[1], len(said)))
     for i in range(0, len(at), size):
         now = _features_at(of, grid, start, g, at[i:i + size])
         here = (~_same(now, said)).any(0)
@@ -538,7 +542,9 @@ def _layers_on_table(net:_Net, grid:_Grid) -> _Layers:
 
 def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
     "Layers behind an opened pipeline; None where a feature of a number is no line."
-    slope,shift,levels = np.zeros(len(f.owner)), f.still.copy(), {}
+    slope = np.zeros(len(f.owner))
+    shift = f.still.copy()
+    levels = {}
     for g,values in enumerate(f.values):
         mine = np.flatnonzero(f.owner == g)
         if grid.named[g]: levels[g] = values
@@ -608,7 +614,9 @@ class _LayerBound:
 
     def features(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> `(b, j)`
         "What rows say at positions."
-        out,l,own = np.tile(self.layers.shift, (len(at), 1)), self.layers, self.q.rows.own[row]
+        out = np.tile(self.layers.shift, (len(at), 1))
+        l = self.layers
+        own = self.q.rows.own[row]
         for g in range(at.shape[1]):
             mine = np.flatnonzero(l.owner == g)
             if not len(mine): continue
@@ -641,7 +649,9 @@ class _LayerBound:
 
     def cuts(self, b, gain, rate, ends, v) -> tuple: # Columns, positions, `(b,)` each
         "Cut the column that may gain most: at the row's own value, or in the middle; a category at its best level."
-        q,n,rows = self.q, len(b.row), np.arange(len(b.row))
+        q = self.q
+        n = len(b.row)
+        rows = np.arange(n)
         wide = b.low < b.high
         for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
         within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])

@@ -499,7 +499,9 @@ class _Search:
     def pop(self, live:np.ndarray) -> _Boxes|None:
         "The cheapest boxes of the rows that go on."
         many = np.clip(self.boxes[live]//_SHARE, min(_EACH, self.together), self.together)
-        turn,limit,out = np.cumsum(many) - many < self.together, self.limit(), []
+        turn = np.cumsum(many) - many < self.together
+        limit = self.limit()
+        out = []
         for r,most in zip(live[turn], many[turn]):
             queue = self.queues[r]
             for _ in range(int(min(most, len(queue), self.most - self.boxes[r]))):

@@ -272,7 +272,8 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
 # %% ../../nbs/search/00_explainer.ipynb #c68
 def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
     "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
-    low,high,frozen = cast(Tensor, enc.low).clone(), cast(Tensor, enc.high).clone(), enc.frozen.clone()
+    low,high = cast(Tensor, enc.low).clone(), cast(Tensor, enc.high).clone()
+    frozen = enc.frozen.clone()
     for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
         if not len(c.between): continue
         i = at.start
@@ -302,18 +303,17 @@ _SHARE = .25    # Most of the time that is left, for one batch
 
 def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple:
     "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
-    xp = enc.x.clone()
-    begun = np.zeros(len(enc.x), bool)
-    size = _FIRST_ROWS
-    i = 0
+    xp,begun = enc.x.clone(), np.zeros(len(enc.x), bool)
+    i,size = 0, _FIRST_ROWS
     try:
         with _until(cf.model, until):
             while i < len(xp) and (start := time.perf_counter()) < until:
                 rows = slice(i, i + size)
                 xp[rows] = _of_rows(cf, enc, target, seed, begin, rows)
-                begun[rows],i,now = True, i + size, time.perf_counter()
-                fits = _SHARE*(until - now)/(now - start)*size
-                size = int(min(cf.settings.batch_size, 2*size, max(1, fits)))
+                begun[rows] = True
+                i += size
+                now = time.perf_counter()
+                size = int(min(cf.settings.batch_size, 2*size, max(1, _SHARE*(until - now)/(now - start)*size)))
     except (_Over, KeyboardInterrupt): pass
     return xp, begun
 
@@ -515,7 +515,9 @@ def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:boo
     at = torch.from_numpy(rows)
     i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), target[at]).cpu().numpy()]
     if not len(i): return cfs
-    other,at,some = copy(cf), torch.from_numpy(i), take_rows(data, i)
+    other = copy(cf)
+    at = torch.from_numpy(i)
+    some = take_rows(data, i)
     other.model,other.read = model, None
     asked = some, enc.take(at), other.logits(some, enc.x[at]), target[at]
     return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, seed, progress), explainer=cf))

@@ -477,7 +477,9 @@ class ClassGoal:
         return self.holds(z, target) & self.reached(self.heard(z, target), target, at_level(tau, target))
 
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, or beyond the next class, `(n,)`
-        v,at,odds = z.double(), target[:, None], at_level(tau, target)
+        v = z.double()
+        at = target[:, None]
+        odds = at_level(tau, target)
         rest = v.scatter(1, at, -torch.inf).logsumexp(1)
         beyond = v.gather(1, at)[:, 0] - rest - levels(tau, target, rest).logit()
         return (beyond if lowest(odds) >= .5 else torch.minimum(beyond, lead_of(v, target))).to(z)

@@ -99,7 +99,9 @@ class _Noise:
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
-        q,own,n = self.q, self.q.rows.own[b.row], len(b.row)
+        q = self.q
+        own = self.q.rows.own[b.row]
+        n = len(b.row)
         moved,most = (~b.stays | self.usual[b.row]) & (self.reach > 0), np.full(n, np.inf)
         short = np.where(moved, np.where(b.low > own, -self.reach, self.reach), 0)
         i = np.flatnonzero(moved.any(1))
@@ -251,7 +253,9 @@ class _PairBound:
     "How much support changed values have at most beside the others: a `_Condition`."
     def __init__(self, q:_Question, company):
         pairs = company.company.pairs
-        self.q,self.first,self.bars = q, np.array(pairs.first), company.common.double().cpu().numpy()
+        self.q = q
+        self.first = np.array(pairs.first)
+        self.bars = company.common.double().cpu().numpy()
         self.ends = [None if v is None else v.double().cpu().numpy() for v in pairs.ends]
         self.count = pairs.count.double().log1p().cpu().numpy()
         self.width = self.count.size
@@ -426,7 +430,9 @@ def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(
 
 def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
     "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
-    cf,xp,there = demands.cf, xp.clone(), _withstands(demands, xp)
+    cf = demands.cf
+    there = _withstands(demands, xp)
+    xp = xp.clone()
     tau = cf.settings.tau or (cf.tau if cf.cut is None else max(cf.cut, 1 - cf.cut))
     for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
         left = np.flatnonzero(~there)

@@ -334,7 +334,9 @@ class _Catalogue:
     "Actions, what they cost each row, and what to choose from them."
     def __init__(self, rows, terms:_Choice, grain:int):
         self.rows,self.terms,self.grain = rows,terms,grain
-        self.actions,self.known,self.cost = [],set(),np.zeros((len(rows), 0))
+        self.actions = []
+        self.known = set()
+        self.cost = np.zeros((len(rows), 0))
 
     def add(self, actions):
         "Evaluate the new ones, and keep those that help any row."
@@ -362,7 +364,9 @@ class _Catalogue:
 
     def promising(self, many:int) -> list: # Actions
         "Actions that would be best in the place of a chosen one."
-        gain,chosen,out = _worth_of_actions(self.cost, self.terms.worth), self.choice(), set()
+        gain = _worth_of_actions(self.cost, self.terms.worth)
+        chosen = self.choice()
+        out = set()
         for place in range(len(chosen)):
             more = _added(gain, chosen[:place] + chosen[place + 1:])
             out |= set(np.argsort(-more, kind='stable')[:many].tolist())
@@ -411,7 +415,9 @@ _POLISH = 3      # Times that sizes are varied on all rows
 def _catalogue_for(rows, terms:_Choice, seed:int) -> _Catalogue:
     "Candidates that all rows were asked about."
     out,sample = _Catalogue(rows, terms, _GRAIN), _spread(len(rows), _SAMPLE)
-    join,lines,left = sample, [], len(rows) + 1
+    join = sample
+    lines = []
+    left = len(rows) + 1
     for _ in range(_VISITS):
         lines += [_needs_of_some(rows, join, seed)]
         numbered = pd.concat([part.assign(row=part.row + i*len(rows)) for i,part in enumerate(lines)])

@@ -297,7 +297,8 @@ def _limits_without(x, xp, low, high, at, alone) -> list: # Entries of a group, 
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
-    up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
+    up,down = move > 0, (move < 0) & number
+    alone = per_row(alone, x)
     other = torch.where(down, torch.maximum(low, x), low), torch.where(up, torch.minimum(high, x), high)
     below,above = torch.minimum(high, x + .5*move), torch.maximum(low, x + .5*move)
     half = torch.where(down, above, low), torch.where(up, below, high)
@@ -505,7 +506,9 @@ class Alternatives(Exports):
         pd.DataFrame
             One line a row: answers, sets, features, apart, distance
         """
-        on,xp,out = self.answers.changed, self.answers.xp.flatten(1).double().cpu(), []
+        on = self.answers.changed
+        xp = self.answers.xp.flatten(1).double().cpu()
+        out = []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
@@ -728,7 +731,9 @@ def plot_ways(
 # %% ../../nbs/use/00_alternatives.ipynb #0c14d761
 def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cell) pairs for each row
     "Rows with other cells, in the dtypes of the training rows; a category of 0/1 columns names its level."
-    raw,columns,put = raw.copy(), {c.name: c for c in domain.features}, defaultdict(dict)
+    raw = raw.copy()
+    columns = {c.name: c for c in domain.features}
+    put = defaultdict(dict)
     for i,pairs in enumerate(cells):
         for name,cell in pairs:
             c = columns[name]

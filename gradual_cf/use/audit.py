@@ -272,7 +272,8 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.tensors.changed
     alone = lambda g: paid_for(answers.domain, answers.x, torch.where(entries == g, answers.xp, answers.x))
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
-    changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
+    changed,ways = changed.cpu().numpy(), ways.cpu().numpy()
+    lines = []
     for by,name,member in groups:
         inside = member[found]
         if inside.sum() < least: continue

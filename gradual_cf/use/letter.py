@@ -598,7 +598,9 @@ def letter(
     --------
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
-    explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
+    explainer = _knowing(answer, explainer)
+    asked = _asked_reasons(reasons)
+    lang = language_of(language)
     spoken = _wording_of(explainer, names, units, words, why, lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
@@ -816,7 +818,9 @@ def check_letter(
             raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
     told_rows = [l['told']['row'] for l in read]
     slots = slots_of(told_rows, notices, None, sender=sender, addressee=addressee, product=product, contact=contact)
-    frames,aims,digests = _both_frames(cf, read), _targets_of_letters(cf, read), _digests(cf)
+    frames = _both_frames(cf, read)
+    aims = _targets_of_letters(cf, read)
+    digests = _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}

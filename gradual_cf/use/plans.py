@@ -54,7 +54,9 @@ class _Between:
 
     def measured(self, rows, made) -> Counterfactuals:
         "What the model says of such rows."
-        cfs,enc,xp = self.cfs, self.enc.take(rows), self.rows(rows, made)
+        cfs = self.cfs
+        enc = self.enc.take(rows)
+        xp = self.rows(rows, made)
         data,z,target = take_rows(cfs.data, rows), self.z[rows], cfs.tensors.target[rows]
         return replace(self.explainer.measure(data, enc, z, xp, target, standing=False), tau=cfs.tau)
 
@@ -191,7 +193,9 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
 
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
-    cfs,goal,steps = plan.answers, plan.answers.goal, {}
+    cfs = plan.answers
+    goal = cfs.goal
+    steps = {}
     changes = plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
     for (i,number),part in changes.groupby(['row', 'step']):
