@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain', 'column_groups', 'block_groups',
-           'token_groups', 'box', 'steps', 'chain']
+__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Question', 'Effort', 'Display', 'never_again', 'Domain', 'column_groups',
+           'block_groups', 'token_groups', 'box', 'steps', 'chain']
 
 # %% ../nbs/00_core.ipynb #c18
 def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions and other tuples
@@ -194,6 +194,64 @@ def take_rows(
     if hasattr(data, 'iloc'): return data.iloc[i]
     if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
+
+# %% ../nbs/00_core.ipynb #qe2
+@dataclass(frozen=True)
+class Question:
+    """Rows that somebody asks about, as an explainer reads them; unpacks into the first four.
+
+    Attributes
+    ----------
+    rows : Any
+        Raw rows
+    enc : Encoded
+        The same, encoded, and what may become of them
+    logits : Any, default None
+        What the model says of them, `(n, k)`; None until it is asked
+    target : Any, default None
+        What they shall reach: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    aside : Any, default None
+        Rows that could not be read: all raw rows, why not, and what all shall reach; None for none
+    """
+    rows:Any             # Raw rows
+    enc:Encoded          # The same, encoded, and what may become of them
+    logits:Any=None      # What the model says of them, `(n, k)`; None until it is asked
+    target:Any=None      # What they shall reach: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    aside:Any=None       # Rows that could not be read: all raw rows, why not, and what all shall reach; None for none
+
+    def __iter__(self): return iter((self.rows, self.enc, self.logits, self.target))
+    def __len__(self): return len(self.enc.x)
+
+    def take(self, i) -> Question: # The rows `i`: a slice, positions or a mask
+        return Question(take_rows(self.rows, i), self.enc.take(i), *(v if v is None else v[i] for v in (self.logits, self.target)))
+
+class Effort(NamedTuple):
+    """How long and how hard to search.
+
+    Attributes
+    ----------
+    seed : int, default 0
+        Seed of everything random
+    progress : bool, default False
+        Whether to show a progress bar
+    until : float, default np.inf
+        When the time is over, as `time.perf_counter` counts
+    seconds : float, default np.inf
+        Most time of a row
+    gap : float, default 0.0
+        How far from the optimum an answer may be, as a share of it
+    work : float, default np.inf
+        Most numbers that the bounds of a row's boxes may take
+    calm : bool, default True
+        Whether Ctrl-C only ends the search, with what is known
+    """
+    seed:int=0           # Seed of everything random
+    progress:bool=False  # Whether to show a progress bar
+    until:float=np.inf   # When the time is over, as `time.perf_counter` counts
+    seconds:float=np.inf # Most time of a row
+    gap:float=0.         # How far from the optimum an answer may be, as a share of it
+    work:float=np.inf    # Most numbers that the bounds of a row's boxes may take
+    calm:bool=True       # Whether Ctrl-C only ends the search, with what is known
 
 # %% ../nbs/00_core.ipynb #c35
 def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`

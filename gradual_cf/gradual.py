@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Encoded, State, Target, changed_groups, never_again
+from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -734,9 +734,10 @@ def _recorded(cf, s):
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
 
-def _traced(cf, data, enc, z, target, seed) -> Trace:
+def _traced(cf, q:Question, seed:int) -> Trace:
     "Explain one row again, from the start that won, and keep every step up to the best."
-    if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
+    if len(q) != 1: raise ValueError(f'data must be one row to be traced, got {len(q)}')
+    data,enc,z,target = q
     _,enc,place = _climbed(cf, enc, target, seed)
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
@@ -1061,7 +1062,9 @@ class GradualCF(Explainer):
 
     def start(self, enc:Encoded, label:Tensor, seed:int=0) -> State: return self.starts(enc, label, seed)[0]
     def steps(self, s:State, watch:Callable|None=None) -> Iterator[State]: return _run(self, s, self.parts.steps, watch)
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor: return _climbed(self, enc, target, seed)[0]
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
+        return _climbed(self, question.enc, question.target, effort.seed)[0]
+
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         return content(self, enc, xp, target)
 
@@ -1070,10 +1073,10 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
+    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None, quick:bool=True) -> Tensor:
         parts = self.parts.quick
-        if parts is None: return self.search(enc, target, seed)
-        s = self.start(enc, target, seed)
+        if parts is None: return self.search(question, effort)
+        s = self.start(question.enc, question.target, effort.seed)
         if xp is not None: s = moved(self, s, xp.clone())
         return _best_state(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
 
@@ -1105,4 +1108,4 @@ class GradualCF(Explainer):
         >>> trace = cf.trace(X_test[model.predict(X_test) == 'refused'][:1])
         >>> stepper(trace)
         """
-        return _traced(self, *self.ask(data, target, **constraints), seed)
+        return _traced(self, self.ask(data, target, **constraints), seed)

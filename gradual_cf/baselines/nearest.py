@@ -13,7 +13,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from ..core import changed_groups, Encoded, per_row, State
+from ..core import changed_groups, Effort, Encoded, per_row, Question, State
 from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
@@ -275,23 +275,22 @@ class Wachter(Explainer):
         """
         return ((xp - x)/self.mad).flatten(1).abs().sum(1)
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
+        _,enc,_,target = question
         best = _Arrivals(enc.x)
         live = _away(self, enc, target)
         h = self.settings
@@ -477,23 +476,22 @@ class CEM(Explainer):
     @property
     def reach(self) -> float: return 1/(1 + math.exp(-self.margin))*(1 - 1e-6) # Probability that counts as arrived
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
+        _,enc,_,target = question
         best = _Arrivals(enc.x)
         live = _away(self, enc, target)
         h = self.settings
@@ -624,28 +622,27 @@ class GrowingSpheres(Explainer):
         self.reach = (self.x_train.amax(0) - self.x_train.amin(0)).norm().item()
         return self
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Grow a sphere around every row, with `select` put back what can go; `(n, *s)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
+        _,enc,_,target = question
         xp = enc.x.clone()
         live = _away(self, enc, target)
         how = self.settings.select
         if not len(live): return xp
         some, goal = enc.take(live), target[live]
-        found = _nearest_enemies(self, some, goal, seed).xp
+        found = _nearest_enemies(self, some, goal, effort.seed).xp
         xp[live] = put_back_smallest(self, _states_wanted(self, some, found, goal), how == 'first').xp if how else found
         return _within_limit(self, enc, xp, target)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, Target
+from ..core import Effort, Encoded, Question, State, Target
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..models.asking import predict
@@ -80,7 +80,7 @@ class _Noise:
         lost,sure = np.zeros(len(row), bool), np.ones(len(row), bool)
         asked = lambda i, to: ~self.arrives(row[i], _rows_at_positions(grid, rows, i, to))
         for c in _conditions_kept(self.readings, q, self.label, self.level[row]):
-            found = _Search(q, [c], asked, np.inf, 0., work=_WORK).run(False)
+            found = _Search(q, [c], asked, Effort(work=_WORK)).run(False)
             lost |= np.isfinite(found.cost)
             sure &= np.isfinite(found.cost) | np.isinf(found.bound)
         return lost, sure | lost
@@ -439,7 +439,7 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's o
         if not len(left) or time.perf_counter() > until: break
         i = torch.from_numpy(left).to(xp.device)
         some,firmer = demands.take(i), cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
-        found,begun = firmer.find(some.enc, some.aim.label, until=until)
+        found,begun = firmer.find(Question(None, some.enc, None, some.aim.label), Effort(until=until))
         xp[i[begun]] = found[begun]
         there[left] = _withstands(some, xp[i])
     return xp, there

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
-from ..core import check_whole, comparable, Domain
+from ..core import check_whole, comparable, Domain, Question
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
@@ -705,7 +705,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
     enc,xp = _asked_again(explainer.encode(data), told), explainer.encode(raw).x
     z = explainer.logits(data, enc.x)
     aims = explainer.aimed(_targets_of_letters(explainer, letters), z)
-    new = explainer.measure(data, enc, z, xp, aims)
+    new = explainer.measure(Question(data, enc, z, aims), xp)
     says = new.tensors
     told_of = lambda name, like: torch.tensor([t['stands'].get(name, np.nan) for t in told],
                                               dtype=torch.float64).to(like)
