@@ -74,21 +74,23 @@ class Target(NamedTuple):
     near : Tensor | None, default None
         A typical input of the class, `(n, *s)`
     demands : tuple, default ()
-        What else rows must reach, each with `missing(state)`, `kept(state)` and `take(i)`
+        What else rows must reach: `missing(state)`, `kept`, `parts`, `take(i)`, `about`, `compares`
     """
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
-    demands:tuple=()      # What else rows must reach, each with `missing(state)`, `kept(state)` and `take(i)`
+    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `parts`, `take(i)`, `about`, `compares`
 
     take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
     def repeated(self, times:int) -> Target: # Each row's target, several times in a row
         return self.take(torch.arange(len(self.label), device=self.label.device).repeat_interleave(times))
 
-    def without(self, *names) -> Target: # The same without the demands that have such a field
-        return self._replace(demands=tuple(d for d in self.demands if not set(names) & set(d._fields)))
+    def only(self, which:Callable) -> Target: # Demand -> whether it stays
+        return self._replace(demands=tuple(filter(which, self.demands)))
+
+    def uncompared(self) -> Target: return self.only(lambda d: not d.compares) # What logits alone tell
 
     def of(self, name): # None if not computed
         return next((getattr(d, name) for d in self.demands if name in d._fields), None)
@@ -101,7 +103,7 @@ class Target(NamedTuple):
 
     @property
     def company(self) -> Any: # What each row is compared with
-        return next((d for d in self.demands if 'company' in d._fields), None)
+        return next((d for d in self.demands if d.compares), None)
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):

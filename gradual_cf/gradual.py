@@ -505,7 +505,7 @@ def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     lost = _not_yet_there(cf, s)
     if not len(lost): return
     now = s.take(lost)
-    plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead', 'ahead'))
+    plain = moved(cf, now, now.x.clone())._replace(target=now.target.only(lambda d: not d.about))
     for plain in _run(cf, plain, steps):
         s.put(lost, plain)
         yield s
@@ -747,7 +747,6 @@ def _traced(cf, q:Question, seed:int) -> Trace:
 
 # %% ../nbs/07_gradual.ipynb #in02
 _MISSED = 1e-4 # Room for rounding, in logits
-_ASKED_FOR = dict(lead='the lead', company='company', ahead='other models') # Field of a demand -> what it is about
 
 def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the target
     "What answers miss of that which the settings ask for, in words; '' where nothing."
@@ -758,8 +757,7 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
     s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
     words:list = [[] for _ in range(len(cfs))]
     for d in required(cf, s.target).demands:
-        name = next((text for field,text in _ASKED_FOR.items() if field in d._fields), None)
-        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if name else (): words[i].append(name)
+        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.about else (): words[i].append(d.about)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
         p:Any = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None

@@ -267,6 +267,8 @@ class _Jurors(NamedTuple):
     ahead:Tensor # By how much each must lead at least, `(n,)`
     jury:list    # Functions of encoded rows
 
+    about,compares = 'other models', False
+    def parts(self, s) -> dict: return {}
     def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
     def least(self, s) -> Tensor: # The least lead, `(n,)`
         if not len(s.xp): return self.ahead # scikit-learn is asked about rows alone

@@ -917,19 +917,25 @@ class Explainer:
             else: answers = self.answer(question, effort, wanted)
         return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
-    def answer(self, question:Question, effort:Effort=Effort(), wanted=_Wanted()) -> Counterfactuals: # What to prove, if anything
+    def answer(self,
+        question:Question,      # As `ask` returns it, or some of its rows
+        effort:Effort=Effort(), # Seed, and whether to show a progress bar
+        wanted=_Wanted(),       # What is to be proven, and in which time
+    ) -> Counterfactuals:
         """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
 
         Parameters
         ----------
         question : Question
+            As `ask` returns it, or some of its rows
         effort : Effort, default Effort()
+            Seed, and whether to show a progress bar
         wanted : default _Wanted()
+            What is to be proven, and in which time
 
         Returns
         -------
         Counterfactuals
-            What to prove, if anything
         """
         found = _answered_by_kind(self, question, effort, wanted)
         return found if wanted.robust is not None else _with_denied(self, question, found, effort)

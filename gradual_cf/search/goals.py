@@ -630,7 +630,9 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
+    about,compares = '', False # What people read of it, '' for nothing; whether rows are compared with real ones
     take = rows_of
+    def parts(self, s) -> dict: return {} # What it lacks, by name, `(n,)` each
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
     def kept(self, s) -> Match: # What rows must keep, from what they have
         return Match(torch.maximum(self.gap, self.term(s)*(2 - _EXACT)), self.term)
@@ -645,7 +647,9 @@ class Lead(NamedTuple):
     "The target's logit shall lead."
     lead:Tensor # By how much at least, `(n,)`
 
+    about,compares = 'the lead', False
     take = rows_of
+    def parts(self, s) -> dict: return dict(lead=self.missing(s))
     def missing(self, s) -> Tensor: # What it lacks beyond what its probability lacks, `(n,)`
         return self.lead - lead_of(s.logits, s.target.label) - _undecided(s).clamp_min(0)
 

@@ -324,7 +324,7 @@ def _is_called(model): return not _differentiable(model) # As a function: each c
 
 def _lacks_of(s, t, z):
     "What each candidate lacks, `(n, q)`, given the logits of all."
-    target = s.target.without('company').repeated(t.shape[1])
+    target = s.target.uncompared().repeated(t.shape[1])
     return shortfall(State(s.enc, t.flatten(0, 1), z, target)).view(t.shape[:2])
 
 def _plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`

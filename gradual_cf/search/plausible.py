@@ -17,7 +17,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (arrived, Logits, Match, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
+from .goals import (arrived, Logits, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
 from .masking import (_NUMBERS, _legal_near as _admissible_numbers, _legal_values, gain_groups, in_group,
                                        _plain_lack)
@@ -407,6 +407,10 @@ class Plausible(NamedTuple):
     x:Tensor       # The inputs, `(n, d)`
     company:Any    # `_Company`: how they are compared
 
+    about,compares = 'company', True
+    def parts(self, s:State) -> dict: # What is beyond its bars
+        return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
+
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
@@ -783,7 +787,7 @@ _ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
 def _lowered(s:State) -> State:
     "Rows whose bars are as low as they stand: what has arrived keeps them, what has not keeps what it reached."
     level = torch.minimum(s.target.level, target_prob(s.logits, s.target.label))
-    kept = tuple(d if isinstance(d, Match) else d.kept(s) for d in s.target.demands)
+    kept = tuple(d.kept(s) if d.about else d for d in s.target.demands)
     return s._replace(target=s.target._replace(level=level, demands=kept))
 
 # %% ../../nbs/search/05_plausible.ipynb #pp03

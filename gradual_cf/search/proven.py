@@ -87,9 +87,9 @@ def _proof(size:float, bound:float, distance:float, distance_bound:float, optima
     return f'within {gap:.0f}%'
 
 # %% ../../nbs/search/10_proven.ipynb #c15
-class _Known(NamedTuple):
-    "What is known of rows."
-    xp:Tensor          # The cheapest answers that were found, `(n, d)`; inputs where there is none
+class _Certificate(NamedTuple):
+    "What is proven of rows."
+    xp:Any             # The cheapest answers that were met, `(n, d)`; inputs where there is none; None where nobody kept them
     size:np.ndarray    # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:np.ndarray   # No answer has less, `(n,)`; inf where there is none at all
     distance:np.ndarray # Distance or cost of each answer, `(n,)`
@@ -100,7 +100,7 @@ class _Known(NamedTuple):
     @property
     def proof(self) -> list: return [_proof(*row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
     take = rows_of # The rows `i`
-    def put(self, i, other:_Known): # Positions `(q,)`
+    def put(self, i, other:_Certificate): # Positions `(q,)`
         "Write what is known of some rows."
         for mine,new in zip(cast(Any, self), cast(Any, other)): mine[i] = new
 
@@ -249,21 +249,24 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), tolls
 
 # %% ../../nbs/search/10_proven.ipynb #389c32d1
-def _by_boxes(task:_Task, starts=(), least=None) -> _Known:
+def _by_boxes(task:_Task, starts=(), least=None) -> _Certificate:
     "What boxes know of rows."
     price = partial(_price_of_question, task.cf, task.optimal)
-    found,xp,toll = _searched_under_price(task.demands(), price, task.effort, starts, least)
+    return _certificate(*_searched_under_price(task.demands(), price, task.effort, starts, least))
+
+def _certificate(found:_Found, xp:Tensor, toll:np.ndarray) -> _Certificate: # As `_searched_under_price` tells them
+    "What a search proves: costs and their bounds, in columns and distance."
     (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
     if toll.any(): near = np.where(bound < size, 0., near)
-    return _Known(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
+    return _Certificate(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
 
 # %% ../../nbs/search/10_proven.ipynb #4e2251ba
-def _nothing_known(enc:Encoded) -> _Known:
+def _nothing_known(enc:Encoded) -> _Certificate:
     "Rows of which nothing is known."
     far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
-    return _Known(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
+    return _Certificate(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
 
-def _known_from_sweeps(task:_Task) -> tuple: # `_Known`, where to begin `(n, d)`
+def _known_from_sweeps(task:_Task) -> tuple: # `_Certificate`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     _,enc,z,target = task.q
     until = task.effort.until
@@ -275,7 +278,7 @@ def _known_from_sweeps(task:_Task) -> tuple: # `_Known`, where to begin `(n, d)`
         if time.perf_counter() < until: _sweep_rows(task, known, begin, some)
     return known, begin
 
-def _sweep_rows(task:_Task, known:_Known, begin:Tensor, rows:np.ndarray):
+def _sweep_rows(task:_Task, known:_Certificate, begin:Tensor, rows:np.ndarray):
     "Sweep some rows, and write down what comes of it."
     cf,(_,enc,z,target) = task.cf, task.q
     x,i = enc.x, torch.from_numpy(rows)
@@ -327,7 +330,7 @@ def _proves_by_default(cf) -> bool:
     if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
-def _merged(known:_Known, i:np.ndarray, new:_Known):
+def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     "Put in what a search found of some rows: the smaller answer, the larger bound."
     old = known.take(i)
     less = (new.size < old.size) | (new.size == old.size) & (new.distance < old.distance)
@@ -336,9 +339,9 @@ def _merged(known:_Known, i:np.ndarray, new:_Known):
     bound,near = pick(more, new.bound, old.bound), pick(more, new.distance_bound, old.distance_bound)
     xp = torch.where(torch.from_numpy(less)[:, None], new.xp, old.xp)
     size,distance = pick(less, new.size, old.size), pick(less, new.distance, old.distance)
-    known.put(i, _Known(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
+    known.put(i, _Certificate(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
 
-def _left(known:_Known) -> np.ndarray: # Positions
+def _left(known:_Certificate) -> np.ndarray: # Positions
     "Rows of which not all is known."
     return np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof])
 
@@ -352,7 +355,7 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
 
 # %% ../../nbs/search/10_proven.ipynb #c19
 def _best_known(task:_Task) -> tuple:
-    "`_Known` of rows, and whether they were begun."
+    "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
@@ -383,7 +386,7 @@ def _best_known(task:_Task) -> tuple:
     if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], known.bound[i].astype(int) if few else None))
     return known, begun
 
-def _with_own_columns(task:_Task, new:_Known, bound:np.ndarray): # Fewest columns, `(n,)`
+def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest columns, `(n,)`
     "Bring answers of many columns as near as these columns allow: with all others still, boxes are done quickly."
     many = np.flatnonzero((new.size > _FEW) & np.isfinite(new.size))
     if not len(many): return
@@ -398,7 +401,7 @@ _NOT_BEGUN = 'not begun: the time was over'
 
 _APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
 
-def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:str):
+def _check_measured(answers:Counterfactuals, known:_Certificate, optimal:str, among:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
     there = answers.valid & (np.isfinite(known.size) | (among == '')) # other answers have not all demands
     size,far = _measured_size(answers.explainer, cast(Encoded, answers.enc), answers.xp, there, optimal)
@@ -415,7 +418,7 @@ def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:st
                        f'and bound {known.bound[i]:.9g} by {optimal} for row {i}, which measures {size[i]:.9g}: '
                        'this is an error of the package, please report it')
 
-def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
+def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
     "Answers with what is proven of them."
     size = np.where(answers.valid, known.size, np.inf)
     _check_measured(answers, known, optimal, among)
@@ -430,7 +433,7 @@ def _ruled(cf, q:Question, effort:Effort) -> tuple:
     known = _known_rounder(cf, q.enc, q.target, known)
     return _no_farther(cf, q, known, begun, effort.until), begun
 
-def _no_farther(cf, q:Question, known:_Known, begun:np.ndarray, until:float) -> _Known:
+def _no_farther(cf, q:Question, known:_Certificate, begun:np.ndarray, until:float) -> _Certificate:
     "The same, by more columns where the fewest are farther than a real row; bounds stay as they are."
     there = np.isfinite(known.size)
     xp = _never_farther(cf, q, known.xp, begun & there, until)
@@ -523,7 +526,7 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
     target,tau = required(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
-    target = target._replace(level=levels(tau, target.label, target.level)).without('gap')
+    target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.about)
     lead = () if target.lead is not None else leading(target.label, target.level, tau)
     target = target._replace(demands=target.demands + lead)
     s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
@@ -534,17 +537,6 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     told = [v.cpu().numpy() for v in (on.sum(1), far.double(), answer.tensors.valid, most)]
     if relations is None: told[2] &= _lawful_rows(cf, enc, answer.xp, told[3]) # whoever made it
     return _Reopened(cf, answer, s, *told)
-
-# %% ../../nbs/search/10_proven.ipynb #b492fe9c
-class _Certified(NamedTuple):
-    "What is proven of answers."
-    size:np.ndarray    # The size of the answer in the norm, `(n,)`
-    bound:np.ndarray   # No legal change that reaches the target is smaller, `(n,)`; inf where there is none
-    best:np.ndarray    # The smallest change that was met, `(n,)`; inf where none was
-    norm:np.ndarray    # What sizes count, in words, objects `(n,)`
-    how:np.ndarray     # In words, objects `(n,)`
-    seconds:np.ndarray # `(n,)`
-    xp:Any             # The smallest change that was met, encoded, `(n, *s)`; None where nobody kept it
 
 # %% ../../nbs/search/10_proven.ipynb #ec9615bd
 _SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
@@ -559,13 +551,18 @@ def _verdict(size:float, bound:float, best:float, valid:bool, norm:str='columns'
     return 'open' if bound <= 0 else f'at most {100*(size/bound - 1):.0f}% from optimal in {norm}{among}'
 
 # %% ../../nbs/search/10_proven.ipynb #f903ea30
-def _verdicts(q:_Reopened, known:_Certified) -> pd.DataFrame:
-    "The verdicts as a frame."
-    size = np.where(q.valid, known.size, np.inf)
-    rows = zip(size, known.bound, known.best, q.valid, known.norm, known.how)
+def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFrame: # One line a row
+    "The size of each answer beside what is proven, in numbers and in words."
+    far = np.full(len(q.far), norm != 'l0') # whether distance counts, …
+    if norm == 'cost' and how == _BOXES: far = q.valid & (q.columns <= known.bound) # … once no column can be saved
+    done = (lacking(q.cf, q.s) <= 0).cpu().numpy() # rows that are there without a change
+    pairs = (q.far, q.columns), (known.distance_bound, known.bound), (known.distance, known.size)
+    size,bound,best = (np.where(done, 0., np.where(far, a, b)) for a,b in pairs)
+    told = dict(size=np.where(q.valid, size, np.inf), bound=bound, best=best, how=np.where(done, 'asked', how))
+    rows = zip(told['size'], bound, best, q.valid, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'])
     words = [q.answer.proof[i] if no else _verdict(*row) for i,(row,no) in enumerate(zip(rows, q.answer.unread))]
-    told = pd.DataFrame(dict(verdict=words, size=size, bound=known.bound, best=known.best, how=known.how))
-    return told.assign(seconds=known.seconds.round(4)).set_axis(getattr(q.answer.data, 'index', told.index))
+    out = pd.DataFrame(dict(verdict=words, **told, seconds=known.seconds.round(4)))
+    return out.set_axis(getattr(q.answer.data, 'index', out.index))
 
 # %% ../../nbs/search/10_proven.ipynb #10d56974
 def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
@@ -576,24 +573,17 @@ def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
 _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 
 # %% ../../nbs/search/10_proven.ipynb #6c497a93
-def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certified:
+def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certificate:
     "Certificates for a model with bounds."
     start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
     label,tau = q.answer.tensors.target, q.cf.level(q.answer.tau)
     demands = _Demands(q.cf, readings, q.s.enc, Target(label, levels(tau, label, q.s.x[:, 0])), tau)
     found,xp,toll = _searched_under_price(demands, _PRICES[norm], Effort(seconds=seconds), [start])
-    size = q.far if norm == 'l1' else q.columns.astype(float)
-    best,words = found.cost, np.full(len(size), _NORMS[norm], object)
-    bound = np.ceil(found.bound - _SAME_SIZE) if norm == 'l0' else found.bound
-    if norm == 'cost':
-        (columns,far),(least,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
-        few = q.valid & (q.columns <= least)
-        size,best,bound = (np.where(few, a, b) for a,b in ((q.far, size), (far, columns), (near, least)))
-        words = np.where(few, _NORMS['cost'], _NORMS['l0']).astype(object)
-    return _Certified(size, bound, best, words, np.full(len(size), _BOXES, object), found.seconds, xp)
+    if norm == 'l0': found = found._replace(bound=np.ceil(found.bound - _SAME_SIZE))
+    return _certificate(found, xp, toll)
 
 # %% ../../nbs/search/10_proven.ipynb #c27
-def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
+def _certified_by_asking(q:_Reopened) -> _Certificate:
     "What trying every proposed value says of one and two columns."
     n,groups = len(q.far), q.cf.groups(q.s.x)
     begin = time.perf_counter()
@@ -606,26 +596,15 @@ def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
     if len(rows):
         two = _best_pair(q.cf, s.take(torch.from_numpy(rows)), groups)[1].cpu().numpy() > 0
         best[rows],bound[rows] = np.where(two, 2, best[rows]), np.where(two, 2, 3)
-    took,words = np.full(n, (time.perf_counter() - begin)/max(n, 1)), np.full(n, 'columns', object)
-    known = _Certified(q.columns.astype(float), bound, best, words, np.full(n, _ASKED, object), took, None)
-    if norm == 'l0': return known
-    far,words = np.where(q.valid, q.far, np.inf), np.full(n, _NORMS[norm], object)
-    return known._replace(size=q.far, bound=np.zeros(n), best=far, norm=words)
-
-# %% ../../nbs/search/10_proven.ipynb #c29
-def _nothing_to_do(q:_Reopened, known:_Certified) -> _Certified:
-    "Rows that are there without a change have a bound of 0."
-    done = (lacking(q.cf, q.s) <= 0).cpu().numpy()
-    put = lambda v, new: np.where(done, new, v)
-    zero = {name: put(getattr(known, name), 0.) for name in ('size', 'bound', 'best')}
-    return known._replace(how=put(known.how, 'asked'), **zero)
+    took,none = np.full(n, (time.perf_counter() - begin)/max(n, 1)), np.zeros(n)
+    return _Certificate(None, best, bound, np.where(q.valid, q.far, np.inf), none, took, none.astype(int))
 
 # %% ../../nbs/search/10_proven.ipynb #c31
-def _with_smaller_changes(q:_Reopened, known:_Certified) -> Counterfactuals:
+def _with_smaller_changes(q:_Reopened, told:pd.DataFrame, xp:Tensor|None) -> Counterfactuals: # As `_verdicts` tells them
     "The answers, with the smaller changes that were met."
-    better = known.best < np.where(q.valid, known.size, np.inf)*(1 - _SAME_SIZE)
-    if known.xp is None or not better.any(): return q.answer
-    xp = torch.where(torch.from_numpy(better)[:, None].to(q.s.x.device), known.xp, q.answer.xp)
+    better = told.best.to_numpy() < told['size'].to_numpy()*(1 - _SAME_SIZE)
+    if xp is None or not better.any(): return q.answer
+    xp = torch.where(torch.from_numpy(better)[:, None].to(q.s.x.device), xp, q.answer.xp)
     return q.cf.measure(Question(q.answer.data, q.s.enc, q.s.logits, q.answer.tensors.target), xp)
 
 # %% ../../nbs/search/10_proven.ipynb #c33
@@ -676,9 +655,9 @@ def prove(
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
-    known = _certified_by_asking(q, norm) if readings is None else _certified_by_boxes(q, readings, norm, seconds)
-    known = _nothing_to_do(q, known)
-    return (_verdicts(q, known), _with_smaller_changes(q, known)) if better else _verdicts(q, known)
+    known = _certified_by_asking(q) if readings is None else _certified_by_boxes(q, readings, norm, seconds)
+    told = _verdicts(q, known, norm, _ASKED if readings is None else _BOXES)
+    return (told, _with_smaller_changes(q, told, known.xp)) if better else told
 
 # %% ../../nbs/search/10_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most

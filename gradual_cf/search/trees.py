@@ -451,7 +451,7 @@ def _lacks_at(explainer, m:_Trees, s:State, scores:np.ndarray) -> np.ndarray: # 
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
     z = m.link.log_odds(scores.reshape(n*q, -1)).to(s.x)
-    many = State(s.enc, s.xp, z, s.target._replace(near=None).without('company').repeated(q))
+    many = State(s.enc, s.xp, z, s.target._replace(near=None).uncompared().repeated(q))
     return lacking(explainer, many).view(n, q).cpu().numpy()
 
 # %% ../../nbs/search/07_trees.ipynb #c116
