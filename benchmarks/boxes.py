@@ -16,8 +16,10 @@ before). `results/boxes_network.csv` is the task's network with `--seconds 5 --g
 """
 import argparse
 import os
+import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -25,11 +27,13 @@ import numpy as np
 import pandas as pd
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
+from cheapest import cheapest  # noqa: E402
+
 from gradual_cf.core import atomic
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.datasets import load_heloc
 from gradual_cf.search import proven, trees
-from gradual_cf.search.proven import cheapest
 from gradual_cf.data.tables import tabular
 from gradual_cf.data.datasets import load_task
 
@@ -95,22 +99,21 @@ def measured(name, cf, rows, optimal, seconds, gap):
     "One line of the table."
     default = cf.explain(rows, 1)
     p = cheapest(cf, rows, 1, optimal, seconds, gap)
-    told = p.frame()
     there = np.isfinite(p.distance)
     few = (p.size <= p.bound*(1 + 1e-6)) | (optimal != 'columns')
     ok = few & (p.distance <= p.distance_bound*(1 + gap) + 1e-6) | ~there & np.isinf(p.bound)
     rest = (p.distance/np.maximum(p.distance_bound, 1e-9))[there & ~ok & (p.distance_bound > 0)] - 1
     columns = lambda a: (a.xp != a.x).float().sum(1).mean().item()
-    return dict(model=name, optimal=optimal, rows=len(rows), proven=ok.mean(), ms=1e3*told.seconds.mean(), median_ms=1e3*told.seconds.median(),
-                boxes=told.boxes.mean(), distance=p.distance[there].mean(), default=(default.xp - default.x).abs().sum(1).mean().item(),
+    return dict(model=name, optimal=optimal, rows=len(rows), proven=ok.mean(), ms=1e3*p.seconds.mean(), median_ms=1e3*np.median(p.seconds),
+                boxes=p.boxes.mean(), distance=p.distance[there].mean(), default=(default.xp - default.x).abs().sum(1).mean().item(),
                 columns=columns(p.answers), default_columns=columns(default), gap=rest.mean() if len(rest) else 0.)
 
 
 def ruled(name, cf, rows):
     "What `explain` proves by itself, and what that costs: CPU time beside that of gradual construction alone, everything warm."
-    data, enc, z, target = cf.ask(rows, 1)
+    q = cf.ask(rows, 1)
     clock, took = time.process_time, {}
-    ways = dict(alone=lambda: cf.measure(data, enc, z, cf.find(enc, target)[0], target), default=lambda: cf.explain(rows, 1))
+    ways = dict(alone=lambda: cf.measure(q, cf.find(q)[0]), default=lambda: cf.explain(rows, 1))
     for way, ask in ways.items():
         found = ask()
         begin = clock()
@@ -125,11 +128,12 @@ def ruled(name, cf, rows):
                 more_columns=int((columns(after) > columns(before)).sum()), distance_alone=far(before), distance=far(after))
 
 
-def by_boxes_of_one(cf, enc, z, target, until):
+def by_boxes_of_one(task):
     "What `_swept` knows, known by boxes that change one column."
-    one, readings = enc._replace(most=torch.ones(len(enc.x), dtype=torch.long)), proven._light_readings(cf)
+    enc, readings = task.q.enc, proven._light_readings(task.cf)
+    one = replace(task.q, enc=enc._replace(most=torch.ones(len(enc.x), dtype=torch.long)))
     if readings is None: return proven._nothing_known(enc), enc.x.clone() # trees too large for tables of leaves
-    known = proven._by_boxes(cf, readings, 'columns', proven._Limits(until=until, work=proven._BUDGET), None, one, target)
+    known = proven._by_boxes(task._replace(q=one, readings=readings).within(work=proven._BUDGET))
     more = np.isinf(known.bound) # one column does not suffice
     return known._replace(bound=np.where(more, 2., known.bound), distance_bound=np.where(more, 0., known.distance_bound)), enc.x.clone()
 

@@ -22,7 +22,7 @@ from gradual_cf.core import atomic
 from gradual_cf.search import proven, real
 
 CELLS = [('german', 'lightgbm'), ('heloc', 'lightgbm'), ('heloc', 'logistic'), ('wa_churn', 'lightgbm'), ('adult', 'lightgbm')]
-BOUNDS = dict(nothing=patch.object(proven, '_never_farther', lambda cf, enc, target, xp, *more, **told: xp),
+BOUNDS = dict(nothing=patch.object(proven, '_never_farther', lambda cf, q, xp, *more, **told: xp),
               sum=patch.object(real, '_bounds', lambda cf, far: 1), both=patch.object(real, '_bounds', lambda cf, far: len(far)))
 ASKED = [('sparse', bound) for bound in BOUNDS] + [('robust', 'both'), ('plausible', 'both')]
 

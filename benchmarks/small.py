@@ -13,6 +13,7 @@ such ratio. `proven`: share that says `optimal`; `false`: how many of them are n
 """
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -26,11 +27,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
+from cheapest import cheapest  # noqa: E402
+
 from gradual_cf.core import atomic
 from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search.proven import cheapest
 from gradual_cf.search.readings import _has_bounds
 
 CLOSE = 1e-6  # Probabilities so near to a half, and distances so near to each other, may count either way

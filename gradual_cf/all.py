@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../nbs/99_all.ipynb #c3
 from .answers import Counterfactuals
-from .core import (block_groups, box, chain, column_groups, Display, Domain, Encoded, State, steps,
+from .core import (block_groups, box, chain, column_groups, Display, Domain, Effort, Encoded, Question, State, steps,
     Target, token_groups)
 from .use.plans import Plan
 from .use.alternatives import Alternatives, minimal

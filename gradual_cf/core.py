@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Display', 'never_again', 'Domain', 'column_groups', 'block_groups',
-           'token_groups', 'box', 'steps', 'chain']
+__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Question', 'Effort', 'Display', 'never_again', 'Domain', 'column_groups',
+           'block_groups', 'token_groups', 'box', 'steps', 'chain']
 
 # %% ../nbs/00_core.ipynb #c18
 def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions and other tuples
@@ -74,21 +74,23 @@ class Target(NamedTuple):
     near : Tensor | None, default None
         A typical input of the class, `(n, *s)`
     demands : tuple, default ()
-        What else rows must reach, each with `missing(state)`, `kept(state)` and `take(i)`
+        What else rows must reach: `missing(state)`, `kept`, `parts`, `take(i)`, `about`, `compares`
     """
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
-    demands:tuple=()      # What else rows must reach, each with `missing(state)`, `kept(state)` and `take(i)`
+    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `parts`, `take(i)`, `about`, `compares`
 
     take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
     def repeated(self, times:int) -> Target: # Each row's target, several times in a row
         return self.take(torch.arange(len(self.label), device=self.label.device).repeat_interleave(times))
 
-    def without(self, *names) -> Target: # The same without the demands that have such a field
-        return self._replace(demands=tuple(d for d in self.demands if not set(names) & set(d._fields)))
+    def only(self, which:Callable) -> Target: # Demand -> whether it stays
+        return self._replace(demands=tuple(filter(which, self.demands)))
+
+    def uncompared(self) -> Target: return self.only(lambda d: not d.compares) # What logits alone tell
 
     def of(self, name): # None if not computed
         return next((getattr(d, name) for d in self.demands if name in d._fields), None)
@@ -101,7 +103,7 @@ class Target(NamedTuple):
 
     @property
     def company(self) -> Any: # What each row is compared with
-        return next((d for d in self.demands if 'company' in d._fields), None)
+        return next((d for d in self.demands if d.compares), None)
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):
@@ -194,6 +196,64 @@ def take_rows(
     if hasattr(data, 'iloc'): return data.iloc[i]
     if isinstance(data, (Tensor, np.ndarray)) or isinstance(i, slice): return data[i]
     return [data[j] for j in np.arange(len(data))[i]]
+
+# %% ../nbs/00_core.ipynb #qe2
+@dataclass(frozen=True)
+class Question:
+    """Rows that somebody asks about, as an explainer reads them; unpacks into the first four.
+
+    Attributes
+    ----------
+    rows : Any
+        Raw rows
+    enc : Encoded
+        The same, encoded, and what may become of them
+    logits : Any, default None
+        What the model says of them, `(n, k)`; None until it is asked
+    target : Any, default None
+        What they shall reach: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    aside : Any, default None
+        Rows that could not be read: all raw rows, why not, and what all shall reach; None for none
+    """
+    rows:Any             # Raw rows
+    enc:Encoded          # The same, encoded, and what may become of them
+    logits:Any=None      # What the model says of them, `(n, k)`; None until it is asked
+    target:Any=None      # What they shall reach: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    aside:Any=None       # Rows that could not be read: all raw rows, why not, and what all shall reach; None for none
+
+    def __iter__(self): return iter((self.rows, self.enc, self.logits, self.target))
+    def __len__(self): return len(self.enc.x)
+
+    def take(self, i) -> Question: # The rows `i`: a slice, positions or a mask
+        return Question(take_rows(self.rows, i), self.enc.take(i), *(v if v is None else v[i] for v in (self.logits, self.target)))
+
+class Effort(NamedTuple):
+    """How long and how hard to search.
+
+    Attributes
+    ----------
+    seed : int, default 0
+        Seed of everything random
+    progress : bool, default False
+        Whether to show a progress bar
+    until : float, default np.inf
+        When the time is over, as `time.perf_counter` counts
+    seconds : float, default np.inf
+        Most time of a row
+    gap : float, default 0.0
+        How far from the optimum an answer may be, as a share of it
+    work : float, default np.inf
+        Most numbers that the bounds of a row's boxes may take
+    calm : bool, default True
+        Whether Ctrl-C only ends the search, with what is known
+    """
+    seed:int=0           # Seed of everything random
+    progress:bool=False  # Whether to show a progress bar
+    until:float=np.inf   # When the time is over, as `time.perf_counter` counts
+    seconds:float=np.inf # Most time of a row
+    gap:float=0.         # How far from the optimum an answer may be, as a share of it
+    work:float=np.inf    # Most numbers that the bounds of a row's boxes may take
+    calm:bool=True       # Whether Ctrl-C only ends the search, with what is known
 
 # %% ../nbs/00_core.ipynb #c35
 def comparable(s:pd.Series) -> np.ndarray: # Cells of any dtype -> objects `(n,)`
@@ -448,7 +508,9 @@ def token_groups(
 class Entrywise:
     "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
     def __init__(self, f:Callable, *consts):
-        self.f,self.consts,self.kept = f, [torch.as_tensor(k, dtype=torch.float64) for k in consts], {}
+        self.f = f
+        self.consts = [torch.as_tensor(k, dtype=torch.float64) for k in consts]
+        self.kept = {}
 
     def __getstate__(self): return vars(self) | dict(kept={}) # copies are made anew where it goes
     def __call__(self, c, x): return self.f(c, x, *self.beside(c))

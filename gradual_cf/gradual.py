@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Encoded, State, Target, changed_groups, never_again
+from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -505,7 +505,7 @@ def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     lost = _not_yet_there(cf, s)
     if not len(lost): return
     now = s.take(lost)
-    plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead', 'ahead'))
+    plain = moved(cf, now, now.x.clone())._replace(target=now.target.only(lambda d: not d.about))
     for plain in _run(cf, plain, steps):
         s.put(lost, plain)
         yield s
@@ -532,7 +532,9 @@ def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
 def _each_asked(cf, enc, target):
     "The best value of each group alone: row, group, row with the value, merit."
     s,free = cf.start(enc, target), ~enc.frozen & (most_groups(cf, enc) > 0)[:, None]
-    each,ask,found = _of_model(cf, 'each'), cf.parts.probe, [_no_singles(cf, enc, target)]
+    each = _of_model(cf, 'each')
+    ask = cf.parts.probe
+    found = [_no_singles(cf, enc, target)]
     if each is not None: return each(cf, s, free)
     for g in free.any(0).nonzero()[:, 0]:
         row = free[:, g].nonzero()[:, 0]
@@ -577,7 +579,9 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
 class _BestSeen:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
-        self.cf,self.xp,self.steps = cf,s.xp.clone(),0
+        self.cf = cf
+        self.xp = s.xp.clone()
+        self.steps = 0
         self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
         self.short,self.there = stopping(cf, s).clamp_min(0), self.reached(s)
 
@@ -730,9 +734,10 @@ def _recorded(cf, s):
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
 
-def _traced(cf, data, enc, z, target, seed) -> Trace:
+def _traced(cf, q:Question, seed:int) -> Trace:
     "Explain one row again, from the start that won, and keep every step up to the best."
-    if len(z) != 1: raise ValueError(f'data must be one row to be traced, got {len(z)}')
+    if len(q) != 1: raise ValueError(f'data must be one row to be traced, got {len(q)}')
+    data,enc,z,target = q
     _,enc,place = _climbed(cf, enc, target, seed)
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
@@ -742,7 +747,6 @@ def _traced(cf, data, enc, z, target, seed) -> Trace:
 
 # %% ../nbs/07_gradual.ipynb #in02
 _MISSED = 1e-4 # Room for rounding, in logits
-_ASKED_FOR = dict(lead='the lead', company='company', ahead='other models') # Field of a demand -> what it is about
 
 def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the target
     "What answers miss of that which the settings ask for, in words; '' where nothing."
@@ -753,8 +757,7 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
     s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
     words:list = [[] for _ in range(len(cfs))]
     for d in required(cf, s.target).demands:
-        name = next((text for field,text in _ASKED_FOR.items() if field in d._fields), None)
-        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if name else (): words[i].append(name)
+        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.about else (): words[i].append(d.about)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
         p:Any = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
@@ -1057,7 +1060,9 @@ class GradualCF(Explainer):
 
     def start(self, enc:Encoded, label:Tensor, seed:int=0) -> State: return self.starts(enc, label, seed)[0]
     def steps(self, s:State, watch:Callable|None=None) -> Iterator[State]: return _run(self, s, self.parts.steps, watch)
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor: return _climbed(self, enc, target, seed)[0]
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
+        return _climbed(self, question.enc, question.target, effort.seed)[0]
+
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         return content(self, enc, xp, target)
 
@@ -1066,10 +1071,10 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0, xp:Tensor|None=None, quick:bool=True) -> Tensor:
+    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None, quick:bool=True) -> Tensor:
         parts = self.parts.quick
-        if parts is None: return self.search(enc, target, seed)
-        s = self.start(enc, target, seed)
+        if parts is None: return self.search(question, effort)
+        s = self.start(question.enc, question.target, effort.seed)
         if xp is not None: s = moved(self, s, xp.clone())
         return _best_state(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
 
@@ -1101,4 +1106,4 @@ class GradualCF(Explainer):
         >>> trace = cf.trace(X_test[model.predict(X_test) == 'refused'][:1])
         >>> stepper(trace)
         """
-        return _traced(self, *self.ask(data, target, **constraints), seed)
+        return _traced(self, self.ask(data, target, **constraints), seed)

@@ -161,7 +161,7 @@ def test_a_row_is_not_helped_beyond_its_worth(net, two):
 
 
 def test_moves_respect_the_table(net):
-    rows = _SharedRows(net, *net.ask(X, 1))
+    rows = _SharedRows(net, net.ask(X, 1))
     g = list(X).index
     for name, kind, value, legal in [
             ('late', 'by', -2., X.late >= 2), ('late', 'by', 1., X.late > 99), ('late', 'most', 1., X.late >= 0),
@@ -178,7 +178,7 @@ def test_special_codes_are_no_numbers():
     coded = pd.DataFrame(dict(seen=RNG.integers(0, 30, 200), other=RNG.random(200)))
     coded.loc[::4, 'seen'] = -9
     cf = GradualCF(lambda x: torch.stack([0*x[:, 1], 9*(x[:, 1] - .5)], 1), tabular(coded), 'sparse').fit(coded)
-    rows, code = _SharedRows(cf, *cf.ask(coded)), np.array(coded.seen == -9)
+    rows, code = _SharedRows(cf, cf.ask(coded)), np.array(coded.seen == -9)
     assert not rows.entries(_Move(0, 'by', 2.))[1][code].any()     # nothing is added to a code
     v, ok = rows.entries(_Move(0, 'least', 5.))
     assert ok[code].all() and (v[code] == rows.enc.x[code, :1]).all() # and a threshold leaves it alone

@@ -4,13 +4,15 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from cheapest import cheapest
 from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
 
+from gradual_cf.core import Question
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search import bounds, boxes, compiled, pipelines, proven
 from gradual_cf.search.readings import _has_bounds
-from gradual_cf.search.proven import _IS_OPTIMAL, cheapest, prove, ways
+from gradual_cf.search.proven import _IS_OPTIMAL, prove, ways
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
 from gradual_cf.use.drawing import _change_picture
@@ -225,7 +227,7 @@ def test_a_column_of_many_values_is_asked_at_a_few(name, monkeypatch):
     def told():
         cf = GradualCF(model, tabular(X, integer=['w']), 'sparse').fit(X)
         found = cheapest(cf, X.head(25), 1 - model.predict(X.head(25)), 'distance')
-        return found.frame().drop(columns=['seconds', 'boxes']), found.answers.raw, found.answers.region(['w'])
+        return pd.DataFrame({name: getattr(found, name) for name in ('proof', 'size', 'bound', 'distance', 'distance_bound')}), found.answers.raw, found.answers.region(['w'])
     every = told()
     monkeypatch.setattr(pipelines, '_MOST_VALUES', 200)
     monkeypatch.setattr(pipelines, '_SPREAD', 16)
@@ -384,7 +386,7 @@ def test_who_breaks_the_question_is_certified_for_nothing(name):
     rows, target = X.head(40), 1 - model.predict(X.head(40))
     asked = cf.explain(rows, target, immutable=['a'], bounds={'b': (-1, 1)})
     free = cf.explain(rows, target, immutable=['c', 'kind'])
-    foreign = cf.measure(rows, asked.enc, cf.logits(rows, asked.enc.x), free.xp, asked.tensors.target)
+    foreign = cf.measure(Question(rows, asked.enc, cf.logits(rows, asked.enc.x), asked.tensors.target), free.xp)
     broken = ((free.raw.a != rows.a) | (free.raw.b != rows.b) & ~free.raw.b.between(-1, 1)).to_numpy()
     assert 3 < broken.sum()
     told, better = prove(cf, foreign, 'l0', better=True)

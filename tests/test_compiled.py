@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cheapest import cheapest
 from sklearn import compose, ensemble, pipeline, preprocessing
 
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search import compiled
-from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest
+from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS
 
 ROOT = Path(__file__).resolve().parent.parent
 built = pytest.mark.skipif(compiled._library() is None, reason='needs a C compiler at installation')

@@ -7,7 +7,7 @@ import torch
 import toy
 from cover import cover
 
-from gradual_cf.all import GradualCF, PAPER, Encoded, Settings, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
+from gradual_cf.all import GradualCF, PAPER, Encoded, Question, Settings, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
 from gradual_cf.search.composition import init_composite
 from gradual_cf.search.goals import stopping
 from gradual_cf.gradual import _BestSeen, pairs, revisit
@@ -108,7 +108,7 @@ def test_a_row_that_ends_below_tau_returns_to_where_it_was_above():
     for s in construct(cf, s): ever |= prob(s.logits) >= .8
     ends_below = ever & (prob(s.logits) < .8)
     assert ends_below.any()
-    found = cf.search(Encoded(p.x, p.frozen), label)
+    found = cf.search(Question(None, Encoded(p.x, p.frozen), None, label))
     assert (prob(predict(p.model, found))[ever] >= .8).all()
     row = ends_below.nonzero()[0]
     free = replace(p.domain, encode=lambda raw: Encoded(torch.as_tensor(raw).clone(), p.frozen[row]))

@@ -550,8 +550,7 @@ def test_a_trace_ends_where_explain_ends(name):
     row, target = asked(c, i)
     trace = c.cf.trace(row, target, SEED)
     assert torch.equal(trace.x, there.x[i]) and len(trace.chosen) == len(trace.curves) == len(trace)
-    _, enc, z, aim = c.cf.ask(row, target)
-    done = c.cf.measure(row, enc, z, trace[-1].xp, aim)
+    done = c.cf.measure(c.cf.ask(row, target), trace[-1].xp)
     assert done.valid.all() and set(trace.chosen) <= set(range(int(c.cf.groups(done.xp).max()) + 1))
     if name not in PLAIN and there.proof is not None: return  # among real rows it is proven afterwards that there is better
     assert 'plausible' in name or set(trace.chosen) >= set(np.flatnonzero(done.changed[0]))

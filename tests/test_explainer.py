@@ -201,8 +201,7 @@ def test_some_rows_of_a_question_are_answered_as_all_of_them_with_the_constraint
     e = GradualCF(p.model, p.domain, 'sparse', sigma=0).fit(p.x)
     rows, some = p.x[:12], torch.arange(12) % 3 == 1
     question = e.ask(rows, None, max_changes=[1, 2]*6)
-    data, enc, z, target = question
-    part, whole = e.answer(data[some], enc.take(some), z[some], target[some]), e.explain(rows, max_changes=[1, 2]*6)
+    part, whole = e.answer(question.take(some)), e.explain(rows, max_changes=[1, 2]*6)
     assert part.xp.equal(whole.xp[some])
     assert part.enc.most.tolist() == torch.tensor([1, 2]*6)[some].tolist()
-    assert e.answer(*question).xp.equal(whole.xp)
+    assert e.answer(question).xp.equal(whole.xp)

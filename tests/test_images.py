@@ -14,7 +14,7 @@ from written import load_task
 from gradual_cf import gradual
 from gradual_cf.search import plausible as prototypes
 from gradual_cf.search.goals import lacking, merit
-from gradual_cf.core import Encoded, State, Target, changed_groups
+from gradual_cf.core import Encoded, Question, State, Target, changed_groups
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_state, _best_place, construct, without_images
 from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels
@@ -230,7 +230,7 @@ def test_the_finalist_that_suits_the_class_best_stays():
     suits = torch.stack([unsuitable(cf, State(enc, v, None, cf.aim(target)), cf.groups(enc.x)) for v in ends])
     place = suits.where(torch.stack(said) >= .6, torch.inf).argmin(0)
     assert len(ends) == 3 and len(place.unique()) > 1
-    found = cf.search(enc, target)
+    found = cf.search(Question(None, enc, None, target))
     assert found.equal(torch.stack(ends)[place, torch.arange(12)])
     i = int(place.argmax())     # a row that another start than the first one answers
     assert place[i] > 0 and cf.trace(x[i:i + 1], target[i:i + 1]).steps[-1].xp.allclose(found[i:i + 1], atol=1e-6)

@@ -25,8 +25,8 @@ count = lambda c: changed_groups(c.x, c.xp, c.domain.groups(c.x.shape[1:])).sum(
 
 class Noise(Explainer):
     "A wasteful method: random admissible values in every free group, the best of 30 draws."
-    def search(self, enc, target, seed=0):
-        gen = torch.Generator().manual_seed(seed)
+    def search(self, question, effort):
+        enc, target, gen = question.enc, question.target, torch.Generator().manual_seed(effort.seed)
         groups,best = self.domain.groups(enc.x.shape[1:]), enc.x.clone()
         p = lambda xp: self.model(xp).softmax(1).gather(1, target[:, None])[:, 0]
         for _ in range(30):

@@ -13,7 +13,7 @@ from gradual_cf.use.plans import _exact_paths, _greedy_paths, _Between
 
 class AllOnes(Explainer):
     "Set every number that may change to one."
-    def search(self, enc, target, seed=0): return torch.where(enc.frozen, enc.x, torch.ones_like(enc.x))
+    def search(self, q, effort=None): return torch.where(q.enc.frozen, q.enc.x, torch.ones_like(q.enc.x))
 
 
 def numbered(raw): return (np.asarray(raw) > .5) @ (1 << np.arange(np.asarray(raw).shape[1]))

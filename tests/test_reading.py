@@ -111,7 +111,7 @@ def test_swaps_read_better_than_without(heard, task):
 
 def test_the_whole_text_is_judged_at_the_end(heard):
     cf, cfs = heard
-    enc = cf.ask(cfs.data)[1]
+    enc = cf.ask(cfs.data).enc
     reader = cf.domain.note.args[0]
     ear, moved = _ear(reader), (cfs.xp != enc.x).any(2)
     arrived = torch.ones(len(cfs), dtype=torch.bool)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import refused as r
 import torch
+from cheapest import cheapest
 from PIL import Image
 from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses,
     reviews,
@@ -34,7 +35,7 @@ from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.scale.workers import fingerprint, open_source
 from gradual_cf.search.composition import init_composite
 from gradual_cf.search.likelihood import Density
-from gradual_cf.search.proven import cheapest, ways
+from gradual_cf.search.proven import ways
 from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.explorer import dashboard_tab
 from gradual_cf.use.evidence import _seal, evidence, reconsider, save_evidence

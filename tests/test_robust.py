@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from cheapest import cheapest
 from sklearn import ensemble
 from test_boxes import MODELS, fitted, labels, table
 from torch import nn
@@ -15,7 +16,7 @@ from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import PLAUSIBLE, GradualCF, plausible
 from gradual_cf.search import proven
 from gradual_cf.search.plausible import Plausibility
-from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest, ways
+from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, ways
 from gradual_cf.search.robust import _against, _lowest_score
 from gradual_cf.use.letter import letter
 
@@ -112,8 +113,8 @@ def test_the_plausible_preset_says_what_is_proven():
     assert a.among == 'plausible answers with a lead' and _IS_OPTIMAL in a.proof
     known = torch.tensor([told == _IS_OPTIMAL for told in a.proof])
     assert cf.content(a.enc, a.xp, a.tensors.target)[known].all()
-    _, enc, z, label = cf.ask(rows, 1)
-    own = cf.search(enc, label)
+    _, enc, z, label = question = cf.ask(rows, 1)
+    own = cf.search(question)
     fine = cf.content(enc, own, label)
     more = lambda xp: (xp != enc.x).view(len(xp), -1).sum(1) # at least as few entries as the loop, where that has all
     assert (more(a.xp)[fine & known] <= more(own)[fine & known]).all()

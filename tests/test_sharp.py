@@ -13,7 +13,7 @@ from gradual_cf.search.goals import Lead, Match, cost, lacking, lead_of, merit, 
 from gradual_cf.core import box, chain, steps
 from gradual_cf.search.composition import admissible, compose, init_composite, loss_grad
 from gradual_cf.answers import CHANGED
-from gradual_cf.core import Encoded, State, Target
+from gradual_cf.core import Encoded, Question, State, Target
 from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
 from gradual_cf.search.shorten import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
 from gradual_cf.search.goals import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
@@ -281,9 +281,10 @@ def test_single_groups_are_known_one_by_one(toy):
 
 def test_a_quick_search_goes_on_where_it_is_told(toy):
     cf,enc,label = solved(toy, tau=.6)
-    found = cf.search(enc, label)
-    assert torch.equal(cf.resume(enc, label, xp=found), found) and not torch.equal(found, enc.x)
-    fresh = cf.resume(enc, label)
+    question = Question(None, enc, None, label)
+    found = cf.search(question)
+    assert torch.equal(cf.resume(question, xp=found), found) and not torch.equal(found, enc.x)
+    fresh = cf.resume(question)
     there = lambda xp: toy.model(xp).softmax(1).gather(1, label[:, None])[:, 0] >= .6
     assert there(fresh).sum() >= there(found).sum() - 1
     assert cf.content(enc, found, label)[there(found)].all() and not cf.content(enc, enc.x, label)[~there(enc.x)].any()

@@ -124,7 +124,7 @@ def test_the_rule_for_reading_well_holds_for_pieces(bert):
     reader = heard.domain.note.args[0]
     before, after = one.changes().reads, _changed_words(reader, replace(two, domain=heard.domain)).reads
     assert before.median() > after.median() and 'reads' not in two.changes()
-    notes = heard.ask(one.data)[1].notes
+    notes = heard.ask(one.data).enc.notes
     rows, places, drops = _swap_drops(reader, notes, one.xp[:, :, 0], (one.xp != one.x).flatten(2).any(2))
     assert torch.allclose(-drops, torch.tensor(before.to_numpy()), atol=1e-6)    # what the search heard is what the table says
     strict = drops <= _ear(reader).limit(_ear(reader).lowered(notes, torch.bincount(rows, minlength=8)))[rows]

@@ -159,16 +159,17 @@ def test_every_answer_is_legal_and_read_from_its_letters(asked):
 def test_a_score_is_the_one_the_search_uses(asked):
     cf = asked[0]
     changes = {5: '', 6: 'not dull', 11: 'funny'}
-    xp, (_, enc, z, target) = worded(cf, changes), cf.ask([TEXT])
+    xp, question = worded(cf, changes), cf.ask([TEXT])
+    enc = question.enc
     rows, at, drops = wording._drops_in_places(cf.domain.measures.args[0], enc.notes, xp, (xp != enc.x).flatten(2).any(2))
-    cfs = cf.measure([TEXT], enc, z, xp, target)
+    cfs = cf.measure(question, xp)
     assert at.tolist() == [5, 6, 11] == cfs.changes().feature.tolist()
     assert -drops.numpy() == pytest.approx(cfs.changes().reads.to_numpy())
 
 
 def test_words_held_fixed_stay_and_nothing_comes_before_them(asked):
     cf, _, texts = asked
-    frozen = cf.ask([TEXT], immutable=['really'])[1].frozen[0]
+    frozen = cf.ask([TEXT], immutable=['really']).enc.frozen[0]
     assert frozen[5] and not frozen[6]
 
 

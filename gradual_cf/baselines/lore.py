@@ -17,7 +17,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import aimed_at, Counterfactuals
 from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _within_limit
-from ..core import changed_groups, Encoded, take_rows
+from ..core import changed_groups, Effort, Encoded, Question, take_rows
 from ..data.columns import Column, _read_numbers
 from ..models.asking import predict
 from ..models.networks import load_model, _registered, save_model
@@ -77,7 +77,8 @@ def _read_leaves(fitted):
         if tree.children_left[node] < 0:
             found.append((low, high, fitted.classes_[tree.value[node, 0].argmax()]))
             continue
-        left, right, column = high.copy(), low.copy(), tree.feature[node]
+        left,right = high.copy(), low.copy()
+        column = tree.feature[node]
         left[column] = right[column] = tree.threshold[node]
         todo.extend([(tree.children_left[node], low, left), (tree.children_right[node], right, high)])
     return _Leaves(*map(np.stack, zip(*found)))
@@ -368,24 +369,23 @@ class LORE(Explainer):
         self.common = self.x_train.double().mean(0).cpu().numpy()
         return self
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """The confirmed points, `(n, d)`; a row without one stays as it is.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        found = list(_lore_reasons(self, enc, target, seed, wordy=self.noted is not None))
+        _,enc,_,target = question
+        found = list(_lore_reasons(self, enc, target, effort.seed, wordy=self.noted is not None))
         if self.noted is not None: self.noted.extend(why for _,why in found)
         return torch.cat([xp for xp,_ in found])
 
@@ -610,7 +610,9 @@ _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the fa
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
 def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
     "Breed neighbours of both kinds and grow a tree on them."
-    gen, z0, h = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0], abele.settings
+    gen = torch.Generator().manual_seed(seed)
+    z0 = abele.auto.encode(enc.x)[0]
+    h = abele.settings
     own = int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
     def population(k):
@@ -622,7 +624,9 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     ok = abele.accepts(z)
     if ok.any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
-    rows, label, weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
+    rows = z.cpu().double().numpy()
+    label = prob.argmax(1).cpu().numpy()
+    weight = weight.cpu().double().numpy()
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48
@@ -737,27 +741,26 @@ class ABELE(_OfImages):
         rows = enc.take(torch.zeros(len(z), dtype=torch.long))
         return torch.where(_fixed(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
+        _,enc,_,target = question
         out = enc.x.clone()
         for i in _away(self, enc, target).tolist():
             one, goal = enc.take(slice(i, i + 1)), int(target[i])
-            x, p = _counter_exemplars(self, one, _neighbourhood(self, one, goal, seed), goal)
+            x, p = _counter_exemplars(self, one, _neighbourhood(self, one, goal, effort.seed), goal)
             if not len(x): continue
             there, far = p >= self.tau, (x - one.x).flatten(1).norm(dim=1)
             out[i] = x[far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()]

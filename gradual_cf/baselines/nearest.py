@@ -13,7 +13,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from ..core import changed_groups, Encoded, per_row, State
+from ..core import changed_groups, Effort, Encoded, per_row, Question, State
 from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
@@ -162,7 +162,9 @@ class WachterSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c44
 def _descended(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
-    h, adam, best = wachter.settings, _RowAdam(enc.x, wachter.settings.lr), _Arrivals(enc.x)
+    h = wachter.settings
+    adam = _RowAdam(enc.x, h.lr)
+    best = _Arrivals(enc.x)
     rests = torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
         xp = _admitted(wachter, enc, adam.v)
@@ -273,24 +275,25 @@ class Wachter(Explainer):
         """
         return ((xp - x)/self.mad).flatten(1).abs().sum(1)
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
+        _,enc,_,target = question
+        best = _Arrivals(enc.x)
+        live = _away(self, enc, target)
+        h = self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
             for loose in (False, True) if h.legal else (False,):
@@ -357,7 +360,9 @@ class CEMSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
 def _fista(cem, enc, target, weight):
     "One round with a weight for every row: what arrived, and whether each row did."
-    h, best, rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
+    h = cem.settings
+    best = _Arrivals(enc.x)
+    rows = torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
         last, at = xp, _admitted(cem, enc, y)
@@ -471,24 +476,25 @@ class CEM(Explainer):
     @property
     def reach(self) -> float: return 1/(1 + math.exp(-self.margin))*(1 - 1e-6) # Probability that counts as arrived
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        best, live, h = _Arrivals(enc.x), _away(self, enc, target), self.settings
+        _,enc,_,target = question
+        best = _Arrivals(enc.x)
+        live = _away(self, enc, target)
+        h = self.settings
         if not len(live): return enc.x.clone()
         descend = partial(_fista, self, enc.take(live), target[live])
         with evaluating(self.model), torch.no_grad():
@@ -522,7 +528,9 @@ _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _enemies(explainer, enc, target, inner, outer, gen):
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
-    x, q, best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
+    x = enc.x
+    q = explainer.settings.samples
+    best = _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
     free, every = ~_fixed(explainer, enc), torch.arange(len(x), device=x.device)
@@ -614,26 +622,27 @@ class GrowingSpheres(Explainer):
         self.reach = (self.x_train.amax(0) - self.x_train.amin(0)).norm().item()
         return self
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Grow a sphere around every row, with `select` put back what can go; `(n, *s)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        xp, live, how = enc.x.clone(), _away(self, enc, target), self.settings.select
+        _,enc,_,target = question
+        xp = enc.x.clone()
+        live = _away(self, enc, target)
+        how = self.settings.select
         if not len(live): return xp
         some, goal = enc.take(live), target[live]
-        found = _nearest_enemies(self, some, goal, seed).xp
+        found = _nearest_enemies(self, some, goal, effort.seed).xp
         xp[live] = put_back_smallest(self, _states_wanted(self, some, found, goal), how == 'first').xp if how else found
         return _within_limit(self, enc, xp, target)

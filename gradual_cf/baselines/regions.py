@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 
 from .nearest import (_admitted, _away, _probability_with_margin, _fixed, _OfImages, _other_logits, _through,
                                           _within_limit)
-from ..core import Encoded
+from ..core import Effort, Encoded, Question
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
 from ..search.goals import arrived, log_prob
@@ -86,7 +86,9 @@ _MEMORY, _CORNER = .9, 1e-6 # Share of the effect that the next step keeps; draw
 
 def _mask_log_odds(fido, q, seed):
     "Log-odds of being switched for each block of each row, and the effect of its switch, `(n, g)` each."
-    h, gen, (n, g) = fido.settings, torch.Generator().manual_seed(seed), q.enc.frozen.shape
+    h = fido.settings
+    gen = torch.Generator().manual_seed(seed)
+    n, g = q.enc.frozen.shape
     theta = torch.zeros(n, g, dtype=q.enc.x.dtype, device=q.enc.x.device, requires_grad=True)
     effect, adam = torch.zeros_like(theta, requires_grad=False), torch.optim.Adam([theta], h.lr)
     slope = _odds_slope(q.label.repeat(h.samples), q.sign)
@@ -209,27 +211,26 @@ class FIDO(_OfImages):
         self.colour = self.x_train.mean((0, 2, 3), keepdim=True)[0]
         return self
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
+        _,enc,_,target = question
         xp, live = enc.x.clone(), _away(self, enc, target)
         if not len(live): return xp
         there = lambda z: arrived(z, target[live], _probability_with_margin(self.tau))
-        found = _find_regions(self, _Sought(enc.take(live), target[live], 1, False, there), seed)
+        found = _find_regions(self, _Sought(enc.take(live), target[live], 1, False, there), effort.seed)
         xp[live[found.there]] = found.xp[found.there]
         return _within_limit(self, enc, xp, target)
 
@@ -330,7 +331,9 @@ class _Edits(NamedTuple):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
 def _edit_rounds(e, maps, given, target, free):
     "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
-    grid, maps, z = maps.shape[2:], maps.flatten(2), e.head(maps)
+    grid = maps.shape[2:]
+    z = e.head(maps)
+    maps = maps.flatten(2)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source
@@ -446,23 +449,22 @@ class Goyal(_OfImages):
             self.linear, self.means = _pooled_linear(self.head), _mean_features(self.maps, self.x_train)
         return self
 
-    def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
+    def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         """Paste the parts of the edits, `(n, c, h, w)`.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
         Tensor
             Counterfactuals, `(n, *s)`
         """
+        _,enc,_,target = question
         xp, live = enc.x.clone(), _away(self, enc, target)
         if len(live): xp[live] = _edit_rows(self, enc.take(live), target[live]).xp
         return _within_limit(self, enc, xp, target)

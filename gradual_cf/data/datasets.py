@@ -532,7 +532,9 @@ def load_cbf(
         X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
     """
     check_whole(rows=rows, tests=tests)
-    rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
+    rng = np.random.default_rng(seed)
+    t = np.arange(1, 129)
+    n = rows + tests
     kind = np.arange(n) % 3
     a = rng.integers(16, 33, n)[:, None]
     b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)

@@ -556,7 +556,9 @@ _RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to
 class _Relations:
     "The relations, for the rows of a search."
     def __init__(self, ties:_Ties):
-        self.ties,self.led,of_all = ties, ties.led, np.arange(len(ties.columns))
+        self.ties = ties
+        self.led = ties.led
+        of_all = np.arange(len(ties.columns))
         self.computed = torch.from_numpy(np.isin(of_all, ties.unchosen)) # Columns that cannot be chosen, bool `(g,)`
         self.near = [_touched(ties, g) for g in range(len(ties.columns))]
         self.used,self.needed = (sorted(_all_named(r, ties.followers)) for r in (ties.relations, ()))

@@ -227,8 +227,8 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
     "Why a column cannot be read, row by row."
     out:list = [[] for _ in range(len(df))]
     for name in c.sources:
-        cells,strange,gone = df[name].to_numpy(object), _strange(c, df[name]), df[name].isna().to_numpy(bool)
-        for i in np.flatnonzero(strange):
+        cells,gone = df[name].to_numpy(object), df[name].isna().to_numpy(bool)
+        for i in np.flatnonzero(_strange(c, df[name])):
             cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
             out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
         for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
@@ -336,8 +336,8 @@ def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and th
 def _decode_table(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
     if raw is None: return _model_frame(table, x, legal)
-    df = _fitted_columns(table, raw)
-    v,enc,df = x.detach().cpu(), _encode_table(table, df), df.copy()
+    df = _fitted_columns(table, raw).copy()
+    v,enc = x.detach().cpu(), _encode_table(table, df)
     differs,v = v != enc.x.to(v), v.double()
     if legal: v = _legal_entries(table, v.clamp(enc.low, enc.high), enc.x)
     if legal and table.relations is not None:

@@ -168,7 +168,9 @@ def _changes_between(reader, old:str, new:str) -> dict|None: # Place -> letters
 
     def ways(i, j): # Legal changes of the old word `i` where the new text is at `j`: where they lead, what is written
         if i >= len(here) or not free[i]: return
-        ahead,swaps,room = there[j:j + 2], may(here[i]), _roomy(old, *spans[i])
+        ahead = there[j:j + 2]
+        swaps = may(here[i])
+        room = _roomy(old, *spans[i])
         if room and reader.delete: yield (i + 1, j), ''
         if swaps and ahead and may(ahead[0]): yield (i + 1, j + 1), ahead[0]
         if swaps and room and ahead[1:] == [here[i]] and ahead[0] in reader.insert:
@@ -247,7 +249,9 @@ def _dispensable(reader, notes, at:Tensor) -> Tensor: # bool `(n, p)`
 
 def _insertions(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(n, p)` and `(n, p, m)`
     "Whether the word of each place may be left out, and which words may come in front of it."
-    notes,here,at = s.enc.notes, free.gather(1, at), at.cpu()
+    notes = s.enc.notes
+    here = free.gather(1, at)
+    at = at.cpu()
     if notes is None: return torch.zeros_like(here), here.new_zeros(*here.shape, len(reader.insert))
     goes = notes.roomy.gather(1, at) & reader.delete
     comes = (notes.roomy & ~notes.listed).gather(1, at)[..., None].repeat(1, 1, len(reader.insert))
@@ -273,7 +277,9 @@ def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 
 # %% ../../nbs/data/03_wording.ipynb #c45
 def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: places, values `(n, p, q + 1 + m, 2, e + 1)`, and whether each counts."
-    x,now,slope = s.xp, _as_it_stands(reader, s), g[:, :, 1, :-1]
+    x = s.xp
+    now = _as_it_stands(reader, s)
+    slope = g[:, :, 1, :-1]
     word,(E,classes,words) = x[:, :, 1, :-1], _proposals(reader, common, x)
     base,others = (slope*word).sum(2), partial(_insertions, reader, s, now, free)
 
@@ -282,7 +288,9 @@ def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common
         gone = (-base.gather(1, at)).masked_fill(~goes, -torch.inf)
         return torch.where(comes.any(2), gone.clamp_min(0), gone)
 
-    fits,likely,notes = partial(_fitting_proposals, reader, word, classes, similarity), None, s.enc.notes
+    fits = partial(_fitting_proposals, reader, word, classes, similarity)
+    likely = None
+    notes = s.enc.notes
     swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
     may = fits if notes is None else swappable # no word that may only go is swapped
     if now is not None:

@@ -97,7 +97,9 @@ _LONGEST_LINE = 2**20 # Bytes; vectors have hundreds of numbers
 
 def _read_lines(path, f, vocab) -> _Vectors:
     "Words and vectors of an open file; each word's line number guards against a second one."
-    seen,kept,e = {},[],None
+    seen = {}
+    kept = []
+    e = None
     for n,line in enumerate(iter(lambda: f.readline(_LONGEST_LINE), b''), 1):
         if len(line) >= _LONGEST_LINE: # a zip gives more where it likes
             raise ValueError(f'{path}, line {n} must have less than {_LONGEST_LINE:,} bytes, got more')

@@ -522,12 +522,7 @@ def lacks(
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
     s = s._replace(target=required(explainer, s.target))
     found = dict(probability=shortfall(s._replace(target=s.target._replace(demands=()))))
-    for d in s.target.demands:
-        if 'lead' in d._fields: found |= dict(lead=d.missing(s))
-        if 'company' in d._fields:
-            beyond = d.company.beyond(getattr(d, 'bars', d), cfs.xp[:, None])
-            found |= dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in beyond)))
-        if 'floor' in d._fields: found |= dict(unlikely=d.floor - d.company.likely(d, cfs.xp[:, None])[:, 0])
+    for d in s.target.demands: found |= d.parts(s)
     company = explainer.company
     if company is None or company.pairs is None and not len(company.never_met): found.pop('pairs', None)
     names = ['probability', 'lead', 'lonely', 'strange', 'pairs', 'unlikely']

@@ -288,7 +288,9 @@ def _tint(share) -> str:
 # %% ../../nbs/measures/01_relevance.ipynb #c64
 def _tinted(text, spans, values) -> str:
     "A text as HTML with its words tinted and numbered by relevance."
-    parts, end, most = [], 0, max(map(abs, values)) or 1.
+    parts = []
+    end = 0
+    most = max(map(abs, values)) or 1.
     for (a,b),v in zip(spans, values):
         share = v/most
         parts.append(dict(before=text[end:a], word=text[a:b], value=v, tint=_tint(share), strongest=abs(share) >= 1,
@@ -391,7 +393,9 @@ class Relevances:
         pd.DataFrame
             row, feature, value (of a column; position of a word), relevance
         """
-        r, ids, lines = self.by_group.cpu(), self.groups, []
+        r = self.by_group.cpu()
+        ids = self.groups
+        lines = []
         for i in range(len(self)):
             own = _groups_of_row(self.domain, self.data, ids, i, self.spans)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]

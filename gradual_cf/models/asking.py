@@ -199,7 +199,9 @@ class _Asked(nn.Module):
     "A model that takes and returns tensors in the dtype of the search, whatever it uses inside."
     def __init__(self, model):
         super().__init__()
-        self.model,self.dtype,self.single = model,_home(model)[1],False
+        self.model = model
+        self.dtype = _home(model)[1]
+        self.single = False
 
     @property
     def asked(self) -> list: return [self.model] # Who is asked in its place

@@ -241,7 +241,9 @@ class _TextCNN(nn.Module):
 # %% ../../nbs/models/01_networks.ipynb #c23
 def _best_untouched(a, at, w):
     "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
-    rows,left,best = torch.arange(len(a), device=a.device)[:, None], a.clone(memory_format=torch.contiguous_format), []
+    rows = torch.arange(len(a), device=a.device)[:, None]
+    left = a.clone(memory_format=torch.contiguous_format)
+    best = []
     with_it = (at[..., None] - torch.arange(w, device=a.device)).clamp(0, a.shape[1] - 1)
     for i in with_it.unbind(1):
         left[rows, i] = -torch.inf

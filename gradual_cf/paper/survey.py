@@ -171,8 +171,12 @@ def survey(
     """
     import ipywidgets as W
     from PIL import Image
-    sheet, side, narrow = _Sheet(qs, path, who), f'{_SIDE}px', W.Layout(width='auto', min_width='3em')
-    status, bar, back = W.HTML(), W.IntProgress(min=0, max=len(qs)), W.Button(description='back')
+    sheet = _Sheet(qs, path, who)
+    side = f'{_SIDE}px'
+    narrow = W.Layout(width='auto', min_width='3em')
+    status = W.HTML()
+    bar = W.IntProgress(min=0, max=len(qs))
+    back = W.Button(description='back')
     picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
     buttons = [W.Button(description=c, tooltip=f'key {k}', layout=narrow) for k, c in enumerate(qs.classes)]
     keys = W.Text(placeholder='or type here: 0–9', continuous_update=True, layout=W.Layout(width='11em'))

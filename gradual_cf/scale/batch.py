@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import _NOT_READ, told_of
-from ..core import arrow_frame, arrow_table, atomic, check_whole, _read_json
+from ..core import arrow_frame, arrow_table, atomic, check_whole, Question, _read_json
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
@@ -124,7 +124,7 @@ def _answers(explainer, data, asked:dict):
     enc = explainer.encode(one := explainer.domain.decode(explainer.x_train[:1], None))
     z = explainer.logits(one, enc.x)
     aims = explainer.aimed(asked['target'], z.expand(len(why), -1))
-    return _with_unread(explainer.measure(one, enc, z, enc.x, aims[:1], standing=False), (rows, why, aims))
+    return _with_unread(explainer.measure(Question(one, enc, z, aims[:1]), enc.x, standing=False), (rows, why, aims))
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000002
 def _arrow_type(cells):

@@ -131,7 +131,9 @@ _RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes'
 
 def _arguments_of(cf, q:dict) -> tuple: # Rows, and what is asked of them
     "A question as `explain` takes it."
-    rules,names,target = {k: q[k] for k in _RULES if q.get(k) is not None}, _names_of(cf), q.get('target')
+    rules = {k: q[k] for k in _RULES if q.get(k) is not None}
+    names = _names_of(cf)
+    target = q.get('target')
     named = lambda k: names.get(k, k)
     for k in rules:
         if k == 'bounds': rules[k] = {named(name): _ends_from_json(v) for name,v in rules[k].items()}

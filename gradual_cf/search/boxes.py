@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import Effort
 from ..data.columns import MISSING
 
 # %% auto #0
@@ -452,15 +453,14 @@ _TIE = 1e-9        # Costs that differ by less are the same
 
 class _Search:
     "The queues of rows."
-    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, seconds:float, gap:float, start:Sequence=(),
-                 work:float=np.inf): # Positions to begin with, and numbers that the bounds of a row's boxes may take
+    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, effort:Effort, start:Sequence=()): # Positions to begin with
         n = len(q.rows.x)
-        self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, seconds, gap
+        self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, effort.seconds, effort.gap
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
         self.spent,self.boxes = np.zeros(n), np.zeros(n, int)
         width = max([getattr(c, 'width', 1) for c in conditions], default=1) # numbers that a box takes
         self.together = max(1, min(_TOGETHER, _NUMBERS//width)) # boxes
-        self.most = max(1., np.floor(work/(width + _BESIDE)))   # whole ones, or a row would never be done
+        self.most = max(1., np.floor(effort.work/(width + _BESIDE)))   # whole ones, or a row would never be done
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
@@ -516,7 +516,9 @@ class _Search:
     def pop(self, live:np.ndarray) -> _Boxes|None:
         "The cheapest boxes of the rows that go on."
         many = np.clip(self.boxes[live]//_SHARE, min(_EACH, self.together), self.together)
-        turn,limit,out = np.cumsum(many) - many < self.together, self.limit(), []
+        turn = np.cumsum(many) - many < self.together
+        limit = self.limit()
+        out = []
         for r,most in zip(live[turn], many[turn]):
             queue = self.queues[r]
             for _ in range(int(min(most, len(queue), self.most - self.boxes[r]))):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gradual_cf
+from ..core import Effort
 from .boxes import (_codes_apart, _FEW, _Found, _Grid, _lawful_positions, _MISSING, _cost_at,
                                      _Question, _TIE)
 from .bounds import _Splits
@@ -330,9 +331,8 @@ def _taken(go:Callable, work:float, until:float) -> None: # Steps -> whether it 
     done = 0
     while done < work and not go(int(min(_SLICE, work - done))) and time.perf_counter() < until: done += _SLICE
 
-def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float, gap:float, start:Sequence=(),
-               work:float=np.inf, calm:bool=True) -> tuple: # As `_Search`; `_Found`, rows for the other engine, stopped
-    "What the compiled engine knows of rows of one target; the model has the last word."
+def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, effort:Effort, start:Sequence=()) -> tuple: # As `_Search`
+    "What the compiled engine knows of rows of one target: `_Found`, rows for the other engine, stopped; the model has the last word."
     n,rows,price = len(q.rows.x), q.rows, q.price
     a,(best,first) = _arrays_of(e, q), _begun_with(q, asked, start)
     need = np.stack([np.broadcast_to(need, (n,)) - r.slack for r,_,need,_ in aims], 1)
@@ -341,7 +341,7 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float,
     arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
     columns = int(a.open.sum(1).max(initial=0))
     few = _FEW if columns*(columns - 1)/2 <= _PAIRS else 0
-    search = e.lib.search_new(e.handle, *map(_address, (e.ends.at, *arrays)), price.toll, gap, few, _HEAVY)
+    search = e.lib.search_new(e.handle, *map(_address, (e.ends.at, *arrays)), price.toll, effort.gap, few, _HEAVY)
     cell = np.full((n, len(e.words)), -1, np.int32)
     cost,left = first.copy(), np.zeros(n)
     boxes,steps,spent = np.zeros(n, np.int64), np.zeros(1, np.int64), np.zeros(n)
@@ -350,9 +350,9 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float,
         for i in np.flatnonzero(a.plain).tolist() if search else ():
             now = time.perf_counter()
             e.lib.search_row(search, i, int(rows.most[i]), int(rows.least[i]), first[i])
-            try: _taken(partial(e.lib.search_go, search), _STEPS*work, now + seconds)
+            try: _taken(partial(e.lib.search_go, search), _STEPS*effort.work, now + effort.seconds)
             except KeyboardInterrupt:
-                if not calm: raise
+                if not effort.calm: raise
                 stopped = True
             e.lib.search_known(search, *(_address(v[i:i + 1]) for v in (cell, cost, left, boxes)), _address(steps))
             spent[i] = time.perf_counter() - now
@@ -367,7 +367,7 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, seconds:float,
     best[found[there]] = at[there]
     some = np.isfinite(first) | np.isin(np.arange(n), found[there])
     cost = np.where(some, _cost_at(q.grid, rows, price, np.arange(n), best).sum(1), np.inf)
-    far = np.mod(np.where(some, cost, 0.), price.toll or np.inf)*gap/(1 + gap)
+    far = np.mod(np.where(some, cost, 0.), price.toll or np.inf)*effort.gap/(1 + effort.gap)
     left[refused] = 0.
     again = ~a.plain | np.isin(np.arange(n), refused) | (not search)
     return _Found(best, cost, np.minimum(left, cost - far), boxes, spent), again & (not stopped), stopped

@@ -125,7 +125,7 @@ class _Nearest:
         "Compare all iterates kept, and forget the others: entries and logits, the first of equals."
         vs,zs,far,broken = (torch.stack(t) for t in zip(*self.kept))
         each = torch.arange(len(self.old), device=vs.device).repeat(len(zs)) # all rows of one iterate, then of the next
-        many = State(self.s.enc, self.s.xp, zs.flatten(0, 1), self.s.target.without('company').take(each))
+        many = State(self.s.enc, self.s.xp, zs.flatten(0, 1), self.s.target.uncompared().take(each))
         short = shortfall(many).view(zs.shape[:2])
         i = merit(short.masked_fill(broken, torch.inf), far).argmax(0)
         rows = torch.arange(len(self.old), device=vs.device)

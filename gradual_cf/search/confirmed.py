@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..core import Encoded, take_rows
+from ..core import Effort, Encoded, Question
 from ..models.asking import _Agreed as _Several, _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
@@ -148,10 +148,9 @@ def _check_share(cf, share):
 
 def until_confirmed(
     cf,              # A fitted `GradualCF` of a table
-    question:tuple,  # What its `ask` returned: raw rows, encoded rows, logits, targets
+    question:Question, # What its `ask` returned
     share:float,     # Share of five retrained models that must agree, in (0, 1]
-    seed:int=0,      # Seed of the search
-    progress:bool=False, # Show a progress bar
+    effort:Effort=Effort(), # Seed of the search, and whether to show a progress bar
 ) -> Any:            # `Counterfactuals`, with `confirmed`
     """Search with growing margins until enough models agree; raises `ValueError` if no model can be retrained.
 
@@ -159,14 +158,12 @@ def until_confirmed(
     ----------
     cf
         A fitted `GradualCF` of a table
-    question : tuple
-        What its `ask` returned: raw rows, encoded rows, logits, targets
+    question : Question
+        What its `ask` returned
     share : float
         Share of five retrained models that must agree, in (0, 1]
-    seed : int, default 0
-        Seed of the search
-    progress : bool, default False
-        Show a progress bar
+    effort : Effort, default Effort()
+        Seed of the search, and whether to show a progress bar
 
     Returns
     -------
@@ -179,17 +176,16 @@ def until_confirmed(
         If no model can be retrained
     """
     _check_share(cf, share)
-    data,enc,z,target = question
-    models,n = jury(cf, _JURORS), len(target)
-    xp = enc.x.clone()
+    models,n,target = jury(cf, _JURORS), len(question), question.target
+    xp = question.enc.x.clone()
     best = np.full(n, -np.inf)
     took = np.zeros(n, int)
     live = np.arange(n)
-    for i,how in enumerate(tqdm(_with_larger_margins(cf), desc='margins', disable=not progress), 1):
-        at,own = torch.from_numpy(live).to(enc.x.device), how if i == 1 else cf.under(how)
-        some = enc.take(at)
-        found = own.usual(some, z[at], target[at], seed)
-        told = cf.measure(take_rows(data, live), some, z[at], found, target[at], standing=False)
+    for i,how in enumerate(tqdm(_with_larger_margins(cf), desc='margins', disable=not effort.progress), 1):
+        at,own = torch.from_numpy(live).to(xp.device), how if i == 1 else cf.under(how)
+        some = question.take(at)
+        found = own.usual(some, Effort(effort.seed))
+        told = cf.measure(some, found, standing=False)
         lead = _juror_leads(models, told.xp, target[at])
         now = np.where(told.valid, np.minimum(_expected_agreement(lead), (lead > 0).mean(0)), -1.)
         better = np.flatnonzero(now > best[live])
@@ -199,8 +195,8 @@ def until_confirmed(
     def enough(v, i): # answers of rows `i`
         lead = _juror_leads(models, v, target[i])
         return torch.from_numpy(np.minimum(_expected_agreement(lead), (lead > 0).mean(0)) >= share).to(v.device)
-    xp = _never_farther(cf, enc, target, xp, met=enough)
-    answers = cf.measure(data, enc, z, xp, target)
+    xp = _never_farther(cf, question, xp, met=enough)
+    answers = cf.measure(question, xp)
     agree = np.where(answers.valid, _agreed(models, answers.xp, target), np.nan)
     said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a == a else ''
             for a,count in zip(agree.tolist(), took.tolist())]
@@ -257,7 +253,7 @@ def _promise_for(cf, label:int) -> dict: # margin; agreed and usual, of jurors, 
     while low <= high:
         i = (low + high)//2
         own = cf.under(replace(cf.settings, agree=None, logit_margin=_SHARES[i]))
-        xp = own.search(enc, target)
+        xp = own.search(Question(None, enc, None, target))
         there = arrived(predict(cf.model, xp), target, cf.tau).cpu().numpy()
         found[i] = _agreed(jury(cf, _PANEL), xp, target)[there].mean() if there.any() else 0.
         if found[i] >= wanted: high = i - 1
@@ -271,6 +267,8 @@ class _Jurors(NamedTuple):
     ahead:Tensor # By how much each must lead at least, `(n,)`
     jury:list    # Functions of encoded rows
 
+    about,compares = 'other models', False
+    def parts(self, s) -> dict: return {}
     def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
     def least(self, s) -> Tensor: # The least lead, `(n,)`
         if not len(s.xp): return self.ahead # scikit-learn is asked about rows alone

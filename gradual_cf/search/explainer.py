@@ -22,7 +22,7 @@ from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
-from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
+from ..core import changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
@@ -33,7 +33,7 @@ from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Ask
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
-from .proven import answered, by_default
+from .proven import _Wanted, answered, by_default
 from .ranges import region
 from .readings import _log_odds
 from .within import sampled, some_of, spending, within
@@ -272,7 +272,8 @@ def _constrained(domain:Domain, enc:Encoded, data, max_changes, rules:dict) -> E
 # %% ../../nbs/search/00_explainer.ipynb #c68
 def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
     "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
-    low,high,frozen = cast(Tensor, enc.low).clone(), cast(Tensor, enc.high).clone(), enc.frozen.clone()
+    low,high = cast(Tensor, enc.low).clone(), cast(Tensor, enc.high).clone()
+    frozen = enc.frozen.clone()
     for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
         if not len(c.between): continue
         i = at.start
@@ -284,36 +285,35 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         frozen[:, g] |= none
     return enc._replace(low=low, high=high, frozen=frozen)
 
-def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slice) -> Tensor:
+def _of_rows(cf, q:Question, effort:Effort, begin:Tensor|None, i:slice) -> Tensor:
     "What the search finds of some rows; limits between the steps of a column would be rounded over."
-    some = enc.take(i)
-    if some.low is not None and any(len(c.between) for c in cf.domain.features): some = _on_steps(cf.domain.features, some)
-    if begin is None: return cf.search(some, target[i], seed)
-    return cf.resume(some, target[i], seed, begin[i], quick=False)
+    some = q.take(i)
+    if some.enc.low is not None and any(len(c.between) for c in cf.domain.features):
+        some = replace(some, enc=_on_steps(cf.domain.features, some.enc))
+    return cf.search(some, effort) if begin is None else cf.resume(some, effort, begin[i], quick=False)
 
-def _searched_in_batches(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
+def _searched_in_batches(cf, q:Question, effort:Effort, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
     "What the search finds, `batch_size` rows at a time."
     size = cf.settings.batch_size
-    starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
-    return torch.cat([_of_rows(cf, enc, target, seed, begin, slice(i, i + size)) for i in starts])
+    starts = tqdm(range(0, len(q), size), disable=not effort.progress, desc=type(cf).__name__, unit_scale=size, unit='row')
+    return torch.cat([_of_rows(cf, q, effort, begin, slice(i, i + size)) for i in starts])
 
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
 
-def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin:Tensor|None=None) -> tuple:
+def _searched_until(cf, q:Question, effort:Effort, begin:Tensor|None=None) -> tuple:
     "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
-    xp = enc.x.clone()
-    begun = np.zeros(len(enc.x), bool)
-    size = _FIRST_ROWS
-    i = 0
+    xp,begun,until = q.enc.x.clone(), np.zeros(len(q), bool), effort.until
+    i,size = 0, _FIRST_ROWS
     try:
         with _until(cf.model, until):
             while i < len(xp) and (start := time.perf_counter()) < until:
                 rows = slice(i, i + size)
-                xp[rows] = _of_rows(cf, enc, target, seed, begin, rows)
-                begun[rows],i,now = True, i + size, time.perf_counter()
-                fits = _SHARE*(until - now)/(now - start)*size
-                size = int(min(cf.settings.batch_size, 2*size, max(1, fits)))
+                xp[rows] = _of_rows(cf, q, effort, begin, rows)
+                begun[rows] = True
+                i += size
+                now = time.perf_counter()
+                size = int(min(cf.settings.batch_size, 2*size, max(1, _SHARE*(until - now)/(now - start)*size)))
     except (_Over, KeyboardInterrupt): pass
     return xp, begun
 
@@ -370,8 +370,9 @@ def _reaches(cf, data, z:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
     return there if cf.numbers or cf.settings.tau is None else there & (cf.says(z, target) >= cf.settings.tau)
 
 # %% ../../nbs/search/00_explainer.ipynb #c66
-def _measured_answers(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
+def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
+    data,enc,z,target = q
     if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
     found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
@@ -434,20 +435,18 @@ def _why_unread_rows(cf, data) -> tuple: # Raw rows, and a text for each; (None,
     except ValueError: return None, []
     return rows, cf.domain.unread(rows)
 
-def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As `ask` returns it; what was laid aside
-    "A question of the rows that can be read, and the others; raises `ValueError` where none can be."
-    try: return cf.ask(data, target, max_changes, **rules), None
+def _where_read(cf, data, target=None, max_changes=None, **rules) -> Question:
+    "A question of the rows that can be read, the others laid aside; raises `ValueError` where none can be."
+    try: return cf.ask(data, target, max_changes, **rules)
     except ValueError:
         rows,why = _why_unread_rows(cf, data)
         there = np.array([not words for words in why], bool)
         if there.all() or not there.any(): raise
     at = np.where(there, np.arange(len(there)), there.argmax())
-    _,enc,_,aims = cf.ask(take_rows(rows, at), target, max_changes, **rules)
-    some = torch.from_numpy(np.flatnonzero(there)).to(aims.device)
-    read = cf.domain.rows(take_rows(rows, there))
-    enc = enc.take(some)
+    q = cf.ask(take_rows(rows, at), target, max_changes, **rules)
+    enc,read = q.enc.take(np.flatnonzero(there)), cf.domain.rows(take_rows(rows, there))
     z = _check_finite(cf.logits(read, enc.x), cf.goal.numbers) # of these rows alone, to the last bit
-    return (read, enc, z, aims[some]), (rows, why, aims)
+    return Question(read, enc, z, q.target[np.flatnonzero(there)], (rows, why, q.target))
 
 # %% ../../nbs/search/00_explainer.ipynb #0d78c188
 _NOTHING:dict[str, Any] = dict(x=0, xp=0, mask=False, before=np.nan, prob=np.nan, found=np.nan, decided=False,
@@ -499,26 +498,26 @@ def _with_answers(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Cou
     for at,words in zip(i, new.proof): proof[at] = words
     return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_laid_in(cfs.raw, new.raw, there))
 
-def _answered_by_kind(cf, question:tuple, seed:int=0, progress:bool=False, *asked) -> Counterfactuals: # As `answered` takes them
+def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counterfactuals:
     "Search and measure, in the way that suits what is explained."
-    if cf.domain.spliced is not None: return in_words(cf, question, *asked)
+    if cf.domain.spliced is not None: return in_words(cf, q, wanted)
     own = account()
-    if own is None or not own.limited: return answered(cf, question, seed, progress, *asked)
-    if not any(asked): return within(cf, question, own, seed)
-    raise ValueError(f'calls and rows must be left out where something is to be proven or the time is limited, got {asked}')
+    if own is None or not own.limited: return answered(cf, q, effort, wanted)
+    if not any(wanted): return within(cf, q, own, effort)
+    raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
+                     f'got {tuple(wanted)}')
 
-def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:bool) -> Counterfactuals:
+def _with_denied(cf, q:Question, cfs:Counterfactuals, effort:Effort) -> Counterfactuals:
     "The same answers, but those that `predict` denies and the numbers do not are looked for with `predict` over these."
     rows = np.flatnonzero(~cfs.decided[:, 1])
     if cf.numbers or not len(rows) or (model := ruled(cf.model)) is cf.model: return cfs
-    data,enc,z,target = question
     at = torch.from_numpy(rows)
-    i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), target[at]).cpu().numpy()]
+    i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), q.target[at]).cpu().numpy()]
     if not len(i): return cfs
-    other,at,some = copy(cf), torch.from_numpy(i), take_rows(data, i)
+    other,some = copy(cf), q.take(i)
     other.model,other.read = model, None
-    asked = some, enc.take(at), other.logits(some, enc.x[at]), target[at]
-    return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, seed, progress), explainer=cf))
+    asked = replace(some, logits=other.logits(some.rows, some.enc.x))
+    return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, effort), explainer=cf))
 
 # %% ../../nbs/search/00_explainer.ipynb #2bf79b18
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
@@ -714,7 +713,7 @@ class Explainer:
         target=None,      # Label of a class, one per row, or None for the other of two classes
         max_changes=None, # Most groups changed: a number, or one per row
         **rules,          # immutable, bounds, increase_only, decrease_only
-    ) -> tuple[Any, Encoded, Tensor, Tensor]: # Raw rows, encoded rows, logits `(n, k)`, targets
+    ) -> Question:
         """Read a question: rows, target and constraints.
 
         Parameters
@@ -730,32 +729,28 @@ class Explainer:
 
         Returns
         -------
-        tuple[Any, Encoded, Tensor, Tensor]
-            Raw rows, encoded rows, logits `(n, k)`, targets
+        Question
         """
         self.check_fitted()
         _check_rows(self, data, target)
         data = self.domain.rows(data)
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
         z = _check_finite(self.logits(data, enc.x), self.goal.numbers)
-        return data, enc, z, self.aimed(target, z)
+        return Question(data, enc, z, self.aimed(target, z))
 
     # What a method writes, and what it may know
     def search(self,
-        enc:Encoded,   # Inputs, `(n, *s)`, and what may become of them
-        target:Tensor, # Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed:int=0,    # Seed of everything random
+        question:Question, # Rows, encoded, with their targets and what may become of them
+        effort:Effort=Effort(), # Seed of everything random, and how long to search
     ) -> Tensor:       # Counterfactuals, `(n, *s)`
         """Find counterfactuals: the one method a subclass writes.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`, and what may become of them
-        target : Tensor
-            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
 
         Returns
         -------
@@ -819,18 +814,13 @@ class Explainer:
         """
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, enc:Encoded, target:Tensor, seed:int=0,
-               xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
+    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
         """Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`.
 
         Parameters
         ----------
-        enc : Encoded
-            Encoded rows, as `encode` returns them
-        target : Tensor
-            Target of each row, as `aimed` returns it
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+        effort : Effort, default Effort()
         xp : Tensor | None, default None
             Encoded answers, `(n, *s)`
         quick : bool, default True
@@ -841,7 +831,7 @@ class Explainer:
         Tensor
             `(n, *s)`
         """
-        return self.search(enc, target, seed)
+        return self.search(question, effort)
 
     # What it answers
     def explain(self,
@@ -917,63 +907,52 @@ class Explainer:
         if not limited and (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
                                    seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
+        effort,wanted = Effort(seed, progress), _Wanted(optimal, seconds, gap, robust)
         with remembering(), spending(calls, rows, progress, self.domain.spliced is not None) as own:
-            asked,aside = _where_read(self, data, target, max_changes, **rules)
-            if confirmed is None:
-                answers = _answered_by_kind(self, asked, seed, progress, optimal, seconds, gap, robust)
-                if robust is None and not limited: answers = _with_denied(self, asked, answers, seed, progress)
-            else:
+            question = _where_read(self, data, target, max_changes, **rules)
+            if confirmed is not None:
                 _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
-                answers = until_confirmed(self, asked, confirmed, seed, progress)
-        return _with_unread(replace(answers, calls=own.calls, rows=own.rows), aside)
+                answers = until_confirmed(self, question, confirmed, effort)
+            elif limited: answers = _answered_by_kind(self, question, effort, wanted)
+            else: answers = self.answer(question, effort, wanted)
+        return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
-    def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
+    def answer(self,
+        question:Question,      # As `ask` returns it, or some of its rows
+        effort:Effort=Effort(), # Seed, and whether to show a progress bar
+        wanted=_Wanted(),       # What is to be proven, and in which time
+    ) -> Counterfactuals:
         """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
 
         Parameters
         ----------
-        data
-            Raw inputs, as `explain` takes them
-        enc : Encoded
-            Encoded rows, as `encode` returns them
-        z : Tensor
-            Logits, `(n, k)`
-        target : Tensor
-            Target of each row, as `aimed` returns it
-        seed : int, default 0
-            Seed of everything random
-        progress : bool, default False
-            Whether to show a progress bar
+        question : Question
+            As `ask` returns it, or some of its rows
+        effort : Effort, default Effort()
+            Seed, and whether to show a progress bar
+        wanted : default _Wanted()
+            What is to be proven, and in which time
 
         Returns
         -------
         Counterfactuals
         """
-        question = data, enc, z, target
-        return _with_denied(self, question, _answered_by_kind(self, question, seed, progress), seed, progress)
+        found = _answered_by_kind(self, question, effort, wanted)
+        return found if wanted.robust is not None else _with_denied(self, question, found, effort)
 
     def find(self,
-        enc:Encoded,   # Inputs, `(n, *s)`
-        target:Tensor, # As `search` takes it
-        seed:int=0,    # Seed of everything random
-        progress:bool=False, # Show a progress bar
-        until:float=float('inf'), # When the time is over, as `time.perf_counter` counts
-        begin:Tensor|None=None,   # Where rows begin, `(n, *s)`; None for their inputs
+        question:Question,      # Rows, encoded, with their targets
+        effort:Effort=Effort(), # Seed, and when the time is over
+        begin:Tensor|None=None, # Where rows begin, `(n, *s)`; None for their inputs
     ) -> tuple[Tensor, np.ndarray]: # `(n, *s)`, and which rows it came to, bool `(n,)`
         """What the search finds until some time.
 
         Parameters
         ----------
-        enc : Encoded
-            Inputs, `(n, *s)`
-        target : Tensor
-            As `search` takes it
-        seed : int, default 0
-            Seed of everything random
-        progress : bool, default False
-            Show a progress bar
-        until : float, default float('inf')
-            When the time is over, as `time.perf_counter` counts
+        question : Question
+            Rows, encoded, with their targets
+        effort : Effort, default Effort()
+            Seed, and when the time is over
         begin : Tensor | None, default None
             Where rows begin, `(n, *s)`; None for their inputs
 
@@ -982,45 +961,32 @@ class Explainer:
         tuple[Tensor, np.ndarray]
             `(n, *s)`, and which rows it came to, bool `(n,)`
         """
-        if until < float('inf'): return _searched_until(self, enc, target, seed, until, begin)
-        return _searched_in_batches(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
+        if effort.until < float('inf'): return _searched_until(self, question, effort, begin)
+        return _searched_in_batches(self, question, effort, begin), np.ones(len(question), bool)
 
-    def usual(self, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
+    def usual(self, question:Question, effort:Effort=Effort()) -> Tensor: # `(n, *s)`
         """What `explain` finds where nothing else is said, before it is measured.
 
         Parameters
         ----------
-        enc : Encoded
-            Encoded rows, as `encode` returns them
-        z : Tensor
-            Logits, `(n, k)`
-        target : Tensor
-            Target of each row, as `aimed` returns it
-        seed : int, default 0
-            Seed of everything random
+        question : Question
+        effort : Effort, default Effort()
 
         Returns
         -------
         Tensor
             `(n, *s)`
         """
-        return by_default(self, enc, z, target, seed)[0]
+        return by_default(self, question, effort)[0]
 
-    def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
+    def measure(self, question:Question, xp:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
         """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too.
 
         Parameters
         ----------
-        data
-            Raw inputs, as `explain` takes them
-        enc : Encoded
-            Encoded rows, as `encode` returns them
-        z : Tensor
-            Logits, `(n, k)`
+        question : Question
         xp : Tensor
             Encoded answers, `(n, *s)`
-        target : Tensor
-            Target of each row, as `aimed` returns it
         standing : bool, default True
             What is proven of each row
         raw : default None
@@ -1030,7 +996,7 @@ class Explainer:
         -------
         Counterfactuals
         """
-        return _measured_answers(self, data, enc, z, xp, target, standing, raw)
+        return _measured_answers(self, question, xp, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
@@ -1071,9 +1037,9 @@ class Explainer:
         if (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
         with remembering():
-            asked,aside = _where_read(self, data, target, **constraints)
-            found = several(self, asked, k, diversity, seed, seconds)
-        first = _with_unread(found.first, aside)
+            question = _where_read(self, data, target, **constraints)
+            found = several(self, question, k, diversity, seed, seconds)
+        first = _with_unread(found.first, question.aside)
         return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
 
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
@@ -1163,5 +1129,4 @@ def from_frames(
     xp = cf.encode(raw).x
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
-    data,enc,z,label = cf.ask(given, target)
-    return cf.measure(data, enc, z, xp, label, raw=raw)
+    return cf.measure(cf.ask(given, target), xp, raw=raw)

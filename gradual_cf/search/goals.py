@@ -477,7 +477,9 @@ class ClassGoal:
         return self.holds(z, target) & self.reached(self.heard(z, target), target, at_level(tau, target))
 
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, or beyond the next class, `(n,)`
-        v,at,odds = z.double(), target[:, None], at_level(tau, target)
+        v = z.double()
+        at = target[:, None]
+        odds = at_level(tau, target)
         rest = v.scatter(1, at, -torch.inf).logsumexp(1)
         beyond = v.gather(1, at)[:, 0] - rest - levels(tau, target, rest).logit()
         return (beyond if lowest(odds) >= .5 else torch.minimum(beyond, lead_of(v, target))).to(z)
@@ -628,7 +630,9 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
+    about,compares = '', False # What people read of it, '' for nothing; whether rows are compared with real ones
     take = rows_of
+    def parts(self, s) -> dict: return {} # What it lacks, by name, `(n,)` each
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
     def kept(self, s) -> Match: # What rows must keep, from what they have
         return Match(torch.maximum(self.gap, self.term(s)*(2 - _EXACT)), self.term)
@@ -643,7 +647,9 @@ class Lead(NamedTuple):
     "The target's logit shall lead."
     lead:Tensor # By how much at least, `(n,)`
 
+    about,compares = 'the lead', False
     take = rows_of
+    def parts(self, s) -> dict: return dict(lead=self.missing(s))
     def missing(self, s) -> Tensor: # What it lacks beyond what its probability lacks, `(n,)`
         return self.lead - lead_of(s.logits, s.target.label) - _undecided(s).clamp_min(0)
 

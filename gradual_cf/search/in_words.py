@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals
-from ..core import Encoded
+from ..core import Encoded, Question
 from ..data.texts import _lookup_form, _known_word_places, _rewrite, _UNIT
 from ..models.asking import account, predict, Spent
 from ..models.of_texts import Weights, weights_of
@@ -318,10 +318,10 @@ def _proof_of_words(answer:_Answer, valid:bool, end:str) -> str:
     if end: return f'{_SO_FAR}: {end}'
     return _SO_FAR if answer.read else ''
 
-def in_words(cf, question:tuple, optimal=None, seconds=None, gap:float=0., robust=None) -> Counterfactuals: # As `ask` returns it
+def in_words(cf, question:Question, wanted) -> Counterfactuals: # As `ask` returns it; as `answered` takes it
     "The fewest words of each text of a question, with what is known of them; `ValueError` for what texts do not have."
-    for name,v in dict(optimal=optimal, seconds=seconds, gap=gap or None, robust=robust).items():
-        if v is not None: raise ValueError(f'{name} must be left out for a function of texts, got {v!r}')
+    for name,v in wanted._asdict().items():
+        if v or v is not None and name != 'gap': raise ValueError(f'{name} must be left out for a function of texts, got {v!r}')
     data,enc,z,target = question
     xp,there = enc.x.clone(), arrived(z, target, cf.tau)
     index,most = cf.domain.spliced.vectors.index, most_groups(cf, enc).tolist()
@@ -331,7 +331,7 @@ def in_words(cf, question:tuple, optimal=None, seconds=None, gap:float=0., robus
         for p,word in answers[i].edits.items(): xp[i, p] = 1 + index[word]*_UNIT if word else -1.
         if ends[i] == 'interrupted' or account().failed: ends[i:] = [ends[i]]*(len(z) + 1 - i)
         if ends[-1]: break
-    out = cf.measure(data, enc, z, xp, target)
+    out = cf.measure(question, xp)
     proof = ['' if have else _proof_of_words(a, ok, end) for have,a,ok,end in zip(there.tolist(), answers, out.valid, ends)]
     known = cf.planned.weights is not None
     size,bound = np.where(out.valid, [len(a.edits) for a in answers], np.inf), np.array([a.bound for a in answers])

@@ -366,6 +366,10 @@ class Likely(NamedTuple):
     floor:Tensor   # How likely rows must be, in nats, `(n,)`
     company:Any    # `_LikelyCompany`: how that is measured
 
+    about,compares = 'company', True
+    def parts(self, s:State) -> dict:
+        return self.bars.parts(s) | dict(unlikely=self.floor - self.company.likely(self, s.xp[:, None])[:, 0])
+
     @property
     def circle(self) -> Tensor: return self.bars.circle
     @property

@@ -171,7 +171,8 @@ def _first_swap(explainer, s:State, pool:_Candidates, beam:int, depth:int) -> tu
             place[rows[done]],value[rows[done]] = _complete(explainer, *last)
         if done.all(): break
         going = ~done
-        rows,s,pool = rows[going], s.take(going), pool.take(going)
+        rows = rows[going]
+        s,pool = s.take(going), pool.take(going)
         sets = _extend(sets.take(going), pool, short[going], beam)
     return place, value
 
@@ -202,7 +203,9 @@ def lookahead(
         with evaluating(explainer.model): toward = _lead_gradient(explainer.model, s.xp, s.target.label)
         pool = _Candidates(*candidates(s, toward, free))
         some = pool.ok.flatten(1).any(1)
-        group,xp,merit = torch.zeros_like(s.target.label), s.xp.clone(), some.to(s.xp).log()
+        group = torch.zeros_like(s.target.label)
+        xp = s.xp.clone()
+        merit = some.to(s.xp).log()
         if not some.any(): return group, xp, merit
         with evaluating(explainer.model), torch.no_grad():
             place,value = _first_swap(explainer, s.take(some), pool.take(some), beam, depth)

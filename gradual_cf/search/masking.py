@@ -247,7 +247,9 @@ _NUMBERS = 2**22 # Numbers of candidates that any search holds at a time: 16 MB 
 
 def _best_in_group(s, may, group, entry, values, project, tied=None):
     "The best candidate of one group, a few rows at a time: merit and group `(n,)`, trial `(n, *s)`; yields questions."
-    n,size,found = len(s.x), max(1, _NUMBERS//(values.shape[1]*s.x[0].numel())), []
+    n = len(s.x)
+    size = max(1, _NUMBERS//(values.shape[1]*s.x[0].numel()))
+    found = []
     for i in [slice(at, at + size) for at in range(0, n, size)]:
         own = values[i] if len(values) > 1 else values
         found.append((yield from _best_value(s.take(i), may[i], own, entry, project, tied)))
@@ -257,7 +259,8 @@ def _best_in_group(s, may, group, entry, values, project, tied=None):
 # %% ../../nbs/01_masking.ipynb #2b8e65d9
 def _merits_at(s, v, at, may):
     "The merit of each row with one entry changed: numbers `v` for the entries `at`, `(n, q)` each; yields one question."
-    x,xp,one = s.x.flatten(1), s.xp.flatten(1), at[..., None]
+    x,xp = s.x.flatten(1), s.xp.flatten(1)
+    one = at[..., None]
     t = xp[:, None].repeat(1, v.shape[1], 1).scatter_(2, one, v[..., None])
     far = (v - x.gather(1, at)).square_()
     if not xp.equal(x): far += (xp - x)[:, None].expand_as(t).scatter(2, one, 0.).square_().sum(2)
@@ -321,7 +324,7 @@ def _is_called(model): return not _differentiable(model) # As a function: each c
 
 def _lacks_of(s, t, z):
     "What each candidate lacks, `(n, q)`, given the logits of all."
-    target = s.target.without('company').repeated(t.shape[1])
+    target = s.target.uncompared().repeated(t.shape[1])
     return shortfall(State(s.enc, t.flatten(0, 1), z, target)).view(t.shape[:2])
 
 def _plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`

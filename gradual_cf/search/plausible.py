@@ -17,7 +17,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (arrived, Logits, Match, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
+from .goals import (arrived, Logits, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
 from .masking import (_NUMBERS, _legal_near as _admissible_numbers, _legal_values, gain_groups, in_group,
                                        _plain_lack)
@@ -91,7 +91,8 @@ def prototypes(
 # %% ../../nbs/search/05_plausible.ipynb #pc9
 def _groups_apart(x:Tensor, pool:Tensor, groups:Tensor) -> Tensor: # Rows `(n, *s)` and `(m, *s)` -> `(n, m)`
     "In how many groups rows differ noticeably."
-    a,b,out = x.flatten(1), pool.flatten(1), x.new_zeros(len(x), len(pool))
+    a,b = x.flatten(1), pool.flatten(1)
+    out = x.new_zeros(len(x), len(pool))
     for g in groups.unique():
         at = (groups.flatten() == g).nonzero()[:, 0]
         square = torch.cdist(a[:, at], b[:, at])**2
@@ -129,7 +130,9 @@ def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tens
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
     c,most = admissible(s.enc, c, explainer.project), most_groups(explainer, s.enc)
     loss = towards(explainer.settings.match)
-    xp,on,live = s.x.clone(), s.enc.frozen.clone(), torch.arange(len(c), device=c.device)
+    xp = s.x.clone()
+    on = s.enc.frozen.clone()
+    live = torch.arange(len(c), device=c.device)
     short,cost = s.x.new_full((len(c),), torch.inf), s.x.new_zeros(len(c))
     arrived = torch.zeros(len(c)//many, dtype=torch.bool, device=c.device) # inputs with a candidate that has
     with evaluating(explainer.model):
@@ -218,7 +221,9 @@ class _Forest(NamedTuple):
 
 def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
     "Random cuts of rows."
-    x,rng,few = rows.double().cpu().numpy(), np.random.default_rng(0), min(_SAMPLE, len(rows))
+    x = rows.double().cpu().numpy()
+    rng = np.random.default_rng(0)
+    few = min(_SAMPLE, len(rows))
     trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
     column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
     return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
@@ -402,6 +407,10 @@ class Plausible(NamedTuple):
     x:Tensor       # The inputs, `(n, d)`
     company:Any    # `_Company`: how they are compared
 
+    about,compares = 'company', True
+    def parts(self, s:State) -> dict: # What is beyond its bars
+        return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
+
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
@@ -489,7 +498,9 @@ def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
 class _Company:
     "What rows are compared with, and what they lack of good company."
     def __init__(self, settings:Plausibility, explainer):
-        self.settings,self.columns,self.entries = settings, explainer.domain.features, _entries(explainer)
+        self.settings = settings
+        self.columns = explainer.domain.features
+        self.entries = _entries(explainer)
         self.asked = explainer.settings.agree is None # Whether company itself was; `quality` tells what is missed
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
         self.x,self.z = explainer.x_train[seen], explainer.z_train[seen]
@@ -559,7 +570,9 @@ def _offered_numbers(explainer, s:State, numbers:list, circle:_Circle, finer:boo
 # %% ../../nbs/search/05_plausible.ipynb #c39
 def _rare_at(company, s:State, t:Tensor, g:int) -> Tensor: # Candidates that set one group `(n, q, d)` -> `(n, q)`
     "How much too rare the pairs of that group are, as a glance: those of other groups are not looked at."
-    b,pairs,entry = s.target.company, company.pairs, company.entries[g]
+    b = s.target.company
+    pairs = company.pairs
+    entry = company.entries[g]
     if pairs is None: return t.new_zeros(t.shape[:2])
     beside = pairs.bins(s.xp, company.entries)
     support = pairs.count[pairs.first[g]:pairs.first[g + 1]][:, beside].amin(2).T # of each bin, `(n, b)`
@@ -586,7 +599,9 @@ def _tried_in_groups(explainer, s:State, some:list, circle:_Circle, finer:bool) 
 
 def _in_blocks(explainer, s:State, free:Tensor, circle:_Circle) -> Iterator[list]: # Of groups
     "Free groups, as many at a time as a block of candidates has room for."
-    block,full,most = [], 0, _NEAR + len(_TENTHS)
+    block = []
+    full = 0
+    most = _NEAR + len(_TENTHS)
     for g in free.any(0).nonzero()[:, 0].tolist():
         column = explainer.company.columns[g]
         size = s.xp.numel()*(most + len(circle.values[g]) if column.ordered else len(column.offered))
@@ -615,7 +630,9 @@ def _values_to_try(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) 
 # %% ../../nbs/search/05_plausible.ipynb #c41
 def _ten_nearest(s:State, circle:_Circle) -> list: # For each half, `(n, 10, d)`
     "The near rows that are nearest to where rows stand."
-    b,k,rows = s.target.company, min(_AROUND, len(circle.x)//2), torch.arange(len(s.xp), device=s.xp.device)[:, None]
+    b = s.target.company
+    k = min(_AROUND, len(circle.x)//2)
+    rows = torch.arange(len(s.xp), device=s.xp.device)[:, None]
     out = []
     for near in (b.near[:, h, :k] for h in (0, 1)):
         ten = _squared(s.xp[:, None], circle.x[near])[:, 0].topk(min(NEIGHBOURS, k), largest=False).indices
@@ -639,7 +656,8 @@ def _worth_of_distance(short:Tensor, dist:Tensor, count:Tensor, fare:tuple) -> T
 # %% ../../nbs/search/05_plausible.ipynb #c47
 def _price(explainer, s:State, t:Tensor) -> tuple[Tensor, Tensor]: # Candidates `(n, q, d)`
     "How far candidates are, or what they cost, and in how many groups they differ, `(n, q)` each."
-    x,flat,n,q = s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), *t.shape[:2]
+    n,q = t.shape[:2]
+    x,flat = s.x.repeat_interleave(q, 0), t.flatten(0, 1)
     count = changed_groups(x, flat, explainer.groups(s.x)).sum(1)
     return spent(x, flat, explainer.ties['price']).view(n, q), count.view(n, q)
 
@@ -769,7 +787,7 @@ _ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
 def _lowered(s:State) -> State:
     "Rows whose bars are as low as they stand: what has arrived keeps them, what has not keeps what it reached."
     level = torch.minimum(s.target.level, target_prob(s.logits, s.target.label))
-    kept = tuple(d if isinstance(d, Match) else d.kept(s) for d in s.target.demands)
+    kept = tuple(d.kept(s) if d.about else d for d in s.target.demands)
     return s._replace(target=s.target._replace(level=level, demands=kept))
 
 # %% ../../nbs/search/05_plausible.ipynb #pp03

@@ -30,7 +30,7 @@ from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Gri
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
 from ..answers import _explainer_of, _check_answers, Counterfactuals, _SHORT_PROOFS
-from ..core import Encoded, State, Target, changed_groups, rows_of
+from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
 from ..render import count_text
@@ -39,7 +39,7 @@ from .sums import _by_sum
 from .trees import _OFF, _Trees
 
 # %% auto #0
-__all__ = ['Proven', 'cheapest', 'prove', 'ways']
+__all__ = ['prove', 'ways']
 
 # %% ../../nbs/search/10_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
@@ -77,66 +77,6 @@ _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'b
 _FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
-@dataclass(frozen=True, repr=False)
-class Proven:
-    """Answers with what is proven of them.
-
-    Attributes
-    ----------
-    answers : Counterfactuals
-        The cheapest rows that were found
-    optimal : str
-        What cheap means: 'columns', 'distance' or 'cost'
-    size : np.ndarray
-        Columns, distance or cost of each answer, `(n,)`; inf where there is none
-    bound : np.ndarray
-        No answer has less, `(n,)`; inf where there is none at all
-    distance : np.ndarray
-        Distance or cost of each answer, `(n,)`
-    distance_bound : np.ndarray
-        No answer of the same number of columns has less, `(n,)`
-    seconds : np.ndarray
-        What each row took, `(n,)`
-    boxes : np.ndarray
-        Boxes that were looked at, `(n,)`
-    """
-    answers:Counterfactuals # The cheapest rows that were found
-    optimal:str             # What cheap means: 'columns', 'distance' or 'cost'
-    size:np.ndarray         # Columns, distance or cost of each answer, `(n,)`; inf where there is none
-    bound:np.ndarray        # No answer has less, `(n,)`; inf where there is none at all
-    distance:np.ndarray     # Distance or cost of each answer, `(n,)`
-    distance_bound:np.ndarray # No answer of the same number of columns has less, `(n,)`
-    seconds:np.ndarray      # What each row took, `(n,)`
-    boxes:np.ndarray        # Boxes that were looked at, `(n,)`
-
-    @property
-    def proof(self) -> list: # One text a row
-        """What is proven of each answer.
-
-        Returns
-        -------
-        list
-            One text a row
-        """
-        return [_proof(*row, self.optimal) for row in zip(self.size, self.bound, self.distance, self.distance_bound)]
-
-    def __len__(self): return len(self.answers)
-    def __repr__(self):
-        known = pd.Series(self.proof).replace(_SHORT_PROOFS, regex=True).value_counts()
-        return f'{self.answers!r} by {self.optimal}: ' + ', '.join(f'{n} {name}' for name,n in known.items())
-
-    def frame(self) -> pd.DataFrame: # One line a row: proof, size, bound, distance, distance_bound, seconds, boxes
-        """What is proven, as a frame.
-
-        Returns
-        -------
-        pd.DataFrame
-            One line a row: proof, size, bound, distance, distance_bound, seconds, boxes
-        """
-        told = dict(proof=self.proof, size=self.size, bound=self.bound, distance=self.distance,
-                    distance_bound=self.distance_bound, seconds=self.seconds.round(4), boxes=self.boxes)
-        return pd.DataFrame(told, index=getattr(self.answers.data, 'index', None))
-
 def _proof(size:float, bound:float, distance:float, distance_bound:float, optimal:str=_DISTANCE) -> str:
     "One row's proof in words."
     if size == np.inf: return _NONE_EXISTS if bound == np.inf else _NONE_FOUND
@@ -148,20 +88,20 @@ def _proof(size:float, bound:float, distance:float, distance_bound:float, optima
     return f'within {gap:.0f}%'
 
 # %% ../../nbs/search/10_proven.ipynb #c15
-class _Known(NamedTuple):
-    "What is known of rows."
-    xp:Tensor          # The cheapest answers that were found, `(n, d)`; inputs where there is none
-    size:np.ndarray    # As in `Proven`, `(n,)` each
-    bound:np.ndarray
-    distance:np.ndarray
-    distance_bound:np.ndarray
-    seconds:np.ndarray
-    boxes:np.ndarray
+class _Certificate(NamedTuple):
+    "What is proven of rows."
+    xp:Any             # The cheapest answers that were met, `(n, d)`; inputs where there is none; None where nobody kept them
+    size:np.ndarray    # Columns, distance or cost of each answer, `(n,)`; inf where there is none
+    bound:np.ndarray   # No answer has less, `(n,)`; inf where there is none at all
+    distance:np.ndarray # Distance or cost of each answer, `(n,)`
+    distance_bound:np.ndarray # No answer of the same number of columns has less, `(n,)`
+    seconds:np.ndarray # What each row took, `(n,)`
+    boxes:np.ndarray   # Boxes that were looked at, `(n,)`
 
     @property
     def proof(self) -> list: return [_proof(*row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
     take = rows_of # The rows `i`
-    def put(self, i, other:_Known): # Positions `(q,)`
+    def put(self, i, other:_Certificate): # Positions `(q,)`
         "Write what is known of some rows."
         for mine,new in zip(cast(Any, self), cast(Any, other)): mine[i] = new
 
@@ -212,13 +152,18 @@ def _readings_of(cf, optimal:str) -> list:
 # %% ../../nbs/search/10_proven.ipynb #c17
 _AT_ONCE = 32  # Rows searched together where there is a deadline: fewer overrun it less, and cost more each
 
-class _Limits(NamedTuple):
-    "When a search ends."
-    seconds:float=np.inf # Most time of a row
-    gap:float=0.         # How far from the optimum an answer may be, as a share of it
-    until:float=np.inf   # When all rows have to be done, by the clock
-    calm:bool=True       # Whether Ctrl-C only ends the search, with what is known
-    work:float=np.inf    # Most numbers that the bounds of a row's boxes may take
+class _Task(NamedTuple):
+    "What is to be proven of the answers to a question."
+    cf:Any           # The explainer
+    q:Question
+    effort:Effort
+    readings:Any     # How its model is read; None where it cannot be
+    optimal:str='columns'   # What cheap means
+    robust:dict|None=None   # What answers must withstand
+
+    def take(self, i) -> _Task: return self._replace(q=self.q.take(i)) # The rows `i`
+    def within(self, **told) -> _Task: return self._replace(effort=self.effort._replace(**told)) # With another effort
+    def demands(self) -> _Demands: return _demands_of(self.cf, self.readings, self.q.enc, self.q.target, self.robust)
 
 def _without_worse(q:_Question, conditions:list) -> _Question:
     "The same question without levels that are worse than others at the same price, where all conditions are sums."
@@ -239,17 +184,17 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
     size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
     return [np.flatnonzero(size == s) for s in np.unique(size)]
 
-def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # `_Found`, stopped
+def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # `_Found`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
     aims = _serves(q, demands, label)
     engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
-    if aims is None or engine is None: return _found_in_python(demands, q, label, start, limits)
+    if aims is None or engine is None: return _found_in_python(demands, q, label, start, effort)
     asked = partial(demands.asked, q, [])
-    found,again,stopped = _by_engine(engine, q, aims, asked, limits.seconds, limits.gap, start, limits.work, limits.calm)
+    found,again,stopped = _by_engine(engine, q, aims, asked, effort, start)
     i = np.flatnonzero(again)
-    if not len(i) or stopped or (limits.work < np.inf and _heavy(demands.cf)): return found, stopped
+    if not len(i) or stopped or (effort.work < np.inf and _heavy(demands.cf)): return found, stopped
     some = demands.take(torch.from_numpy(i).to(demands.enc.x.device))
-    new,stopped = _found_in_python(some, q.take(i), label, [at[i] for at in start], limits)
+    new,stopped = _found_in_python(some, q.take(i), label, [at[i] for at in start], effort)
     for mine,other in zip(found, new): mine[i] = other
     return found, stopped
 
@@ -258,7 +203,7 @@ def _with_searched(found:_Found|None, rest:np.ndarray, searched:_Found) -> _Foun
     for mine,new in zip(found or (), searched): mine[rest] = new
     return found or searched
 
-def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # As `_found_by_boxes`
+def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # As `_found_by_boxes`
     "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
     asked,q = partial(demands.asked, q, held), _without_worse(q, conditions)
@@ -269,10 +214,10 @@ def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, limit
         q,demands = q.take(rest), demands.take(torch.from_numpy(rest).to(demands.enc.x.device))
         conditions,held = demands.conditions(q, label)
         asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
-    search = _Search(q, conditions, asked, limits.seconds, limits.gap, start, limits.work)
-    return _with_searched(found, rest, search.run(limits.calm)), search.stopped
+    search = _Search(q, conditions, asked, effort, start)
+    return _with_searched(found, rest, search.run(effort.calm)), search.stopped
 
-def _searched_under_price(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
+def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
@@ -283,13 +228,13 @@ def _searched_under_price(demands:_Demands, price, limits:_Limits, starts=(), le
     n = len(target)
     out = []
     xp = q.rows.x.copy()
-    seconds,left = limits.seconds, n
+    seconds,left = effort.seconds, n
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
-    together = min(demands.together, _SEARCHED if limits.until == np.inf else _AT_ONCE)
+    together = min(demands.together, _SEARCHED if effort.until == np.inf else _AT_ONCE)
     parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]
     for label,i in parts:
         _go_on()
-        share = max(0., limits.until - time.perf_counter())/left # what is left, shared by the rows that are
+        share = max(0., effort.until - time.perf_counter())/left # what is left, shared by the rows that are
         left -= len(i)
         if not min(seconds, share): # the time is over
             out.append(_Found(*(v[i] for v in nothing)))
@@ -298,7 +243,7 @@ def _searched_under_price(demands:_Demands, price, limits:_Limits, starts=(), le
         some = some._replace(price=price(grid, some.rows))
         tolls[i] = some.price.toll
         first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
-        found,stopped = _found_by_boxes(wanted, some, label, first, limits._replace(seconds=min(seconds, share)))
+        found,stopped = _found_by_boxes(wanted, some, label, first, effort._replace(seconds=min(seconds, share)))
         if stopped: seconds = 0.
         xp[i] = _rows_at_positions(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
@@ -306,33 +251,38 @@ def _searched_under_price(demands:_Demands, price, limits:_Limits, starts=(), le
     return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), tolls
 
 # %% ../../nbs/search/10_proven.ipynb #389c32d1
-def _by_boxes(cf, readings:list, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, target:Tensor,
-              starts=(), least=None) -> _Known:
+def _by_boxes(task:_Task, starts=(), least=None) -> _Certificate:
     "What boxes know of rows."
-    demands = _demands_of(cf, readings, enc, target, robust)
-    found,xp,toll = _searched_under_price(demands, partial(_price_of_question, cf, optimal), limits, starts, least)
+    price = partial(_price_of_question, task.cf, task.optimal)
+    return _certificate(*_searched_under_price(task.demands(), price, task.effort, starts, least))
+
+def _certificate(found:_Found, xp:Tensor, toll:np.ndarray) -> _Certificate: # As `_searched_under_price` tells them
+    "What a search proves: costs and their bounds, in columns and distance."
     (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
     if toll.any(): near = np.where(bound < size, 0., near)
-    return _Known(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
+    return _Certificate(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
 
 # %% ../../nbs/search/10_proven.ipynb #4e2251ba
-def _nothing_known(enc:Encoded) -> _Known:
+def _nothing_known(enc:Encoded) -> _Certificate:
     "Rows of which nothing is known."
     far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
-    return _Known(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
+    return _Certificate(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
 
-def _known_from_sweeps(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
+def _known_from_sweeps(task:_Task) -> tuple: # `_Certificate`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
+    _,enc,z,target = task.q
+    until = task.effort.until
     known,begin = _nothing_known(enc), enc.x.clone()
-    there = arrived(z, target, cf.tau).cpu().numpy()
+    there = arrived(z, target, task.cf.tau).cpu().numpy()
     for v in known[1:5]: v[there] = 0.
     rows,many = np.flatnonzero(~there), _AT_ONCE if until < np.inf else len(there)
     for some in np.split(rows, range(many, len(rows), many)) if len(rows) else ():
-        if time.perf_counter() < until: _sweep_rows(cf, enc, z, target, known, begin, some)
+        if time.perf_counter() < until: _sweep_rows(task, known, begin, some)
     return known, begin
 
-def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Tensor, rows:np.ndarray):
+def _sweep_rows(task:_Task, known:_Certificate, begin:Tensor, rows:np.ndarray):
     "Sweep some rows, and write down what comes of it."
+    cf,(_,enc,z,target) = task.cf, task.q
     x,i = enc.x, torch.from_numpy(rows)
     some,aim = enc.take(i), required(cf, cf.aim(target[i]), cf.model.slack)
     room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
@@ -382,7 +332,7 @@ def _proves_by_default(cf) -> bool:
     if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
-def _merged(known:_Known, i:np.ndarray, new:_Known):
+def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     "Put in what a search found of some rows: the smaller answer, the larger bound."
     old = known.take(i)
     less = (new.size < old.size) | (new.size == old.size) & (new.distance < old.distance)
@@ -391,9 +341,9 @@ def _merged(known:_Known, i:np.ndarray, new:_Known):
     bound,near = pick(more, new.bound, old.bound), pick(more, new.distance_bound, old.distance_bound)
     xp = torch.where(torch.from_numpy(less)[:, None], new.xp, old.xp)
     size,distance = pick(less, new.size, old.size), pick(less, new.distance, old.distance)
-    known.put(i, _Known(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
+    known.put(i, _Certificate(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
 
-def _left(known:_Known) -> np.ndarray: # Positions
+def _left(known:_Certificate) -> np.ndarray: # Positions
     "Rows of which not all is known."
     return np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof])
 
@@ -406,46 +356,46 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
     return np.where(there, size, np.inf), np.where(there, far if optimal == _COLUMNS else size, np.inf)
 
 # %% ../../nbs/search/10_proven.ipynb #c19
-def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, z:Tensor,
-                target:Tensor, find) -> tuple: # `find`: rows, targets -> answers, begun
-    "`_Known` of rows, and whether they were begun."
-    def boxes(enc, target, starts=(), least=None, within=limits):
-        return _by_boxes(cf, cast(Any, readings), optimal, within, robust, enc, target, starts, least)
+def _best_known(task:_Task) -> tuple:
+    "`_Certificate` of rows, and whether they were begun."
+    cf,q,effort,readings,optimal,robust = task
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
     first = cf.settings.legal and not more and _plain_trees(readings) # proofs before answers: most rows need no other search
-    known,begin = _nothing_known(enc), cast(Any, None)
-    if first: known = boxes(enc, target, within=limits._replace(work=min(limits.work, _BUDGET)))
-    elif swept: known,begin = _known_from_sweeps(cf, enc, z, target, limits.until)
-    begun,gone = np.ones(len(enc.x), bool), _out_of_reach(cf, readings, target) & np.isinf(known.size)
+    known,begin = _nothing_known(q.enc), cast(Any, None)
+    if first: known = _by_boxes(task.within(work=min(effort.work, _BUDGET)))
+    elif swept: known,begin = _known_from_sweeps(task)
+    begun,gone = np.ones(len(q), bool), _out_of_reach(cf, readings, q.target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
     if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
-        _merged(known, np.arange(len(begun)), boxes(enc, target))
+        _merged(known, np.arange(len(begun)), _by_boxes(task))
     i = _left(known)
     if not len(i): return known, begun
     at = torch.from_numpy(i)
-    rows,aims = enc.take(at), target[at]
-    xp,begun[i] = find(rows, aims, begin=begin[at] if begin is not None and readings else None)
-    if more and readings: xp,there = _firmer(_demands_of(cf, readings, rows, aims, robust), xp, limits.until)
-    else: there = _decided_for_target(cf, xp.double().cpu().numpy(), aims, cf.tau)
+    left = task.take(at)
+    enc,target = left.q.enc, left.q.target
+    xp,begun[i] = cf.find(left.q, effort, begin[at] if begin is not None and readings else None)
+    if more and readings: xp,there = _firmer(left.demands(), xp, effort.until)
+    else: there = _decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
-    size,far = _measured_size(cf, rows, xp, there, optimal)
-    new = _nothing_known(rows)._replace(xp=xp, size=size, distance=far)
-    if readings and few and not more: _with_own_columns(cf, new, known.bound[i], rows, aims, boxes) # bars depend on what is still
+    size,far = _measured_size(cf, enc, xp, there, optimal)
+    new = _nothing_known(enc)._replace(xp=xp, size=size, distance=far)
+    if readings and few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
     _merged(known, i, new)
-    within = limits._replace(work=limits.work*_AGAIN) if first else limits
-    if readings: _merged(known, i, boxes(rows, aims, [known.xp[at]], known.bound[i].astype(int) if few else None, within))
+    if first: left = left.within(work=effort.work*_AGAIN)
+    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], known.bound[i].astype(int) if few else None))
     return known, begun
 
-def _with_own_columns(cf, new:_Known, bound:np.ndarray, enc:Encoded, target:Tensor, boxes): # Fewest columns, `(n,)`
+def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest columns, `(n,)`
     "Bring answers of many columns as near as these columns allow: with all others still, boxes are done quickly."
     many = np.flatnonzero((new.size > _FEW) & np.isfinite(new.size))
     if not len(many): return
-    rows = torch.from_numpy(many)
-    still = ~changed_groups(enc.x[rows], new.xp[rows], cf.groups(enc.x))
-    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], [new.xp[rows]], bound[many].astype(int))
+    task,xp = task.take(many), new.xp[torch.from_numpy(many)]
+    enc = task.q.enc
+    still = enc._replace(frozen=~changed_groups(enc.x, xp, task.cf.groups(enc.x)))
+    found = _by_boxes(task._replace(q=replace(task.q, enc=still)), [xp], bound[many].astype(int))
     nothing = np.zeros(len(many)) # is known of other columns
     _merged(new, many, found._replace(bound=nothing, distance_bound=nothing))
 
@@ -453,7 +403,7 @@ _NOT_BEGUN = 'not begun: the time was over'
 
 _APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
 
-def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:str):
+def _check_measured(answers:Counterfactuals, known:_Certificate, optimal:str, among:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
     there = answers.valid & (np.isfinite(known.size) | (among == '')) # other answers have not all demands
     size,far = _measured_size(answers.explainer, cast(Encoded, answers.enc), answers.xp, there, optimal)
@@ -470,7 +420,7 @@ def _check_measured(answers:Counterfactuals, known:_Known, optimal:str, among:st
                        f'and bound {known.bound[i]:.9g} by {optimal} for row {i}, which measures {size[i]:.9g}: '
                        'this is an error of the package, please report it')
 
-def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
+def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, optimal:str, among:str='') -> Counterfactuals:
     "Answers with what is proven of them."
     size = np.where(answers.valid, known.size, np.inf)
     _check_measured(answers, known, optimal, among)
@@ -479,19 +429,18 @@ def _carrying(answers:Counterfactuals, known:_Known, begun:np.ndarray, optimal:s
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
     return replace(answers, proof=proof, optimal=optimal, among=among, **told)
 
-def _ruled(cf, enc:Encoded, z:Tensor, target:Tensor, find, until:float=np.inf, calm:bool=False) -> tuple:
+def _ruled(cf, q:Question, effort:Effort) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
-    limits = _Limits(until=until, calm=calm, work=_BUDGET)
-    known,begun = _best_known(cf, _light_readings(cf), _COLUMNS, limits, None, enc, z, target, find)
-    known = _known_rounder(cf, enc, target, known)
-    return _no_farther(cf, enc, target, known, begun, until), begun
+    known,begun = _best_known(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
+    known = _known_rounder(cf, q.enc, q.target, known)
+    return _no_farther(cf, q, known, begun, effort.until), begun
 
-def _no_farther(cf, enc:Encoded, target:Tensor, known:_Known, begun:np.ndarray, until:float) -> _Known:
+def _no_farther(cf, q:Question, known:_Certificate, begun:np.ndarray, until:float) -> _Certificate:
     "The same, by more columns where the fewest are farther than a real row; bounds stay as they are."
     there = np.isfinite(known.size)
-    xp = _never_farther(cf, enc, target, known.xp, begun & there, until)
+    xp = _never_farther(cf, q, known.xp, begun & there, until)
     i = (xp != known.xp).any(1).cpu().numpy()
-    size,far = _measured_size(cf, enc, xp, there, _COLUMNS)
+    size,far = _measured_size(cf, q.enc, xp, there, _COLUMNS)
     return known._replace(xp=xp, size=np.where(i, size, known.size), distance=np.where(i, far, known.distance))
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
@@ -499,120 +448,67 @@ def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     if begun.all(): return answers
     return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid])
 
-def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float=np.inf) -> tuple:
-    "What `explain` finds until some time where nothing else is said, `(n, *s)`; and which rows it came to."
-    find = lambda enc, target, begin=None: cf.find(enc, target, seed, until=until, begin=begin)
+def by_default(cf, q:Question, effort:Effort) -> tuple:
+    "What `explain` finds where nothing else is said, `(n, *s)`; and which rows it came to."
     if _proves_by_default(cf):
-        known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
+        known,begun = _ruled(cf, q, effort._replace(calm=effort.until < np.inf))
         return known.xp, begun
-    xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
-    return _handed_out(cf, enc, z, target, xp, begun, seed, until)[0], begun
+    xp,begun = cf.find(q, effort)
+    return _handed_out(cf, q, xp, begun, effort)[0], begun
 
-def _handed_out(cf, enc:Encoded, z:Tensor, target:Tensor, xp:Tensor, begun:np.ndarray, seed:int, until:float) -> tuple:
+def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
-    xp = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
+    xp = _never_farther(cf, q, _rounder(cf, q.enc, q.target, xp), begun, effort.until)
     if not _agreeing(cf): return xp, {}
-    i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau))
+    i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
     plain = _of_decision(cf) if len(i) else cf
     if plain is cf or not _proves_by_default(plain): return xp, {}
-    at = torch.from_numpy(i).to(xp.device)
-    find = lambda enc, target, begin=None: plain.find(enc, target, seed, until=until, begin=begin)
-    known,_ = _ruled(plain, enc.take(at), z[at], target[at], find, until, until < np.inf)
-    xp[at] = known.xp
+    known,_ = _ruled(plain, q.take(i), effort._replace(progress=False, calm=effort.until < np.inf))
+    xp[torch.from_numpy(i).to(xp.device)] = known.xp
     return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
 
 _ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
 
+class _Wanted(NamedTuple):
+    "What is asked of answers besides their target, as `Explainer.explain` takes it."
+    optimal:str|None=None   # What to prove
+    seconds:float|None=None # Time limit for all rows together; None for 10 a row with `robust`, else for none
+    gap:float=0.            # How far from the optimum an answer may be, as a share of it
+    robust:dict|None=None   # What answers must withstand
+
 def answered(
     cf,            # A fitted explainer
-    question:tuple,# What its `ask` returned: raw rows, encoded rows, logits, targets
-    seed:int=0,    # Seed of everything random
-    progress:bool=False, # Show a progress bar
-    optimal:str|None=None, # What to prove, as `Explainer.explain` takes it
-    seconds:float|None=None, # Time limit for all rows together, in seconds; None for 10 a row with `robust`, else for none
-    gap:float=0.,  # How far from the optimum an answer may be, as a share of it
-    robust:dict|None=None, # What answers must withstand
+    q:Question,    # What its `ask` returned
+    effort:Effort, # Seed, and whether to show a progress bar
+    wanted:_Wanted=_Wanted(), # What is to be proven, and in which time
 ) -> Counterfactuals:
     "Search and measure, with a proof where one is asked for or is the rule; `ValueError` where there can be none."
+    optimal,seconds,gap,robust = wanted
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if optimal is not None: cf = _of_decision(cf)
     if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
-    data,enc,z,target = question
-    if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(enc.x)
-    until = np.inf if seconds is None else time.perf_counter() + seconds
-    find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
-    if optimal is None and not _proves_by_default(cf):
-        xp,begun = find(enc, target)
-        xp,known = _handed_out(cf, enc, z, target, xp, begun, seed, until)
-        answers = _with_begun(cf.measure(data, enc, z, xp, target), begun)
-        if not known: return answers
-        proof = answers.proof or ['']*len(begun)
-        return replace(answers, proof=[told if answers.valid[i] else known.get(i, told) for i,told in enumerate(proof)])
-    if optimal is not None: _check_question(cf, optimal, seconds, gap)
+    if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(q)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
-    if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
+    effort = effort._replace(gap=gap, calm=calm, until=np.inf if seconds is None else time.perf_counter() + seconds)
+    if optimal is None and not _proves_by_default(cf): return _unproven(cf, q, effort)
+    if optimal is None: known,begun = _ruled(cf, q, effort)
     else:
-        limits,readings = _Limits(gap=gap, until=until, calm=calm), _readings_of(cf, optimal)
+        _check_question(cf, optimal, seconds, gap)
+        readings = _readings_of(cf, optimal)
         if robust is not None: _check_robust(cf, readings, robust)
-        known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, target, find)
-    answers = cf.measure(data, enc, z, known.xp, target)
-    return _carrying(answers, known, begun, optimal or _COLUMNS, _scope(cf, robust, _whether_compared(cf, target)))
+        known,begun = _best_known(_Task(cf, q, effort, readings, optimal, robust))
+    scope = _scope(cf, robust, _whether_compared(cf, q.target))
+    return _carrying(cf.measure(q, known.xp), known, begun, optimal or _COLUMNS, scope)
 
-# %% ../../nbs/search/10_proven.ipynb #55034408
-def cheapest(
-    cf,            # A fitted explainer
-    data,          # Raw rows: many or one
-    target=None,   # As `explain` takes it
-    optimal:str='columns', # 'columns': fewest, then nearest; 'distance': nearest; 'cost': the prices of the table
-    seconds:float|None=None, # Time limit for a row, in seconds; None for no limit
-    gap:float=0.,  # How far from the optimum an answer may be, as a share of it
-    start:bool=True, # Whether to begin with the explainer's own answers
-    robust:dict|None=None, # What answers must withstand, as `explain` takes it
-    **constraints, # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
-) -> Proven:
-    """The cheapest answer of each row with its proof; raises `ValueError` for a model that cannot be bounded.
-
-    Parameters
-    ----------
-    cf
-        A fitted explainer
-    data
-        Raw rows: many or one
-    target : default None
-        As `explain` takes it
-    optimal : str, default 'columns'
-        'columns': fewest, then nearest; 'distance': nearest; 'cost': the prices of the table
-    seconds : float | None, default None
-        Time limit for a row, in seconds; None for no limit
-    gap : float, default 0.0
-        How far from the optimum an answer may be, as a share of it
-    start : bool, default True
-        Whether to begin with the explainer's own answers
-    robust : dict | None, default None
-        What answers must withstand, as `explain` takes it
-    **constraints
-        immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
-
-    Returns
-    -------
-    Proven
-
-    Raises
-    ------
-    ValueError
-        For a model that cannot be bounded
-    """
-    cf = _of_decision(cf)
-    _check_question(cf, optimal, seconds, gap)
-    data,enc,z,label = cf.ask(data, target, **constraints)
-    readings,limits = _readings_of(cf, optimal), _Limits(seconds or np.inf, gap)
-    if robust is not None: _check_robust(cf, readings, robust)
-    if start: known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, label, cf.find)
-    else: known,begun = _by_boxes(cf, readings, optimal, limits, robust, enc, label), np.ones(len(enc.x), bool)
-    among = _scope(cf, robust, _whether_compared(cf, label))
-    answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal, among)
-    return Proven(answers, optimal, *known[1:])
+def _unproven(cf, q:Question, effort:Effort) -> Counterfactuals:
+    "The search's own answers; of a row without one, what is known of the decision."
+    xp,begun = cf.find(q, effort)
+    xp,known = _handed_out(cf, q, xp, begun, effort)
+    answers = _with_begun(cf.measure(q, xp), begun)
+    if not known: return answers
+    proof = answers.proof or ['']*len(begun)
+    return replace(answers, proof=[told if answers.valid[i] else known.get(i, told) for i,told in enumerate(proof)])
 
 # %% ../../nbs/search/10_proven.ipynb #c6
 _NORMS = dict(l0='columns', l1='distance', cost='columns, then distance') # How changes are counted, and its names
@@ -632,7 +528,7 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc
     target,tau = required(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
-    target = target._replace(level=levels(tau, target.label, target.level)).without('gap')
+    target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.about)
     lead = () if target.lead is not None else leading(target.label, target.level, tau)
     target = target._replace(demands=target.demands + lead)
     s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
@@ -643,17 +539,6 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     told = [v.cpu().numpy() for v in (on.sum(1), far.double(), answer.tensors.valid, most)]
     if relations is None: told[2] &= _lawful_rows(cf, enc, answer.xp, told[3]) # whoever made it
     return _Reopened(cf, answer, s, *told)
-
-# %% ../../nbs/search/10_proven.ipynb #b492fe9c
-class _Certified(NamedTuple):
-    "What is proven of answers."
-    size:np.ndarray    # The size of the answer in the norm, `(n,)`
-    bound:np.ndarray   # No legal change that reaches the target is smaller, `(n,)`; inf where there is none
-    best:np.ndarray    # The smallest change that was met, `(n,)`; inf where none was
-    norm:np.ndarray    # What sizes count, in words, objects `(n,)`
-    how:np.ndarray     # In words, objects `(n,)`
-    seconds:np.ndarray # `(n,)`
-    xp:Any             # The smallest change that was met, encoded, `(n, *s)`; None where nobody kept it
 
 # %% ../../nbs/search/10_proven.ipynb #ec9615bd
 _SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
@@ -668,13 +553,18 @@ def _verdict(size:float, bound:float, best:float, valid:bool, norm:str='columns'
     return 'open' if bound <= 0 else f'at most {100*(size/bound - 1):.0f}% from optimal in {norm}{among}'
 
 # %% ../../nbs/search/10_proven.ipynb #f903ea30
-def _verdicts(q:_Reopened, known:_Certified) -> pd.DataFrame:
-    "The verdicts as a frame."
-    size = np.where(q.valid, known.size, np.inf)
-    rows = zip(size, known.bound, known.best, q.valid, known.norm, known.how)
+def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFrame: # One line a row
+    "The size of each answer beside what is proven, in numbers and in words."
+    far = np.full(len(q.far), norm != 'l0') # whether distance counts, …
+    if norm == 'cost' and how == _BOXES: far = q.valid & (q.columns <= known.bound) # … once no column can be saved
+    done = (lacking(q.cf, q.s) <= 0).cpu().numpy() # rows that are there without a change
+    pairs = (q.far, q.columns), (known.distance_bound, known.bound), (known.distance, known.size)
+    size,bound,best = (np.where(done, 0., np.where(far, a, b)) for a,b in pairs)
+    told = dict(size=np.where(q.valid, size, np.inf), bound=bound, best=best, how=np.where(done, 'asked', how))
+    rows = zip(told['size'], bound, best, q.valid, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'])
     words = [q.answer.proof[i] if no else _verdict(*row) for i,(row,no) in enumerate(zip(rows, q.answer.unread))]
-    told = pd.DataFrame(dict(verdict=words, size=size, bound=known.bound, best=known.best, how=known.how))
-    return told.assign(seconds=known.seconds.round(4)).set_axis(getattr(q.answer.data, 'index', told.index))
+    out = pd.DataFrame(dict(verdict=words, **told, seconds=known.seconds.round(4)))
+    return out.set_axis(getattr(q.answer.data, 'index', out.index))
 
 # %% ../../nbs/search/10_proven.ipynb #10d56974
 def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
@@ -685,24 +575,17 @@ def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
 _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 
 # %% ../../nbs/search/10_proven.ipynb #6c497a93
-def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certified:
+def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certificate:
     "Certificates for a model with bounds."
     start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
     label,tau = q.answer.tensors.target, q.cf.level(q.answer.tau)
     demands = _Demands(q.cf, readings, q.s.enc, Target(label, levels(tau, label, q.s.x[:, 0])), tau)
-    found,xp,toll = _searched_under_price(demands, _PRICES[norm], _Limits(seconds), [start])
-    size = q.far if norm == 'l1' else q.columns.astype(float)
-    best,words = found.cost, np.full(len(size), _NORMS[norm], object)
-    bound = np.ceil(found.bound - _SAME_SIZE) if norm == 'l0' else found.bound
-    if norm == 'cost':
-        (columns,far),(least,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
-        few = q.valid & (q.columns <= least)
-        size,best,bound = (np.where(few, a, b) for a,b in ((q.far, size), (far, columns), (near, least)))
-        words = np.where(few, _NORMS['cost'], _NORMS['l0']).astype(object)
-    return _Certified(size, bound, best, words, np.full(len(size), _BOXES, object), found.seconds, xp)
+    found,xp,toll = _searched_under_price(demands, _PRICES[norm], Effort(seconds=seconds), [start])
+    if norm == 'l0': found = found._replace(bound=np.ceil(found.bound - _SAME_SIZE))
+    return _certificate(found, xp, toll)
 
 # %% ../../nbs/search/10_proven.ipynb #c27
-def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
+def _certified_by_asking(q:_Reopened) -> _Certificate:
     "What trying every proposed value says of one and two columns."
     n,groups = len(q.far), q.cf.groups(q.s.x)
     begin = time.perf_counter()
@@ -715,27 +598,16 @@ def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
     if len(rows):
         two = _best_pair(q.cf, s.take(torch.from_numpy(rows)), groups)[1].cpu().numpy() > 0
         best[rows],bound[rows] = np.where(two, 2, best[rows]), np.where(two, 2, 3)
-    took,words = np.full(n, (time.perf_counter() - begin)/max(n, 1)), np.full(n, 'columns', object)
-    known = _Certified(q.columns.astype(float), bound, best, words, np.full(n, _ASKED, object), took, None)
-    if norm == 'l0': return known
-    far,words = np.where(q.valid, q.far, np.inf), np.full(n, _NORMS[norm], object)
-    return known._replace(size=q.far, bound=np.zeros(n), best=far, norm=words)
-
-# %% ../../nbs/search/10_proven.ipynb #c29
-def _nothing_to_do(q:_Reopened, known:_Certified) -> _Certified:
-    "Rows that are there without a change have a bound of 0."
-    done = (lacking(q.cf, q.s) <= 0).cpu().numpy()
-    put = lambda v, new: np.where(done, new, v)
-    zero = {name: put(getattr(known, name), 0.) for name in ('size', 'bound', 'best')}
-    return known._replace(how=put(known.how, 'asked'), **zero)
+    took,none = np.full(n, (time.perf_counter() - begin)/max(n, 1)), np.zeros(n)
+    return _Certificate(None, best, bound, np.where(q.valid, q.far, np.inf), none, took, none.astype(int))
 
 # %% ../../nbs/search/10_proven.ipynb #c31
-def _with_smaller_changes(q:_Reopened, known:_Certified) -> Counterfactuals:
+def _with_smaller_changes(q:_Reopened, told:pd.DataFrame, xp:Tensor|None) -> Counterfactuals: # As `_verdicts` tells them
     "The answers, with the smaller changes that were met."
-    better = known.best < np.where(q.valid, known.size, np.inf)*(1 - _SAME_SIZE)
-    if known.xp is None or not better.any(): return q.answer
-    xp = torch.where(torch.from_numpy(better)[:, None].to(q.s.x.device), known.xp, q.answer.xp)
-    return q.cf.measure(q.answer.data, q.s.enc, q.s.logits, xp, q.answer.tensors.target)
+    better = told.best.to_numpy() < told['size'].to_numpy()*(1 - _SAME_SIZE)
+    if xp is None or not better.any(): return q.answer
+    xp = torch.where(torch.from_numpy(better)[:, None].to(q.s.x.device), xp, q.answer.xp)
+    return q.cf.measure(Question(q.answer.data, q.s.enc, q.s.logits, q.answer.tensors.target), xp)
 
 # %% ../../nbs/search/10_proven.ipynb #c33
 def _check_norm(cf, norm:str, seconds:float):
@@ -785,9 +657,9 @@ def prove(
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
-    known = _certified_by_asking(q, norm) if readings is None else _certified_by_boxes(q, readings, norm, seconds)
-    known = _nothing_to_do(q, known)
-    return (_verdicts(q, known), _with_smaller_changes(q, known)) if better else _verdicts(q, known)
+    known = _certified_by_asking(q) if readings is None else _certified_by_boxes(q, readings, norm, seconds)
+    told = _verdicts(q, known, norm, _ASKED if readings is None else _BOXES)
+    return (told, _with_smaller_changes(q, told, known.xp)) if better else told
 
 # %% ../../nbs/search/10_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
@@ -842,7 +714,7 @@ def ways(
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
-    found,xp,_ = _searched_under_price(demands, _distance_price, _Limits(seconds or np.inf))
+    found,xp,_ = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
     lines = [(i, tuple(columns[g].name for g in chosen), _proof(cost, bound, cost, bound), cost,

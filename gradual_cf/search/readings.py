@@ -135,7 +135,9 @@ def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim:np.ndarray, need:
 
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
-    left,seen,out = nodes.own(x), [0]*len(nodes.left), np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
+    left = nodes.own(x)
+    seen = [0]*len(nodes.left)
+    out = np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
     for t,group in zip(nodes.e.trees, nodes.group):
         goes = np.zeros((len(group), len(x)), bool)
         for node in np.flatnonzero(group >= 0):
@@ -321,7 +323,9 @@ def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
 
 def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "A lead over each other class."
-    k,eye,base = len(link.base), np.eye(len(link.base)), link.base
+    base = link.base
+    k = len(base)
+    eye = np.eye(k)
     if k == 1:
         sign,need = _of_two(link, label, level, lead)
         return [(sign*np.ones(1), (need + _TIE*min(sign, 0.))/link.factor - sign*base[0], 0.)]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, Question, State, changed_groups
 from ..data.columns import _entry_slices, MISSING
 from ..models.asking import _Over, _until, predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
@@ -170,8 +170,7 @@ def _rows_at_once(cf) -> int: return max(1, min(cf.settings.batch_size, _PAIRS//
 
 def _never_farther(
     cf,            # A fitted explainer
-    enc:Encoded,   # Inputs, `(n, d)`
-    target:Tensor, # As `search` takes it
+    q:Question,    # Inputs and targets
     xp:Tensor,     # Answers, `(n, d)`
     rows=None,     # Which rows to look at, bool `(n,)`; None for all
     until:float=float('inf'), # When the time is over, as `time.perf_counter` counts
@@ -183,16 +182,16 @@ def _never_farther(
     if not _has_rows(cf) or not left.any() or time.perf_counter() > until: return xp
     try:
         with _until(cf.model, until):
-            for label in target.unique(dim=0):
-                mine = ((target == label).view(len(target), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
+            for label in q.target.unique(dim=0):
+                mine = ((q.target == label).view(len(q), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
                 if len(mine):
-                    for i in mine.split(_rows_at_once(cf)): _write_nearest(cf, enc, target, xp, i, met)
+                    for i in mine.split(_rows_at_once(cf)): _write_nearest(cf, q, xp, i, met)
     except _Over: pass
     return xp
 
-def _write_nearest(cf, enc:Encoded, target:Tensor, xp:Tensor, i:Tensor, met):
+def _write_nearest(cf, q:Question, xp:Tensor, i:Tensor, met):
     "The same for some rows of one target; writes to `xp`."
-    s,more = _states_of_rows(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
+    s,more = _states_of_rows(cf, q.enc.take(i), q.target[i]), None if met is None else lambda v, j: met(v, i[j])
     j,way,real,cells = _beyond_real(cf, s, xp[i], more)
     if not len(j): return
     more = None if met is None else lambda v, k: met(v, i[j][k])

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, Target
+from ..core import Effort, Encoded, Question, State, Target
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..models.asking import predict
@@ -80,7 +80,7 @@ class _Noise:
         lost,sure = np.zeros(len(row), bool), np.ones(len(row), bool)
         asked = lambda i, to: ~self.arrives(row[i], _rows_at_positions(grid, rows, i, to))
         for c in _conditions_kept(self.readings, q, self.label, self.level[row]):
-            found = _Search(q, [c], asked, np.inf, 0., work=_WORK).run(False)
+            found = _Search(q, [c], asked, Effort(work=_WORK)).run(False)
             lost |= np.isfinite(found.cost)
             sure &= np.isfinite(found.cost) | np.isinf(found.bound)
         return lost, sure | lost
@@ -99,7 +99,9 @@ class _Noise:
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
-        q,own,n = self.q, self.q.rows.own[b.row], len(b.row)
+        q = self.q
+        own = self.q.rows.own[b.row]
+        n = len(b.row)
         moved,most = (~b.stays | self.usual[b.row]) & (self.reach > 0), np.full(n, np.inf)
         short = np.where(moved, np.where(b.low > own, -self.reach, self.reach), 0)
         i = np.flatnonzero(moved.any(1))
@@ -251,7 +253,9 @@ class _PairBound:
     "How much support changed values have at most beside the others: a `_Condition`."
     def __init__(self, q:_Question, company):
         pairs = company.company.pairs
-        self.q,self.first,self.bars = q, np.array(pairs.first), company.common.double().cpu().numpy()
+        self.q = q
+        self.first = np.array(pairs.first)
+        self.bars = company.common.double().cpu().numpy()
         self.ends = [None if v is None else v.double().cpu().numpy() for v in pairs.ends]
         self.count = pairs.count.double().log1p().cpu().numpy()
         self.width = self.count.size
@@ -426,14 +430,16 @@ def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(
 
 def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
     "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
-    cf,xp,there = demands.cf, xp.clone(), _withstands(demands, xp)
+    cf = demands.cf
+    there = _withstands(demands, xp)
+    xp = xp.clone()
     tau = cf.settings.tau or (cf.tau if cf.cut is None else max(cf.cut, 1 - cf.cut))
     for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
         left = np.flatnonzero(~there)
         if not len(left) or time.perf_counter() > until: break
         i = torch.from_numpy(left).to(xp.device)
         some,firmer = demands.take(i), cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
-        found,begun = firmer.find(some.enc, some.aim.label, until=until)
+        found,begun = firmer.find(Question(None, some.enc, None, some.aim.label), Effort(until=until))
         xp[i[begun]] = found[begun]
         there[left] = _withstands(some, xp[i])
     return xp, there

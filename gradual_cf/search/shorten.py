@@ -18,7 +18,7 @@ from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, t
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, _SAME
-from ..core import State, bisected, changed_groups, per_row, take_rows
+from ..core import Question, State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
@@ -381,16 +381,17 @@ def improve(
     explainer.check_fitted()
     _check_answers(cfs)
     explainer = _explainer_of(explainer, cfs)
-    enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
-    s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
+    z_xp = predict(explainer.model, cfs.xp)
+    question = Question(cfs.data, _enc_of(explainer, cfs), predict(explainer.model, cfs.x), cfs.tensors.target)
+    s = State(question.enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
-        got = explainer.measure(take_rows(cfs.data, rows), enc.take(rows), z[rows], new.xp, cfs.tensors.target[rows])
+        got = explainer.measure(question.take(rows), new.xp)
         return new._replace(xp=got.xp), replace(got, tau=cfs.tau).tensors.valid
     live = (cfs.tensors.valid & (cfs.xp != cfs.x).flatten(1).any(1)).nonzero()[:, 0]
     done = None
     for done in improve_states(explainer, s, moves, live, measured): pass
     if done is None: return cfs
-    return replace(explainer.measure(cfs.data, enc, z, done.xp, cfs.tensors.target), tau=cfs.tau)
+    return replace(explainer.measure(question, done.xp), tau=cfs.tau)
 
 # %% ../../nbs/search/04_shorten.ipynb #c48
 def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, groups `(q,)`, prices, lacks `(n, q)`

@@ -193,7 +193,9 @@ def _over_cells(e:_Ensemble, r:_ModelColumns) -> _Grown:
     n,tree,roots = _all_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
     numeric = np.array([not a.column.levels for a in axes]) # trees ask for the levels of all others
-    cut,row,lines = np.full(len(group), -1), np.zeros(len(group), int), {}
+    cut = np.full(len(group), -1)
+    row = np.zeros(len(group), int)
+    lines = {}
     for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
     for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
         row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
@@ -252,7 +254,9 @@ def _reach_of(t:_Grown, b:_Level, g, first) -> list:
 # %% ../../nbs/search/07_trees.ipynb #fc0a0a33
 def _with_reach(t:_Grown) -> _Grown:
     "Add which cells lead to each node."
-    size,first,count = np.array([a.size for a in t.axes]), _first_level(t), len(t.roots)
+    size = np.array([a.size for a in t.axes])
+    first = _first_level(t)
+    count = len(t.roots)
     b = _Level(t.roots, np.zeros((count, len(size)), int), np.tile(size, (count, 1)), np.ones((count, first[-1]), bool))
     reach = []
     while len(b.node):
@@ -447,7 +451,7 @@ def _lacks_at(explainer, m:_Trees, s:State, scores:np.ndarray) -> np.ndarray: # 
     "The shortfall of several scores of each row."
     n,q = scores.shape[:2]
     z = m.link.log_odds(scores.reshape(n*q, -1)).to(s.x)
-    many = State(s.enc, s.xp, z, s.target._replace(near=None).without('company').repeated(q))
+    many = State(s.enc, s.xp, z, s.target._replace(near=None).uncompared().repeated(q))
     return lacking(explainer, many).view(n, q).cpu().numpy()
 
 # %% ../../nbs/search/07_trees.ipynb #c116
@@ -459,7 +463,9 @@ def _column_sizes(f:_Flat, first:np.ndarray, s:State) -> np.ndarray: # `(n, g)`
 # %% ../../nbs/search/07_trees.ipynb #c118
 def _placed(m:_Trees, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # Places `(n,)` and their values
     "Rows with the value of one place put in."
-    xp,f,rows = xp.clone(), m.flat, torch.arange(len(xp))
+    f = m.flat
+    rows = torch.arange(len(xp))
+    xp = xp.clone()
     for g in np.unique(f.group[at]):
         if m.grown.axes[g].column.ordered: continue
         mine = torch.from_numpy(f.group[at] == g)
@@ -520,7 +526,9 @@ def _each_column(m:_Trees, explainer, s:State, free:Tensor, at:Tensor) -> list: 
     "The best cell of every column of a few rows, which stand at `at`."
     s = s._replace(on=None, c=None)
     w = _sweep(m, s, free)
-    score,rows,out = _merits(m, explainer, s, w), np.arange(len(at)), []
+    score = _merits(m, explainer, s, w)
+    rows = np.arange(len(at))
+    out = []
     for g,best in enumerate(_best_of_columns(m, score).T):
         value = torch.from_numpy(score[rows, best])
         xp = _placed(m, s.xp, w.value[rows, best], best)
@@ -574,7 +582,9 @@ class _Trees(FrameModel):
         super().__init__(model.predictor, model.write, model.columns)
         self.ensemble,self.link = e,e.link._replace(threshold=self.predictor.threshold)
         self.outputs = max(self.outputs, 1 if e.link.calibrated else len(e.link.base))
-        self.grown,self.flat,self.place = t,_flat(t),_cell_places(t)
+        self.grown = t
+        self.flat = _flat(t)
+        self.place = _cell_places(t)
         self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
         self.slack = 0. # Room for rounding between the sums and the library, in log-odds
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import Counterfactuals
-from ..core import changed_groups, check_whole, Encoded, take_rows
+from ..core import changed_groups, check_whole, Effort, Encoded, Question, take_rows
 from ..models.asking import Account, account, counting, predict, Spent
 from ..models.fitted import _may_deny
 from .composition import admissible
@@ -141,12 +141,12 @@ def _margin(cf, target:Tensor) -> float:
 # %% ../../nbs/search/17_within.ipynb #wi11
 class _Plan:
     "What is known of one row, and what is asked next."
-    def __init__(self, cf, data, enc:Encoded, z:Tensor, target:Tensor, rows:float):
-        self.cf,self.target,self.moves = cf, target, _Moves(cf, data, enc)
-        self.lead0 = self.leads(z)[0]
-        self.need = -self.lead0 + 1e-6 + _margin(cf, target)
-        self.of = _surrogate(cf, target)
-        self.here = float(self.of(enc.x)[0])
+    def __init__(self, cf, q:Question, rows:float):
+        self.cf,self.target,self.moves = cf, q.target[0], _Moves(cf, q.rows, q.enc)
+        self.lead0 = self.leads(q.logits)[0]
+        self.need = -self.lead0 + 1e-6 + _margin(cf, self.target)
+        self.of = _surrogate(cf, self.target)
+        self.here = float(self.of(q.enc.x)[0])
         self.guess = self.of(self.moves.rows) - self.here if len(self.moves.rows) else np.zeros(0)
         self.known:dict = {} # Positions of moves -> what they gain
         self.best:Any = None # Rank, positions of moves, row
@@ -328,20 +328,21 @@ def _what_ended(work:Callable) -> str: # '' where nothing ended it
         return own.failed
     return ''
 
-def _one(cf, own:Account, data, enc:Encoded, z:Tensor, target:Tensor, seed:int) -> tuple: # Answer `(1, *s)`, what ended it
+def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)`, what ended it
     "The answer to one row."
     own.seen = []
+    enc,target = q.enc, q.target[0]
     if cf.domain.features and cf.x_train is not None and cf.summary is None and not isinstance(cf.model, _Trees):
-        p = _Plan(cf, data, enc, z, target, own.left[1])
+        p = _Plan(cf, q, own.left[1])
         end = _what_ended(lambda: _carried_out(p))
         if not end and not p.left(): end = _NO_MORE
         return enc.x if p.best is None else p.best[2][None], end
     found:list = []
     if isinstance(cf.model, _Trees): cf = _by_itself(cf)
-    end = _what_ended(lambda: found.append(cf.usual(enc, z, target[None], seed)))
+    end = _what_ended(lambda: found.append(cf.usual(q, effort)))
     return (found[0] if found else _best_seen(cf, own, data, enc, target)), end
 
-def within(cf, question:tuple, own:Account, seed:int=0) -> Counterfactuals: # As `ask` returns it
+def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
     "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."
     data,enc,z,target = question
     n,extra = len(z), int(_may_deny(cf.model))
@@ -359,14 +360,14 @@ def within(cf, question:tuple, own:Account, seed:int=0) -> Counterfactuals: # As
         share = lambda v: v if np.isinf(v) else v - v//(len(todo) - place)
         own.held = tuple(k + (0 if np.isinf(v) else share(v)) for k,v in zip(keep, (calls, rows)))
         some = slice(i, i + 1)
-        found,ends[i] = _one(cf, own, take_rows(data, some), enc.take(some), z[some], target[i], seed)
+        found,ends[i] = _one(cf, own, question.take(some), Effort(effort.seed))
         xp[some] = found.to(xp)
         if ends[i] == 'interrupted' or own.failed: ends[i + 1:] = [ends[i]]*(n - i - 1)
         if ends[i] == 'interrupted' or own.failed: break
     own.held = (0, 0)
     raw = cf.domain.decode(xp, data, cf.settings.legal)
     xp = cf.domain.confirm(xp, cf.encode(raw).x)
-    try: out = cf.measure(data, enc, z, xp, target)
-    except Spent: out = cf.measure(data, enc, z, enc.x.clone(), target)
+    try: out = cf.measure(question, xp)
+    except Spent: out = cf.measure(question, enc.x.clone())
     proof = [f'best so far: {end}' if end and not have else told for end,have,told in zip(ends, there.tolist(), out.proof)]
     return replace(out, proof=proof)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals, _row_names
-from ..core import changed_groups, check_whole, Encoded, take_rows
+from ..core import changed_groups, check_whole, Question, take_rows
 from ..data.columns import _entry_slices, _decoded_numbers
 from ..data.tables import _Cost
 from ..render import count_text, Exports, plot_text, render, subplots, value_text, without_math
@@ -90,14 +90,15 @@ def _raw_of_entries(c, x:Tensor) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
 
 class _SharedRows:
     "Rows of one question, and what moves make of them."
-    def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor): # As `explainer.ask` returns them
-        self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
+    def __init__(self, explainer, question:Question):
+        self.explainer,self.question = explainer, question
+        self.data,self.enc,self.z,self.target = question
         self.columns = explainer.domain.features
-        self.at,x = _entry_slices(self.columns), explainer.domain.encode(data).x
+        self.at,x = _entry_slices(self.columns), explainer.domain.encode(self.data).x
         self.raw = [_raw_of_entries(c, x[:, at]) for c,at in zip(self.columns, self.at)]
-        self.groups,self.known = explainer.groups(enc.x), {}
+        self.groups,self.known = explainer.groups(self.enc.x), {}
         width = [c.width for c in self.columns]
-        each = lambda v: torch.from_numpy(np.repeat(np.array(v, float), width)).to(enc.x)
+        each = lambda v: torch.from_numpy(np.repeat(np.array(v, float), width)).to(self.enc.x)
         self.levels = each([not c.ordered for c in self.columns]) > 0 # Which entries are levels, …
         self.unit,self.origin,self.span = map(each, zip(*(c.even for c in self.columns))) # … their steps and scale
 
@@ -105,7 +106,7 @@ class _SharedRows:
 
     def take(self, i:list): # Positions
         "Some of the rows."
-        return _SharedRows(self.explainer, take_rows(self.data, i), self.enc.take(i), self.z[i], self.target[i])
+        return _SharedRows(self.explainer, self.question.take(i))
 
     def entries(self, move:_Move) -> tuple[Tensor, Tensor]: # `(n, w)`, bool `(n,)`
         "What a move makes of its column in each row, and where that is legal."
@@ -120,7 +121,7 @@ class _SharedRows:
 
     def measured(self, xp:Tensor, standing:bool=True) -> Counterfactuals: # `xp` `(n, d)`
         "Changed rows, decoded and put to the model."
-        return self.explainer.measure(self.data, self.enc, self.z, xp, self.target, standing=standing)
+        return self.explainer.measure(self.question, xp, standing)
 
 # %% ../../nbs/use/02_actions.ipynb #c26
 def _price_of_changes(domain): # (x, xp) -> `(n,)`
@@ -334,7 +335,9 @@ class _Catalogue:
     "Actions, what they cost each row, and what to choose from them."
     def __init__(self, rows, terms:_Choice, grain:int):
         self.rows,self.terms,self.grain = rows,terms,grain
-        self.actions,self.known,self.cost = [],set(),np.zeros((len(rows), 0))
+        self.actions = []
+        self.known = set()
+        self.cost = np.zeros((len(rows), 0))
 
     def add(self, actions):
         "Evaluate the new ones, and keep those that help any row."
@@ -362,7 +365,9 @@ class _Catalogue:
 
     def promising(self, many:int) -> list: # Actions
         "Actions that would be best in the place of a chosen one."
-        gain,chosen,out = _worth_of_actions(self.cost, self.terms.worth), self.choice(), set()
+        gain = _worth_of_actions(self.cost, self.terms.worth)
+        chosen = self.choice()
+        out = set()
         for place in range(len(chosen)):
             more = _added(gain, chosen[:place] + chosen[place + 1:])
             out |= set(np.argsort(-more, kind='stable')[:many].tolist())
@@ -411,7 +416,9 @@ _POLISH = 3      # Times that sizes are varied on all rows
 def _catalogue_for(rows, terms:_Choice, seed:int) -> _Catalogue:
     "Candidates that all rows were asked about."
     out,sample = _Catalogue(rows, terms, _GRAIN), _spread(len(rows), _SAMPLE)
-    join,lines,left = sample, [], len(rows) + 1
+    join = sample
+    lines = []
+    left = len(rows) + 1
     for _ in range(_VISITS):
         lines += [_needs_of_some(rows, join, seed)]
         numbered = pd.concat([part.assign(row=part.row + i*len(rows)) for i,part in enumerate(lines)])
@@ -637,7 +644,7 @@ class Actions(Exports):
         """
         if action is not None and action not in range(1, len(self) + 1):
             raise ValueError(f'action must be one of 1..{len(self)}, got {action!r}')
-        asked = _SharedRows(self.explainer, *self.explainer.ask(rows, self.goal, **constraints))
+        asked = _SharedRows(self.explainer, self.explainer.ask(rows, self.goal, **constraints))
         return _applied(asked, self.moves, action, self.terms)
 
     def plot(self): # A matplotlib figure
@@ -647,9 +654,9 @@ class Actions(Exports):
     def _repr_html_(self): return without_math(_html_actions(self))
 
 # %% ../../nbs/use/02_actions.ipynb #c85
-def _needy_rows(cf, question) -> tuple: # Those rows, how many are there already, and what all shall be
+def _needy_rows(cf, question:Question) -> tuple: # Those rows, how many are there already, and what all shall be
     "The rows that need help; raises `ValueError` where none does, and where they want different things."
-    rows,target = _SharedRows(cf, *question), question[-1]
+    rows,target = _SharedRows(cf, question), question.target
     if (target != target[0]).any():
         raise ValueError('target must be the same for all rows, since they share the actions; got several')
     there = _there_by_now(rows)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
-from ..core import changed_groups, check_whole, Encoded, per_row, rows_of, State, take_rows, Target
+from ..core import changed_groups, check_whole, Effort, Encoded, per_row, Question, rows_of, State, take_rows, Target
 from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..models.asking import _Over, _until
@@ -50,7 +50,7 @@ def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     good = less.tensors.valid
     row,g,less = row[good], g[good], less[good]
     if not len(row): return idle
-    enc = between.enc.take(row)
+    enc = between.question.enc.take(row)
     idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
     return idle
 
@@ -85,7 +85,7 @@ def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
         sizes = _group_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
         g = sizes.masked_fill(~idle, -torch.inf)[rows].argmax(1, keepdim=True)
         xp[rows] = between.rows(rows, between.on[rows].scatter(1, g, False))
-        cfs = explainer.measure(cfs.data, between.enc, between.z, xp, cfs.tensors.target, standing=False)
+        cfs = explainer.measure(between.question, xp, standing=False)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c15
 _SAME,_TINY = 1e-6, 1e-12 # Share of the largest distance below which two answers are one; a distance that divides
@@ -137,20 +137,16 @@ def _next_forbidden(sets:dict, failed:list, diversity:float) -> frozenset|None:
 # %% ../../nbs/use/00_alternatives.ipynb #c23
 class _Alternatives:
     "Answers found so far, and the question."
-    def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor, until:float=math.inf):
-        self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
+    def __init__(self, explainer, question:Question, until:float=math.inf):
+        self.explainer,self.question,self.enc,self.target = explainer, question, question.enc, question.target
         self.until = until # When the time is over, as `time.perf_counter` counts
-        self.groups,self.xp = explainer.groups(enc.x), enc.x[:0]
-        self.row = torch.zeros(0, dtype=torch.long, device=z.device)
+        self.groups,self.xp = explainer.groups(self.enc.x), self.enc.x[:0]
+        self.row = torch.zeros(0, dtype=torch.long, device=self.xp.device)
         self.content = self.row > 0 # Whether an answer has what the settings ask for beside the target
 
     def measured(self, row, xp, standing:bool=False) -> Counterfactuals: # Positions of rows, long `(q,)`; candidates
         "Candidates as answers."
-        data = take_rows(self.data, row)
-        enc = self.enc.take(row)
-        z = self.z[row]
-        target = self.target[row]
-        return self.explainer.measure(data, enc, z, xp, target, standing)
+        return self.explainer.measure(self.question.take(row), xp, standing)
 
     def add(self, row, xp):
         "Keep what is valid and new, without its idle changes."
@@ -246,7 +242,7 @@ def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become 
     "Search once more, a few rows at a time, and keep what is found."
     size,e = pool.explainer.settings.batch_size, pool.explainer
     parts = torch.arange(len(row), device=row.device).split(size)
-    found = [e.resume(enc.take(i), pool.target[row[i]], seed, None if xp is None else xp[i]) for i in parts]
+    found = [e.resume(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed), None if xp is None else xp[i]) for i in parts]
     if parts: pool.add(row, torch.cat(found))
 
 def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
@@ -297,7 +293,8 @@ def _limits_without(x, xp, low, high, at, alone) -> list: # Entries of a group, 
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
-    up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
+    up,down = move > 0, (move < 0) & number
+    alone = per_row(alone, x)
     other = torch.where(down, torch.maximum(low, x), low), torch.where(up, torch.minimum(high, x), high)
     below,above = torch.minimum(high, x + .5*move), torch.maximum(low, x + .5*move)
     half = torch.where(down, above, low), torch.where(up, below, high)
@@ -505,7 +502,9 @@ class Alternatives(Exports):
         pd.DataFrame
             One line a row: answers, sets, features, apart, distance
         """
-        on,xp,out = self.answers.changed, self.answers.xp.flatten(1).double().cpu(), []
+        on = self.answers.changed
+        xp = self.answers.xp.flatten(1).double().cpu()
+        out = []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
@@ -628,10 +627,10 @@ def _first(pool, one:_Single, seed:int): # `(n, *s)`
     e,xp = pool.explainer, pool.enc.x.clone()
     there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
     best = one.take(there & (e.greedy and hasattr(e.model, 'each')))
-    xp[best.row] = _never_farther(e, pool.enc.take(best.row), pool.target[best.row], best.xp)
+    xp[best.row] = _never_farther(e, pool.question.take(best.row), best.xp)
     left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
     if not len(left): return xp
-    for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.enc.take(i), pool.z[i], pool.target[i], seed)
+    for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.question.take(i), Effort(seed))
     return xp
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
@@ -652,20 +651,20 @@ def _filled(pool, k:int, diversity:float, seed:int, begun:bool=False):
 def _filled_until(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows it came to, bool `(n,)`
     "Fill a pool until its time is over: first with each row's own answer, then with others."
     e = pool.explainer
-    own,begun = by_default(e, pool.enc, pool.z, pool.target, seed, pool.until)
+    own,begun = by_default(e, pool.question, Effort(seed, until=pool.until))
     try:
         pool.add(_everybody(pool), own) # what was found in time is measured, as `explain` does
         with _until(e.model, pool.until): _filled(pool, k, diversity, seed, True)
     except _Over: pass
     return begun
 
-def several(explainer, question:tuple, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
+def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
     "Find several answers to a question of `ask`; raises `ValueError` for a number or a weight that makes no sense."
     check_whole(k=k)
     _check_limits(seconds, 0.)
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
-    pool = _Alternatives(explainer, *question, until=math.inf if seconds is None else time.perf_counter() + seconds)
+    pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
     begun = np.ones(len(pool.target), bool)
     if seconds is None: _filled(pool, k, diversity, seed)
     else: begun = _filled_until(pool, k, diversity, seed)
@@ -728,7 +727,9 @@ def plot_ways(
 # %% ../../nbs/use/00_alternatives.ipynb #0c14d761
 def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cell) pairs for each row
     "Rows with other cells, in the dtypes of the training rows; a category of 0/1 columns names its level."
-    raw,columns,put = raw.copy(), {c.name: c for c in domain.features}, defaultdict(dict)
+    raw = raw.copy()
+    columns = {c.name: c for c in domain.features}
+    put = defaultdict(dict)
     for i,pairs in enumerate(cells):
         for name,cell in pairs:
             c = columns[name]
@@ -780,11 +781,11 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
     if not len(row): return row, answer.x[:0]
     data = take_rows(answer.data, row)
     raw = _with_cells(answer.domain, data, map(zip, there['columns'], there['values']))
-    some,z = enc.take(row), explainer.logits(data, answer.x[row])
-    cfs = explainer.measure(data, some, z, explainer.encode(raw).x, answer.tensors.target[row], False)
+    some = Question(data, enc.take(row), explainer.logits(data, answer.x[row]), answer.tensors.target[row])
+    cfs = explainer.measure(some, explainer.encode(raw).x, False)
     cfs = replace(cfs, tau=answer.tau)
     _check_led(cfs, row, there, len(answer))
-    good = _newly(cfs) & _meet_demands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
+    good = _newly(cfs) & _meet_demands(explainer, cfs, some.enc).all(0) & _allowed(explainer, cfs, some.enc)
     return row[good], cfs.xp[good]
 
 # %% ../../nbs/use/00_alternatives.ipynb #5667e624
@@ -804,6 +805,6 @@ def _with_menu(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5)
         kept.append(j)
     at = row[kept]
     if not len(at): return Alternatives(answer, answer[:0], at.cpu().numpy())
-    data,z = take_rows(answer.data, at), explainer.logits(answer.data, answer.x)[at]
-    answers = explainer.measure(data, enc.take(at), z, xp[kept], answer.tensors.target[at])
+    question = Question(answer.data, enc, explainer.logits(answer.data, answer.x), answer.tensors.target)
+    answers = explainer.measure(question.take(at), xp[kept])
     return Alternatives(answer, replace(answers, tau=answer.tau), at.cpu().numpy())

@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import check_whole, comparable, take_rows
+from ..core import check_whole, comparable, Effort, take_rows
 from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 
@@ -85,13 +85,12 @@ def _read_by(cf:Explainer, rows) -> Any:
 def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:dict) -> tuple:
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
     if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
-    data,enc,z,aim = cf.ask(rows, target, **rules)
-    refused = ~cf.decides(data, z, aim)
+    question = cf.ask(rows, target, **rules)
+    refused = ~cf.decides(question.rows, question.logits, question.target)
     if not refused.any():
-        raise ValueError(f'rows must include some that the model refuses, got {len(z)} that have the target {target} '
+        raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} '
                          'already')
-    chosen = (take_rows(data, refused), enc.take(refused), z[refused], aim[refused])
-    return refused.cpu().numpy(), cf.answer(*chosen, seed, progress)
+    return refused.cpu().numpy(), cf.answer(question.take(refused), Effort(seed, progress))
 
 # %% ../../nbs/use/03_audit.ipynb #c22
 _SHARES = ('refused', 'recourse') # Measures that are shares: 0 or 1 for each row
@@ -272,7 +271,8 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.tensors.changed
     alone = lambda g: paid_for(answers.domain, answers.x, torch.where(entries == g, answers.xp, answers.x))
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
-    changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
+    changed,ways = changed.cpu().numpy(), ways.cpu().numpy()
+    lines = []
     for by,name,member in groups:
         inside = member[found]
         if inside.sum() < least: continue

@@ -122,7 +122,9 @@ def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
 # %% ../../nbs/use/05_drawing.ipynb #c25
 def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
-    a,goal,domain = several.answers, several.answers.goal, several.first.domain
+    a = several.answers
+    goal = a.goal
+    domain = several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
     lang,said = terms.lang, [goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
     how = lambda v, t: lang.say(N_('{value}, typical {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
@@ -156,7 +158,9 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
 
 def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One image
     "Before, what changed, after."
-    n,dim,lang = len(cfs.changes()), .25, terms.lang
+    n = len(cfs.changes())
+    dim = .25
+    lang = terms.lang
     changed = cfs.xp[0].where(cfs.mask[0], dim*cfs.x[0])
     blocks = lang.count('{n} block changed', '{n} blocks changed', n)
     goal = lang.say(N_('the image after, to be {goal}'), goal=aimed_at(cfs, 0, lang))
@@ -167,7 +171,9 @@ def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One
 def _text_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One text
     "A text with the words that changed."
     words:Any = cfs.domain.words
-    text,end,parts = cfs.data[0], 0, []
+    text = cfs.data[0]
+    end = 0
+    parts = []
     spans = words(text)
     for line in cfs.changes().sort_values('feature').itertuples():
         a,b = spans[line.feature]

@@ -287,7 +287,7 @@ def _ends_told(c:Column, own:dict, usual:dict) -> tuple: # None where the table 
 def _rules_told(cf, told:dict, row:pd.DataFrame, corrected) -> dict: # As `explain` takes them
     "What a recorded question allowed less than the table does."
     target = told['question']['target']
-    _,enc,_,_ = cf.ask(row, tuple(target) if isinstance(target, list) else target)
+    enc = cf.ask(row, tuple(target) if isinstance(target, list) else target).enc
     usual = _constraints_of(cast(Any, SimpleNamespace(domain=cf.domain, enc=enc)), 0)
     held,bounds,up,down = [], {}, [], []
     for c,own,now in zip(cf.domain.features, told['question']['constraints'], usual):

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
-from ..core import check_whole, comparable, Domain
+from ..core import check_whole, comparable, Domain, Question
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
@@ -598,7 +598,9 @@ def letter(
     --------
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
-    explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
+    explainer = _knowing(answer, explainer)
+    asked = _asked_reasons(reasons)
+    lang = language_of(language)
     spoken = _wording_of(explainer, names, units, words, why, lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
@@ -703,7 +705,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
     enc,xp = _asked_again(explainer.encode(data), told), explainer.encode(raw).x
     z = explainer.logits(data, enc.x)
     aims = explainer.aimed(_targets_of_letters(explainer, letters), z)
-    new = explainer.measure(data, enc, z, xp, aims)
+    new = explainer.measure(Question(data, enc, z, aims), xp)
     says = new.tensors
     told_of = lambda name, like: torch.tensor([t['stands'].get(name, np.nan) for t in told],
                                               dtype=torch.float64).to(like)
@@ -816,7 +818,9 @@ def check_letter(
             raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
     told_rows = [l['told']['row'] for l in read]
     slots = slots_of(told_rows, notices, None, sender=sender, addressee=addressee, product=product, contact=contact)
-    frames,aims,digests = _both_frames(cf, read), _targets_of_letters(cf, read), _digests(cf)
+    frames = _both_frames(cf, read)
+    aims = _targets_of_letters(cf, read)
+    digests = _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, needed, _row_names, went
-from ..core import changed_groups, take_rows
+from ..core import changed_groups, Question, take_rows
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 
 # %% auto #0
@@ -43,8 +43,8 @@ class _Between:
     def __init__(self, explainer, cfs):
         self.explainer,self.cfs,self.groups = explainer,cfs,explainer.groups(cfs.x)
         self.on = _own_changes(explainer, cfs.x, cfs.xp) & cfs.tensors.valid[:, None]
-        self.enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
-        self.z = _logits_of_read(explainer, cfs)
+        enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
+        self.question = Question(cfs.data, enc, _logits_of_read(explainer, cfs), cfs.tensors.target)
 
     def rows(self, rows, made) -> Tensor: # Positions, long `(q,)`; groups, bool `(q, g)`
         "Rows with some of their changes made, and what follows from those."
@@ -54,9 +54,8 @@ class _Between:
 
     def measured(self, rows, made) -> Counterfactuals:
         "What the model says of such rows."
-        cfs,enc,xp = self.cfs, self.enc.take(rows), self.rows(rows, made)
-        data,z,target = take_rows(cfs.data, rows), self.z[rows], cfs.tensors.target[rows]
-        return replace(self.explainer.measure(data, enc, z, xp, target, standing=False), tau=cfs.tau)
+        new = self.explainer.measure(self.question.take(rows), self.rows(rows, made), standing=False)
+        return replace(new, tau=self.cfs.tau)
 
     def asked(self, rows, made) -> tuple[Tensor, Tensor, Tensor]:
         "How high such rows stand, whether they are legal, and whether they are at the target, `(q,)` each."
@@ -191,7 +190,9 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
 
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
-    cfs,goal,steps = plan.answers, plan.answers.goal, {}
+    cfs = plan.answers
+    goal = cfs.goal
+    steps = {}
     changes = plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
     for (i,number),part in changes.groupby(['row', 'step']):

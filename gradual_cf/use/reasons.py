@@ -522,8 +522,8 @@ def reasons(
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
     if target is None: target = _second_class(cf)
-    (data,enc,z,aims),aside = _where_read(cf, rows, target)
-    unread = {} if aside is None else {i: words for i,words in enumerate(aside[1]) if words}
+    data,enc,z,aims = question = _where_read(cf, rows, target)
+    unread = {} if question.aside is None else {i: words for i,words in enumerate(question.aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,given = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], read[at.cpu().numpy()]
@@ -569,7 +569,7 @@ def against_direction(
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
     if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
     cf.check_rows('against_direction')
-    (data,enc,z,aims),_ = _where_read(cf, rows, _second_class(cf) if target is None else target)
+    data,enc,z,aims = _where_read(cf, rows, _second_class(cf) if target is None else target)
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
     out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]

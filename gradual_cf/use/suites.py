@@ -254,7 +254,9 @@ def _suite_told(suite) -> tuple: # A mapping; where its files lie
 
 def _explainer_named(named:str, told:dict, folder:Path, training) -> Explainer:
     "A fitted explainer: as it is, from a folder, or of a fitted model and rows that say what its columns are."
-    model,rules,trust = told[named], told.get('rules') or {}, tuple(told.get('trust') or ())
+    model = told[named]
+    rules = told.get('rules') or {}
+    trust = tuple(told.get('trust') or ())
     if isinstance(model, (str, Path)):
         path = folder/model
         if not path.exists(): raise ValueError(f'{named} must be an existing file or folder, got {str(path)!r}')
