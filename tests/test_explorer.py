@@ -15,7 +15,7 @@ from torch import nn
 import toy
 import written
 from written import load_task
-from gradual_cf.use.editors import _checked_target, _Desk, _parts, _presets, _Question, _Worker
+from gradual_cf.use.editors import _checked_target, _Desk, _presets, _Question, _Worker
 from gradual_cf.use.drawing import _Terms, _unit_text
 from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
