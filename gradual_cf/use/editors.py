@@ -172,7 +172,8 @@ def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # O
 
 def _hand_said(desk:_Desk, q:_Question) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
-    before,given = _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target)
+    at = _Question(q.row, q.target, q.preset)
+    before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
     raw,new,against = desk.one(q.row), _edited(desk, q), ()
     allowed:Any = desk.domain.legal
@@ -353,12 +354,25 @@ def _grid(c, told:dict, own) -> list: # `told`: of its slider; places that must 
     v = (v/told['step']).round()*told['step'] if c.step else v
     return np.unique(np.r_[v[~np.isin(v, c.codes)].round(12), own]).tolist()
 
+def _written(c, desk:_Desk, grid:list) -> dict: # Raw column -> cells
+    "The places of a grid as raw cells."
+    if c.ordered: return c.write(np.array(grid, float)[:, None], dict(desk.rows.dtypes))
+    if len(c.sources) == 1: return {c.sources[0]: _cells_at(c, desk, grid)}
+    return dict(zip(c.sources, c.rows[grid].astype(int).T)) # 0/1 siblings
+
+def _along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
+    "A row once for each place of each column, with that cell there."
+    n,start = sum(map(len, grids)), 0
+    plain = {s: isinstance(raw[s].dtype, np.dtype) for s in raw}
+    cells = {s: np.repeat(raw[s].to_numpy(None if plain[s] else object), n) for s in raw}
+    for c,grid in zip(desk.domain.features, grids):
+        for s,values in _written(c, desk, grid).items(): cells[s][start:start + len(grid)] = values
+        start += len(grid)
+    return pd.DataFrame({s: v if plain[s] else pd.Series(v, dtype=raw[s].dtype) for s,v in cells.items()})
+
 def _lines(desk:_Desk, q:_Question, grids:list) -> list: # Places of each column -> (place, what the model says) of each
     "What the model says of the row, as it was moved by hand, along each column alone: one call of the model."
-    features,cf = desk.domain.features, desk.cf
-    cells = [[(c.name, cell)] for c,grid in zip(features, grids) for cell in _cells_at(c, desk, grid)]
-    raw = take_rows(_edited(desk, q), np.zeros(len(cells), int)).reset_index(drop=True)
-    raw = _with_cells(desk.domain, raw, cells)
+    cf,raw = desk.cf, _along(desk, _edited(desk, q), grids)
     z = cf.logits(raw, cf.encode(raw).x)
     said = cf.says(z, cf.aimed(q.target, z)).double().tolist()
     said = iter([round(v, 5) if np.isfinite(v) else None for v in said])
@@ -383,6 +397,7 @@ def _changes_told(desk:_Desk, cfs:Counterfactuals, region:pd.DataFrame|None, ter
             way = 'up' if now is not None and at > now else 'down'
             one |= dict(how=line.how, enough=_enough_said(c, line, way, terms.units.get(c.name, ''), terms.lang))
             if c.ordered and not line.levels: one['sure'] = [float(line.low), float(line.high)]
+            if one['sure'] and now is not None and line.low <= now <= line.high: one['enough'] = '' # others suffice
         out[str(g)] = one
     return out
 

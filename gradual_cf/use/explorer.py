@@ -149,7 +149,8 @@ def _parts(desk:_Desk, q:_Question, terms:_Terms, fixed:dict, at:list, tab:str):
     "What a page is told of a question; `at` goes with it, so that it knows what is answered."
     yield 'said', dict(_said_page(desk, q), at=at)
     told,features = fixed['columns'], desk.domain.features
-    row,moved,memory = _row_told(desk, q.row, told), dict(q.hand) if features else {}, (('changes', q.number), q.asked)
+    row = desk.once('row', _Question(q.row, q.target, q.preset), lambda: _row_told(desk, q.row, told))
+    moved,memory = dict(q.hand) if features else {}, (('changes', q.number), q.asked)
     hand = {c.name: _places_of(c, [moved[c.name]])[0] for c in features if c.name in moved}
     def lines(changes):
         own = [(one['now'], hand.get(c.name), changes.get(str(g), {}).get('at')) for g,(c,one) in enumerate(zip(features, row))]
@@ -188,6 +189,9 @@ class _Panel:
         told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
         self.mine:dict[str, Any] = _UNSET | dict(row=0, target=told, preset=preset)
         self.set(row=_next_refused(desk, target, -1, _ASKED_TOGETHER) or 0)
+
+    @property
+    def row(self) -> int: return self.asked.row
 
     def say(self, text:str): self.publish('status', text)
 

@@ -110,8 +110,8 @@ function render({ model, el }) {
       set({ ...hand, ...over('limits', i, v < now ? [v, high] : [low, v]) });
     }, { class: 'limit' });
     knob.append(knobs[0]); if (r.ends) knob.append(r.ends);
-    side.append(...knobs.slice(1), limit);
-    r.el = h('div', { class: 'line', 'data-column': c.name }, name, was, dir, knob, side);
+    side.append(...knobs.slice(1)); (c.levels ? knob : side).append(limit);
+    r.el = h('div', { class: 'line' + (c.levels ? ' wide' : ''), 'data-column': c.name }, name, was, dir, knob, c.levels ? null : side);
     r.draw = () => { // the picture behind the slider
       if (!r.pic) return;
       const at = mine.hand[i] ?? here().now, row = here(), lines = model.get('lines').of[i] ?? [];
