@@ -409,7 +409,7 @@ def _real_case(desk:_Desk, q:_Question) -> tuple|None: # A raw row, and what the
     label = cf.aimed(q.target, z)
     order = _far(cf, x.expand(len(cf.x_train), -1), cf.x_train)[0].argsort()
     for at in order.split(_ASKED_TOGETHER):
-        raw = desk.domain.decode(cf.x_train[at], None, False)
+        raw = desk.domain.decode(cf.x_train[at], None, True)
         given = cf.decides(raw, cf.z_train[at], label.expand(len(at), *label.shape[1:])).nonzero()[:, 0]
         if not len(given): continue
         i = int(given[0])
