@@ -23,8 +23,8 @@ try {
   await panel.locator('.say').waitFor({ timeout: 120000 });
   await panel.evaluate(e => e.scrollIntoView({ block: 'start' }));
   const text = async selector => (await panel.locator(selector).allInnerTexts()).join(' ');
-  const until = async (name, test) => { for (let i = 0; i < 100 && !ok[name]; i++) { ok[name] = !!(await test()); if (!ok[name]) await p.waitForTimeout(100); } return ok[name]; };
-  const settled = async () => { for (let i = 0; i < 100 && await p.locator('.gcf.busy').count(); i++) await p.waitForTimeout(100); };
+  const until = async (name, test) => { for (let i = 0; i < 300 && !ok[name]; i++) { ok[name] = !!(await test()); if (!ok[name]) await p.waitForTimeout(100); } return ok[name]; };
+  const settled = async () => { for (let i = 0; i < 300 && await p.locator('.gcf.busy').count(); i++) await p.waitForTimeout(100); };
   const changed = async () => panel.locator('.line.changed').evaluateAll(all => all.map(e => e.dataset.column));
   const line = name => panel.locator(`.line[data-column="${name}"]`), button = name => panel.getByRole('button', { name, exact: true });
   const cut = () => panel.evaluate(e => [...e.querySelectorAll('.line > *, button, select, .say, summary')].filter(v => v.offsetParent && v.scrollWidth > v.clientWidth + 1 && getComputedStyle(v).display !== 'inline').map(v => `${v.className} ${v.textContent.slice(0, 30)}`));

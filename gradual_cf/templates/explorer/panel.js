@@ -113,8 +113,8 @@ function render({ model, el }) {
     side.append(...knobs.slice(1)); (c.levels ? knob : side).append(limit);
     r.el = h('div', { class: 'line' + (c.levels ? ' wide' : ''), 'data-column': c.name }, name, was, dir, knob, c.levels ? null : side);
     r.draw = () => { // the picture behind the slider
-      if (!r.pic) return;
-      const at = mine.hand[i] ?? here().now, row = here(), lines = model.get('lines').of[i] ?? [];
+      if (!r.pic || !model.get('said').scale) return;
+      const at = mine.hand[i] ?? here().now, row = here(), lines = (model.get('lines').of ?? [])[i] ?? [];
       r.pic.innerHTML = track(c, row, lines, model.get('answer').columns?.[i]?.sure, at ?? row.low, model.get('said'));
     };
     r.update = () => {
@@ -125,7 +125,7 @@ function render({ model, el }) {
         ...(gone ? [button('≠ ' + gone.map(g => c.levels[g]).join(', ') + ' ✕', () => set(over('without', i)), { class: 'chip', title: T.lift })] : []));
       dir.className = 'dir ' + way; dir.textContent = SIGNS[way]; dir.disabled = row.fixed;
       dir.title = row.fixed ? put(T.fixed, { name: c.title }) : T[way]; dir.setAttribute('aria-label', `${c.title}: ${dir.title}`);
-      if (c.levels) { const p = Object.fromEntries(model.get('lines').of[i] ?? []); knobs[0].replaceChildren(...(v == null ? [h('option', { value: '', selected: true }, row.text)] : []), ...c.levels.map((t, l) => h('option', { value: l, selected: l === v }, p[l] == null ? t : `${t} (${said(p[l])})`))); }
+      if (c.levels) { const p = Object.fromEntries((model.get('lines').of ?? [])[i] ?? []); knobs[0].replaceChildren(...(v == null ? [h('option', { value: '', selected: true }, row.text)] : []), ...c.levels.map((t, l) => h('option', { value: l, selected: l === v }, p[l] == null ? t : `${t} (${said(p[l])})`))); }
       else {
         const s = knobs[0], at = v ?? row.low, k = c.stops?.reduce((a, b, j) => Math.abs(b[0] - at) < Math.abs(c.stops[a][0] - at) ? j : a, 0);
         [s.min, s.max, s.step] = c.stops ? [0, c.stops.length - 1, 1] : [Math.min(row.low, at), Math.max(row.high, at), c.step]; s.value = c.stops ? k : at;
@@ -149,10 +149,11 @@ function render({ model, el }) {
     if (lay.key === key) return update();
     lay.key = key;
     for (const i of all) rows[i] ?? line(i);
-    const opened = body.querySelector('details')?.open;
+    const opened = body.querySelector('details')?.open, had = document.activeElement;
     const filter = all.length > 8 ? h('input', { class: 'find', placeholder: T.find, 'aria-label': T.columns, value: word, oninput: e => { word = e.target.value.trim().toLowerCase(); lay(); body.querySelector('.find').focus(); } }) : null;
     body.replaceChildren(...[filter, h('div', { class: 'line heads', 'aria-hidden': true }, ...T.heads.map(t => h('div', {}, t))), ...shown.map(i => rows[i].el),
       rest.length ? h('details', { open: opened }, h('summary', {}, put(T.rest, { n: rest.length })), ...rest.map(i => rows[i].el)) : null].filter(Boolean));
+    if (body.contains(had)) had.focus();
     update();
   }
 
@@ -173,13 +174,14 @@ function render({ model, el }) {
   function update() { // the knobs as a person has set them
     if (table) Object.values(rows).forEach(r => r.update());
     else for (const b of body.querySelectorAll('[data-lock]')) b.setAttribute('aria-pressed', mine.locked.map(String).includes(b.dataset.lock));
-    target[fixed.targets ? 'selectedIndex' : 'value'] = mine.target; preset.value = mine.preset; find.value = model.get('row').name; tell();
+    target[fixed.targets ? 'selectedIndex' : 'value'] = mine.target; preset.value = mine.preset; tell();
   }
   function anew() { // another row, or a state that was opened
     const row = model.get('row');
     if (row.fresh === fresh) return;
     fresh = row.fresh; n = 0; mine = JSON.parse(JSON.stringify(row.mine)); past = []; flying = waiting = false; top = []; rows = {}; lay.key = null; word = '';
     rules = JSON.stringify({ ...mine, hand: 0 }); root.classList.add('busy'); status.textContent = T.looking;
+    find.value = row.name;
     if (table) lay(); else { toggles(); update(); }
     done();
   }
@@ -206,5 +208,9 @@ export const still = told => {
       const at = [told.row.fresh, n]; model.tell('said', { ...first, at, p: now, hand, enough: now >= first.good[0] && now <= first.good[1] }); model.tell('lines', { ...told.lines, at }); model.tell('done', at);
     } };
   return model;
+};
+export const start = told => {
+  document.body.dataset.jpThemeLight = !matchMedia('(prefers-color-scheme: dark)').matches; document.body.className = 'gcf-still';
+  render({ model: still(told), el: document.querySelector('main') });
 };
 export default { render };

@@ -1,0 +1,13 @@
+import { chromium } from 'playwright-core';
+const b = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+const p = await b.newPage({ viewport: { width: 864, height: 1000 } });
+p.on('pageerror', e => console.log('ERR', e.stack));
+await p.goto('file:///tmp/pw/people.html'); await p.waitForTimeout(300);
+const line = p.locator('.line[data-column="income"]'), knob = line.locator('input[type=range]'), field = line.locator('input[type=number]');
+console.log(await field.inputValue(), await p.locator('.by-hand').innerText());
+await knob.focus(); for (let i = 0; i < 3; i++) await p.keyboard.press('ArrowRight');
+await p.waitForTimeout(300); console.log(await field.inputValue(), await p.locator('.by-hand').innerText(), await knob.getAttribute('max'));
+await line.getByRole('button', { name: 'not beyond' }).click(); console.log(await line.locator('.was').innerText());
+await line.locator('.dir').click(); console.log(await line.locator('.dir').getAttribute('title'));
+await p.getByRole('button', { name: 'Undo' }).click(); await p.getByRole('button', { name: 'Undo' }).click(); console.log(await line.locator('.was').innerText(), await field.inputValue());
+await b.close();
