@@ -504,7 +504,59 @@ def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inpu
 
 @dataclass(frozen=True, repr=False)
 class Counterfactuals(Exports):
-    "A batch of inputs, their changes, and what the model predicts now."
+    """A batch of inputs, their changes, and what the model predicts now.
+
+    Attributes
+    ----------
+    x : Tensor
+        Inputs as the model reads them, `(n, *s)`
+    xp : Tensor
+        Counterfactuals, decoded and encoded again, `(n, *s)`
+    mask : Tensor
+        Entries of the groups that changed, bool `(n, *s)`
+    target : Any
+        Target class of each row, its label, `(n,)`; for numbers, the interval `(n, 2)`
+    prob : Any
+        The model's own probability of the target at `xp`, `(n,)`; for numbers, the number itself
+    domain : Domain
+        How to decode and draw them
+    before : Any
+        The same at `x`, `(n,)`
+    tau : float | None, default None
+        Probability that was asked for beside the decision, in (0, 1); None for the decision alone
+    data : Any, default None
+        Raw inputs as given
+    raw : Any, default None
+        Raw counterfactuals
+    decided : Any, default None
+        Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
+    found : Any, default None
+        Probability of the target before decoding, `(n,)`; None for a batch that was loaded
+    enc : Encoded | None, default None
+        What the question allowed; None for a batch that was loaded
+    typical : Any, default None
+        Share of real rows of the target that are more unusual, `(n,)`; None if not computed
+    confirmed : Any, default None
+        Share of other models that agree, `(n,)`; None if no model was asked
+    proof : Any, default None
+        What is proven, always a list: 'optimal', 'within 3%', 'best so far', 'none exists', '', …
+    optimal : str, default ''
+        What the proof minimises: 'columns', 'distance' or 'cost'; '' if nothing is proven
+    among : str, default ''
+        Which answers a proof is about, such as 'answers that withstand noise'; '' for all
+    size : Any, default None
+        Columns, distance or cost of each answer, `(n,)`; inf where there is none
+    bound : Any, default None
+        No answer has less, `(n,)`; inf where there is none at all
+    explainer : Any, default None
+        The explainer that measured them; None for a batch that was loaded or made by hand
+    classes : tuple, default ()
+        Labels of the classes, in the order of the model's outputs; () for 0, 1, …
+    notes : Any, default None
+        What was said of the changes of each row, a list a row; None unless a file says so
+    cut : float | None, default None
+        Probability from which the second of two classes is decided; None where none decides alone
+    """
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
     mask:Tensor    # Entries of the groups that changed, bool `(n, *s)`
@@ -542,22 +594,46 @@ class Counterfactuals(Exports):
 
     @property
     def valid(self) -> np.ndarray: # Found, bool `(n,)`
-        "Whether the model decides for the target, as surely as `tau` where it was asked for, or says a number inside."
+        """Whether the model decides for the target, as surely as `tau` where it was asked for, or says a number inside.
+
+        Returns
+        -------
+        np.ndarray
+            Found, bool `(n,)`
+        """
         return _reached(self, self.prob, 1)
 
     @property
     def already(self) -> np.ndarray: # Bool `(n,)`
-        "Whether the input itself already has the target."
+        """Whether the input itself already has the target.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
         return _reached(self, self.before, 0)
 
     @property
     def unread(self) -> np.ndarray: # Bool `(n,)`
-        "Whether the row could not be read, and so was not answered; `proof` says why."
+        """Whether the row could not be read, and so was not answered; `proof` says why.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
         return _unread(self)
 
     @property
     def changed(self) -> np.ndarray: # Bool `(n, g)`
-        "Groups in which anything changed."
+        """Groups in which anything changed.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n, g)`
+        """
         return self.tensors.changed.cpu().numpy()
 
     def __len__(self): return len(self.x)
@@ -575,7 +651,13 @@ class Counterfactuals(Exports):
         return replace(self, **some, enc=enc, proof=proof, data=data, raw=raw, notes=take_rows(self.notes, i))
 
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
-        "What changed, as a tidy frame."
+        """What changed, as a tidy frame.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a change: row, feature, before, after
+        """
         read = np.flatnonzero(~self.unread)
         lines = (self.domain.display.changes or _group_changes)(self if len(read) == len(self) else self[read])
         lines = lines if len(read) == len(self) else lines.assign(row=read[lines.row.to_numpy(int)])
@@ -583,7 +665,13 @@ class Counterfactuals(Exports):
         return lines.assign(note=notes) if notes and len(notes) == len(lines) else lines
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
-        "The quality of each answer, and what is proven about it; NaN and '' if not computed."
+        """The quality of each answer, and what is proven about it; NaN and '' if not computed.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row: row, before, after, valid, changes, distance, …, proof
+        """
         told = _kept_quality(self)
         at = list(told).index('distance') + 1
         told.insert(at, 'nearest_row', _nearest_row(self))
@@ -593,7 +681,13 @@ class Counterfactuals(Exports):
         return told
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_decided`, `cf_proof`; numbers with their interval."
+        """The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_decided`, `cf_proof`; numbers with their interval.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row
+        """
         told = told_of(self)
         if self.optimal or any(self.proof): told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told
@@ -604,11 +698,28 @@ class Counterfactuals(Exports):
         colour:bool=False, # Mark what changed, for a terminal
         names=None,        # What the rows are called; None for the index of their frame
     ) -> str:
-        "The changes as plain text."
+        """The changes as plain text.
+
+        Parameters
+        ----------
+        colour : bool, default False
+            Mark what changed, for a terminal
+        names : default None
+            What the rows are called; None for the index of their frame
+
+        Returns
+        -------
+        str
+        """
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     def plot(self, **kw): # A matplotlib figure
-        "Draw the changes of at most `most` rows; in a table, many rows as one picture; `ranges` shades what is as good."
+        """Draw the changes of at most `most` rows; in a table, many rows as one picture; `ranges` shades what is as good.
+
+        Parameters
+        ----------
+        **kw
+        """
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
@@ -621,7 +732,23 @@ class Counterfactuals(Exports):
     def region(self,
         free=None, # Further columns that may vary, by name, besides those that changed
     ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how
-        "How far each answer may vary without losing the decision; raises `ValueError` if the model is unknown."
+        """How far each answer may vary without losing the decision; raises `ValueError` if the model is unknown.
+
+        Parameters
+        ----------
+        free : default None
+            Further columns that may vary, by name, besides those that changed
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a column of each row: row, feature, value, low, high, levels, how
+
+        Raises
+        ------
+        ValueError
+            If the model is unknown
+        """
         if self.explainer is not None: return self.explainer.region(self, free)
         raise ValueError('region needs answers that know their model, got answers that were loaded or made '
                          'by hand: write explainer.region(answers)')
@@ -633,13 +760,25 @@ class Counterfactuals(Exports):
                          'hand: write explainer.plan(answers)')
 
     def effects(self) -> pd.DataFrame: # One line a row, one column a group; 0 where nothing changed or was found
-        "The effect of each change: the model's output, less the output with this change undone; or `ValueError`."
+        """The effect of each change: the model's output, less the output with this change undone; or `ValueError`.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row, one column a group; 0 where nothing changed or was found
+        """
         if self.explainer is not None: return self.explainer.effects(self)
         raise ValueError('effects needs answers that know their model, got answers that were loaded or made '
                          'by hand: write explainer.effects(answers)')
 
     def to_shap(self): # A `shap.Explanation` of `effects`, with what the model said before as base values
-        "The effect of each change, for shap's plots; raises `ImportError` without shap, `ValueError` without a model."
+        """The effect of each change, for shap's plots; raises `ImportError` without shap, `ValueError` without a model.
+
+        Raises
+        ------
+        ImportError
+            Without shap, `ValueError` without a model
+        """
         return _explanation(self)
 
     _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(),
@@ -652,7 +791,23 @@ class Counterfactuals(Exports):
     def save(self,
         path:str|Path, # The file, such as `answers.zip`; its folder is made where missing
     ) -> Path:         # `path`
-        "Write the batch to a file, atomically; raises `ValueError` for a column that could not be read back."
+        """Write the batch to a file, atomically; raises `ValueError` for a column that could not be read back.
+
+        Parameters
+        ----------
+        path : str | Path
+            The file, such as `answers.zip`; its folder is made where missing
+
+        Returns
+        -------
+        Path
+            `path`
+
+        Raises
+        ------
+        ValueError
+            For a column that could not be read back
+        """
         _write(self, path)
         return Path(path)
 
@@ -661,7 +816,20 @@ class Counterfactuals(Exports):
         path:str|Path, # A file written by `save`
         domain:Domain, # The domain of the explanation; it is not stored
     ):
-        "Read what `save` wrote; raises `ValueError` for another file, or a broken one."
+        """Read what `save` wrote; raises `ValueError` for another file, or a broken one.
+
+        Parameters
+        ----------
+        path : str | Path
+            A file written by `save`
+        domain : Domain
+            The domain of the explanation; it is not stored
+
+        Raises
+        ------
+        ValueError
+            For another file, or a broken one
+        """
         if not Path(path).is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
         try: return cls(domain=domain, **_read(path))
         except Exception as e: # a broken file may break anything

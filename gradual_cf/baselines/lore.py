@@ -309,7 +309,40 @@ def _reasons(lore, enc, target, seed, wordy):
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
 class LORE(Explainer):
-    "Local rules of a decision tree (Guidotti et al., 2019), for tables."
+    """Local rules of a decision tree (Guidotti et al., 2019), for tables.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+    domain
+        From `tabular`, `images`, `sentences` or your own
+    settings : default None
+        A record of settings; None for those that suit the domain
+    **changes
+        Single settings by name
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    samples : a whole number of at least 40, default 1000
+        size of a neighbourhood, a multiple of 4
+    generations : a whole number of at least 1, default 30
+        generations of the genetic algorithm
+    eps : at least 0, default 0.01
+        how far a counterfactual crosses a threshold, in units of the column's range
+    least : a whole number of at least 1, default 2
+        fewest rows in a leaf
+    together : a whole number of at least 1, default 64
+        rows bred side by side
+    """
     Settings = LORESettings
     noted:list|None = None # Where a search writes the reasons of its rows
 
@@ -320,7 +353,15 @@ class LORE(Explainer):
         super().__init__(model, domain, settings, **changes)
 
     def fit(self, data, y=None):
-        "Keep the training rows, from which mutations are drawn; returns the explainer."
+        """Keep the training rows, from which mutations are drawn; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         groups = self.groups(self.x_train).cpu()
         self.positions = [np.flatnonzero(groups == g) for g in range(len(self.domain.features))]
@@ -328,7 +369,22 @@ class LORE(Explainer):
         return self
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-        "The confirmed points, `(n, d)`; a row without one stays as it is."
+        """The confirmed points, `(n, d)`; a row without one stays as it is.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Inputs, `(n, *s)`, and what may become of them
+        target : Tensor
+            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         found = list(_reasons(self, enc, target, seed, wordy=self.noted is not None))
         if self.noted is not None: self.noted.extend(why for _,why in found)
         return torch.cat([xp for xp,_ in found])
@@ -340,7 +396,27 @@ class LORE(Explainer):
         progress:bool=False, # Show a progress bar
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
     ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not reached
-        "Explain rows by factual and counterfactual rules."
+        """Explain rows by factual and counterfactual rules.
+
+        Parameters
+        ----------
+        data
+            Raw rows: many or one
+        target : default None
+            Label of a class, one per row, or None for the other of two classes
+        seed : int, default 0
+            Seed of the neighbourhoods
+        progress : bool, default False
+            Show a progress bar
+        **constraints
+            `immutable`, `bounds` and the others, as `Explainer.explain` takes them
+
+        Returns
+        -------
+        _Reasoned
+            Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not
+            reached
+        """
         worker = copy.copy(self)
         worker.noted = []
         cfs = super(LORE, worker).explain(data, target, seed, progress, **constraints)
@@ -354,7 +430,27 @@ def because(
     lore:LORE,           # Fitted, on the same table and model
     seed:int=0,          # Seed of the neighbourhoods
 ) -> pd.DataFrame:       # For each row rule, sentence, precision, coverage, changes and valid
-    "Join the factual rule of each row with its counterfactual; raises `ValueError` if `lore` explains another table."
+    """Join the factual rule of each row with its counterfactual; raises `ValueError` if `lore` explains another table.
+
+    Parameters
+    ----------
+    cfs : Counterfactuals
+        Counterfactuals of a table, from any explainer
+    lore : LORE
+        Fitted, on the same table and model
+    seed : int, default 0
+        Seed of the neighbourhoods
+
+    Returns
+    -------
+    pd.DataFrame
+        For each row rule, sentence, precision, coverage, changes and valid
+
+    Raises
+    ------
+    ValueError
+        If `lore` explains another table
+    """
     want, got = tuple(cfs.x.shape[1:]), tuple(lore.x_train.shape[1:])
     if want != got: raise ValueError(f'lore must be fitted on rows of shape {want}, got {got}')
     if cfs.classes != lore.classes:
@@ -561,11 +657,62 @@ def _far_apart(z, n):
 _REJECTED = .1 # Share of the training images that the discriminator may reject
 
 class ABELE(_OfImages):
-    "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
+    """Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+    domain
+        From `tabular`, `images`, `sentences` or your own
+    settings : default None
+        A record of settings; None for those that suit the domain
+    **changes
+        Single settings by name
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    latent : a whole number of at least 1, default 8
+        entries of a code; the paper 4, and 8 to 16 for MNIST
+    width : a whole number of at least 1, default 512
+        units of the autoencoder's hidden layers
+    batches : a whole number of at least 1, default 10000
+        steps of the autoencoder's training; the paper 10,000 to 30,000
+    lr : above 0, default 0.0002
+        Adam's learning rate in it
+    accept : in [0, 1], default 0.5
+        probability from which the discriminator accepts a code, at most
+    size : a whole number of at least 1, default 200
+        codes in each of the two populations
+    generations : a whole number of at least 0, default 10
+        rounds of breeding
+    crossover : in [0, 1], default 0.5
+        share of codes that exchange a stretch
+    mutation : in [0, 1], default 0.2
+        share of entries that move
+    step : above 0, default 0.01
+        how far past a threshold a counter-exemplar lies
+    """
     Settings = ABELESettings
 
     def fit(self, data, y=None):
-        "Train the autoencoder, or take the kept one; returns the explainer."
+        """Train the autoencoder, or take the kept one; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         h = self.settings
         auto = _autoencoder_for(self.x_train, h.latent, h.width, batches=h.batches, lr=h.lr)
@@ -578,12 +725,35 @@ class ABELE(_OfImages):
     def accepts(self, z): return self.likely(z) >= self.least              # bool `(n,)`
 
     def drawn(self, z, enc):
-        "Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible."
+        """Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible.
+
+        Parameters
+        ----------
+        z
+            Logits, `(n, k)`
+        enc
+            Encoded rows, as `encode` returns them
+        """
         rows = enc.take(torch.zeros(len(z), dtype=torch.long))
         return torch.where(_fixed(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-        "The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none."
+        """The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Inputs, `(n, *s)`, and what may become of them
+        target : Tensor
+            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         out = enc.x.clone()
         for i in _away(self, enc, target).tolist():
             one, goal = enc.take(slice(i, i + 1)), int(target[i])
@@ -599,7 +769,23 @@ class ABELE(_OfImages):
         n:int=5,    # Most images of each kind
         seed:int=0, # Seed of the breeding
     ) -> _Exemplars:
-        "Show what keeps the class of one image and what makes it the target."
+        """Show what keeps the class of one image and what makes it the target.
+
+        Parameters
+        ----------
+        data
+            One raw image
+        target : default None
+            Target class; None for the class that the model finds second
+        n : int, default 5
+            Most images of each kind
+        seed : int, default 0
+            Seed of the breeding
+
+        Returns
+        -------
+        _Exemplars
+        """
         self.check_fitted()
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')

@@ -155,17 +155,77 @@ def _own_regions(fido, data, sign, keeps, seed):
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c42
 class FIDO(_OfImages):
-    "Smallest deletion and supporting regions of images (Chang et al., 2019)."
+    """Smallest deletion and supporting regions of images (Chang et al., 2019).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+    domain
+        From `tabular`, `images`, `sentences` or your own
+    settings : default None
+        A record of settings; None for those that suit the domain
+    **changes
+        Single settings by name
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    infill : one of ('mean', 'blur', 'local'), default 'blur'
+        what stands where a part is deleted
+    width : above 0, default 10.0
+        standard deviation of blur and local mean, in pixels
+    lam : at least 0, default 40.0
+        price of the whole image, in log-odds
+    steps : a whole number of at least 1, default 150
+        Adam steps
+    lr : above 0, default 0.05
+        Adam's learning rate
+    samples : a whole number of at least 1, default 8
+        masks drawn at a step
+    trim : one of (True, False), default True
+        put back what the region can spare, the least effect first
+    """
     Settings = _FIDOSettings
 
     def fit(self, data, y=None):
-        "Learn the mean colour; returns the explainer."
+        """Learn the mean colour; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         self.colour = self.x_train.mean((0, 2, 3), keepdim=True)[0]
         return self
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-        "Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do."
+        """Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Inputs, `(n, *s)`, and what may become of them
+        target : Tensor
+            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         xp, live = enc.x.clone(), _away(self, enc, target)
         if not len(live): return xp
         there = lambda z: arrived(z, target[live], _enough(self.tau))
@@ -177,14 +237,40 @@ class FIDO(_OfImages):
         data,       # Raw images, many or one
         seed:int=0, # Seed of the draws
     ) -> _Region:   # Regions, and images without them
-        "The smallest region without which the model names another class."
+        """The smallest region without which the model names another class.
+
+        Parameters
+        ----------
+        data
+            Raw images, many or one
+        seed : int, default 0
+            Seed of the draws
+
+        Returns
+        -------
+        _Region
+            Regions, and images without them
+        """
         return _own_regions(self, data, -1, False, seed)
 
     def support(self,
         data,       # Raw images, many or one
         seed:int=0, # Seed of the draws
     ) -> _Region:   # Regions, and images of which nothing else is kept
-        "The smallest region that alone is enough for the class."
+        """The smallest region that alone is enough for the class.
+
+        Parameters
+        ----------
+        data
+            Raw images, many or one
+        seed : int, default 0
+            Seed of the draws
+
+        Returns
+        -------
+        _Region
+            Regions, and images of which nothing else is kept
+        """
         return _own_regions(self, data, 1, True, seed)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c55
@@ -308,11 +394,48 @@ def _edit_rows(e, enc, target):
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79
 class Goyal(_OfImages):
-    "Parts of an image that should be like parts of another (Goyal et al., 2019)."
+    """Parts of an image that should be like parts of another (Goyal et al., 2019).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+    domain
+        From `tabular`, `images`, `sentences` or your own
+    settings : default None
+        A record of settings; None for those that suit the domain
+    **changes
+        Single settings by name
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    halves : default None
+        (images to maps, maps to logits), two modules; None to cut a `Sequential`
+    donors : a whole number of at least 1, default 1
+        training images of the target whose cells are offered, the nearest ones
+    tried : a whole number of at least 1, default 32
+        edits a step that a head is asked about; 1 for a mean and a linear layer
+    """
     Settings = _GoyalSettings
 
     def fit(self, data, y=None):
-        "Cut the network and keep the mean features of the training images; returns the explainer."
+        """Cut the network and keep the mean features of the training images; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         with evaluating(self.network), torch.no_grad():
             x = self.x_train[:2]
@@ -324,7 +447,22 @@ class Goyal(_OfImages):
         return self
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:
-        "Paste the parts of the edits, `(n, c, h, w)`."
+        """Paste the parts of the edits, `(n, c, h, w)`.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Inputs, `(n, *s)`, and what may become of them
+        target : Tensor
+            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         xp, live = enc.x.clone(), _away(self, enc, target)
         if len(live): xp[live] = _edit_rows(self, enc.take(live), target[live]).xp
         return _within_limit(self, enc, xp, target)
@@ -333,6 +471,19 @@ class Goyal(_OfImages):
         data,        # Raw images, many or one
         target=None, # Class index, one per image, or None for the other of two classes
     ) -> _Edits:     # Of all images
-        "Find the fewest cells, greedily, that have to be like a donor's; none where the target is reached already."
+        """Find the fewest cells, greedily, that have to be like a donor's; none where the target is reached already.
+
+        Parameters
+        ----------
+        data
+            Raw images, many or one
+        target : default None
+            Class index, one per image, or None for the other of two classes
+
+        Returns
+        -------
+        _Edits
+            Of all images
+        """
         _, enc, _, target = self.ask(data, target)
         return _edit_rows(self, enc, target)

@@ -767,6 +767,58 @@ def tabular(
 ) -> Domain:
     """Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions.
 
+    Parameters
+    ----------
+    df
+        Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
+    immutable : Sequence, default ()
+        Columns that may not change
+    bounds : dict | None, default None
+        Column -> (low, high) for counterfactuals, raw units; None takes that side from the data
+    increase_only : Sequence, default ()
+        Columns that may only increase
+    decrease_only : Sequence, default ()
+        Columns that may only decrease
+    integer : Sequence, default ()
+        Columns of whole numbers that are stored as floats; integer dtypes are known
+    categorical : default ()
+        Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
+    max_changes : int | None, default None
+        Most columns changed in a row, ≥ 1; None for any number
+    special : Sequence | None, default None
+        Codes in integer columns that are never proposed; None recognises codes like HELOC's
+    grid : int, default 11
+        Candidate values between the bounds of a column with many values, ≥ 2
+    levels : dict | None, default None
+        Category -> levels that may be proposed; by default those that occur in `df`
+    scale : default 'range'
+        One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
+    missing : str, default 'keep'
+        Missing cells: 'keep', 'level' (may be filled in), 'fill' (by median or most frequent level)
+    relations : Sequence, default ()
+        Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
+    derive : dict | None, default None
+        Column -> function of a frame that recomputes it after every change; {}: look for none
+    causes : dict | None, default None
+        Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
+    cost : dict | None, default None
+        Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
+    step : dict | None, default None
+        Column -> distance of its legal numbers, None for any; others are learnt; {}: learn none
+    better : dict | None, default None
+        Column -> 'higher' or 'lower', a hint; may only increase or decrease: implied, unless None
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ValueError
+        For contradictions
+
+    Examples
+    --------
     >>> X, y, X_test, y_test = load_loans()
     >>> tabular(X, immutable=['age'], bounds={'income': (None, 90_000)}, increase_only=['months_in_job'])
     """

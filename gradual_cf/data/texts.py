@@ -394,7 +394,42 @@ def sentences(
     depth:int=3,        # Words looked ahead
     reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
 ) -> Domain:
-    "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
+    """Describe texts to be explained word by word; raises `ValueError` for settings outside their range.
+
+    Parameters
+    ----------
+    vectors : _Vectors
+        From `load_glove`, `corpus_vectors` or your own
+    length : int, default 256
+        Words that the network reads, ≥ 5
+    tokenizer : Callable, default _word_spans
+        Text -> (start, end) of each token
+    allow : Any, default content_word
+        Words that may change and be proposed: a collection, a test, or word -> class or None
+    similarity : float | None, default None
+        Smallest cosine of both words, in [-1, 1]; None for 0 with a rule, .2 without
+    common : int | None, default 10000
+        Propose the most frequent words only; None for all
+    positions : int | None, default None
+        Positions tried in a step; None for 12 with a rule, 16 without
+    words : int | None, default None
+        Words tried at each; None for 8 with a rule, 32 without
+    beam : int | None, default None
+        Sets kept while looking ahead, 1 is greedy; None for 2 with a rule, 4 without
+    depth : int, default 3
+        Words looked ahead
+    reads : Any, default 'auto'
+        A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ValueError
+        For settings outside their range
+    """
     rule = _rule_of(reads)
     usual = zip((similarity, positions, words, beam), _FULL if rule is None else _FILTERED)
     similarity,positions,words,beam = (cast(Any, v if given is None else given) for given,v in usual)

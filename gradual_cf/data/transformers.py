@@ -198,7 +198,44 @@ def tokens(
     depth:int=2,      # Words looked ahead
     reads:Any='auto', # A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
 ) -> Domain:
-    "Describe texts for a transformer; raises `ValueError` for a slow tokenizer or settings outside their range."
+    """Describe texts for a transformer; raises `ValueError` for a slow tokenizer or settings outside their range.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Hugging Face sequence classifier
+    tokenizer : Any
+        Its tokenizer, a fast one
+    length : int, default 128
+        Rows: words and special tokens that the network reads, ≥ 5
+    pieces : int, default 6
+        Pieces of a word that have room; longer words are frozen
+    allow : Any, default content_word
+        Words that may change and be proposed: a collection, a test, or word -> class or None
+    similarity : float, default -1.0
+        Smallest cosine between the old word and the new, in [-1, 1]
+    common : int | None, default None
+        Propose the first words of the vocabulary only
+    positions : int, default 8
+        Positions tried in a step
+    words : int, default 16
+        Words tried at each
+    beam : int, default 2
+        Sets kept while looking ahead; 1 is greedy
+    depth : int, default 2
+        Words looked ahead
+    reads : Any, default 'auto'
+        A rule of `reads_well`; None for every word that fits; 'auto' for a rule where a tagger is there
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ValueError
+        For a slow tokenizer or settings outside their range
+    """
     _check_text_settings(length, similarity, positions, words)
     if pieces < 1: raise ValueError(f'pieces must be at least 1, got {pieces}')
     reader = _piece_reader(model, tokenizer, length, pieces, allow, _rule_of(reads))

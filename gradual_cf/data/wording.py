@@ -347,7 +347,33 @@ def wordings(
     reads:Any='auto',  # A rule of `reads_well`; None for every word; 'auto' for a rule where a tagger is there
     depth:int=3,       # Changes looked ahead
 ) -> Domain:
-    "Describe texts whose words may be exchanged, left out, and preceded by another one."
+    """Describe texts whose words may be exchanged, left out, and preceded by another one.
+
+    Parameters
+    ----------
+    vectors : _Vectors
+        From `load_glove`, `corpus_vectors` or your own
+    insert : Sequence, default _FRONTS
+        Words that may be put in front of a word
+    delete : bool, default True
+        Whether words may be left out
+    length : int, default 256
+        Words that the network reads, ≥ 5
+    tokenizer : Callable, default _word_spans
+        Text -> (start, end) of each token
+    allow : Any, default content_word
+        Words that may change and be proposed: a collection, a test, or word -> class or None
+    common : int | None, default 10000
+        Propose the most frequent words only; None for all
+    reads : Any, default 'auto'
+        A rule of `reads_well`; None for every word; 'auto' for a rule where a tagger is there
+    depth : int, default 3
+        Changes looked ahead
+
+    Returns
+    -------
+    Domain
+    """
     rule = _rule_of(reads)
     similarity,positions,words,beam = _FULL if rule is None else _FILTERED
     _check_text_settings(length, similarity, positions, words)

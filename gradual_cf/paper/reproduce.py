@@ -58,7 +58,18 @@ _READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(en
 def results(
     name:str, # File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
 ):            # A frame, JSON values, or a picture for a notebook
-    "A committed result of a benchmark or of `reproduce`; raises `ValueError` for an unknown name."
+    """A committed result of a benchmark or of `reproduce`; raises `ValueError` for an unknown name.
+
+    Parameters
+    ----------
+    name : str
+        File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
+
+    Raises
+    ------
+    ValueError
+        For an unknown name
+    """
     folders = [_checkout()/f for f in _KEEPS]
     known = {p.name: p for folder in folders for p in sorted(folder.glob('*.*')) if p.suffix in _READ}
     if name not in known:
@@ -171,7 +182,28 @@ def reproduce(
     seed:int=0,        # Seed of networks, rows and searches
     tell:Callable=lambda said: None, # Called with a sentence about each part
 ) -> _Report:          # Results, comparison, how they were made, files
-    "Run the missing parts of an experiment, compare with the paper, write CSV, PNG and JSON."
+    """Run the missing parts of an experiment, compare with the paper, write CSV, PNG and JSON.
+
+    Parameters
+    ----------
+    name : str
+        One of `_EXPERIMENTS`
+    out : Any, default 'results'
+        Folder of what is written; it is made where missing
+    rows : int | None, default None
+        Rows to explain, ≥ 1, where the experiment has a choice; None for its own number
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`
+    seed : int, default 0
+        Seed of networks, rows and searches
+    tell : Callable, default lambda said: None
+        Called with a sentence about each part
+
+    Returns
+    -------
+    _Report
+        Results, comparison, how they were made, files
+    """
     if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
     if rows is not None: check_whole(rows=rows)
     e = _EXPERIMENTS[name]
@@ -565,7 +597,28 @@ def ablate(
     seed:int=0,           # Seed of rows, targets and search
     eps:Sequence=(8,),    # Neighbourhoods of coherence, for tables
 ) -> pd.DataFrame:        # A line for each setting: axis, value, and every metric
-    "Explain the same rows with every setting of some choices (section 5 of the paper, and further ones)."
+    """Explain the same rows with every setting of some choices (section 5 of the paper, and further ones).
+
+    Parameters
+    ----------
+    task : Task | str, default 'breast_cancer'
+        A data set with its network, or its name
+    axes : Sequence | None, default None
+        Choices to look at; None for all
+    base : Settings | None, default PAPER
+        Settings that each line is applied to; None for those of the domain
+    rows : int, default 100
+        Random test rows, ≥ 1
+    seed : int, default 0
+        Seed of rows, targets and search
+    eps : Sequence, default (8,)
+        Neighbourhoods of coherence, for tables
+
+    Returns
+    -------
+    pd.DataFrame
+        A line for each setting: axis, value, and every metric
+    """
     task = load_task(task) if isinstance(task, str) else task
     some, target = _some_rows(task, rows, seed)
     eps = eps if task.domain.features else ()

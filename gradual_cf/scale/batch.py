@@ -364,7 +364,28 @@ def as_batches(
     seed:int=0,      # Seed of everything random
     **constraints,   # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Batches:        # Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
-    "A function that takes a fitted explainer to the rows in Spark, Dask, Ray, Polars, DuckDB or others; pickles."
+    """A function that takes a fitted explainer to the rows in Spark, Dask, Ray, Polars, DuckDB or others; pickles.
+
+    Parameters
+    ----------
+    explainer
+        Fitted, or the folder of one that was saved
+    target : default None
+        Label of a class, name of a column with one per row, or None for the other of two classes
+    keep : dict | None, default None
+        Columns that pass through, with their Arrow types: dict(customer='int64')
+    form : str, default 'wide'
+        'wide': a line a row, with `cf:column` for each column; 'tidy': a line a change, as text
+    seed : int, default 0
+        Seed of everything random
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Batches
+        Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
+    """
     return Batches(_to_travel(explainer), target, keep, form, seed, **constraints)
 
 # %% ../../nbs/scale/01_batch.ipynb #c51
@@ -529,7 +550,34 @@ def explain_dataset(
     progress:bool=False, # Show a progress bar with rate and time left
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Path:               # `out`; `pd.read_parquet` reads it
-    "Explain rows that need not fit into memory; resumes after an interruption, refuses the folder of another run."
+    """Explain rows that need not fit into memory; resumes after an interruption, refuses the folder of another run.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        Fitted
+    ds
+        A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
+    out
+        Folder for the parts and the manifest; one of the same run is resumed
+    target : default None
+        Label of a class, name of a column with one per row, or None for the other of two classes
+    batch_size : int, default 1024
+        Rows per part, ≥ 1: they are explained together; a crash loses at most one part
+    seed : int, default 0
+        Seed of everything random
+    workers : int, default 0
+        Processes of one thread each; 0 for this process
+    progress : bool, default False
+        Show a progress bar with rate and time left
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Path
+        `out`; `pd.read_parquet` reads it
+    """
     check_whole(0, workers=workers)
     check_whole(batch_size=batch_size)
     explainer.check_fitted()

@@ -36,7 +36,15 @@ __all__ = ['Refused', 'service', 'serving', 'log_explainer']
 
 # %% ../../nbs/scale/03_serve.ipynb #s7
 class Refused(Exception):
-    "A refused request: a status, a sentence, and the field that is wrong."
+    """A refused request: a status, a sentence, and the field that is wrong.
+
+    Parameters
+    ----------
+    status : int
+    error : str
+    field : str, default ''
+    part : dict | None, default None
+    """
     def __init__(self, status:int, error:str, field:str='', part:dict|None=None):
         super().__init__(error)
         self.status,self.told = status, dict(error=error) | (dict(field=field) if field else {}) | (part or {})
@@ -405,7 +413,37 @@ def service(
     trusted=(),      # As `GradualCF.load` takes it
     hosts=('127.0.0.1', 'localhost', '[::1]'), # Host names under which it answers
 ) -> Any:            # A FastAPI application
-    "Answer questions about rows over HTTP; raises `ValueError` for a folder that holds no explainer with a model."
+    """Answer questions about rows over HTTP; raises `ValueError` for a folder that holds no explainer with a model.
+
+    Parameters
+    ----------
+    folder : str | Path
+        Where `GradualCF.save` wrote an explainer with its model
+    token : str, default ''
+        Token that requests must carry; '' for none
+    workers : int, default 0
+        Processes of one thread each that answer; 0 for a thread of this one
+    waiting : int | None, default None
+        Maximum number of waiting requests; None for one per worker
+    seconds : float, default 30.0
+        Maximum time for a request, in seconds; also the default
+    most_bytes : int, default 2 ** 20
+        Largest request
+    trusted : default ()
+        As `GradualCF.load` takes it
+    hosts : default ('127.0.0.1', 'localhost', '[::1]')
+        Host names under which it answers
+
+    Returns
+    -------
+    Any
+        A FastAPI application
+
+    Raises
+    ------
+    ValueError
+        For a folder that holds no explainer with a model
+    """
     _check_installed()
     from fastapi import FastAPI, Request, Response
     from fastapi.openapi.utils import get_openapi
@@ -481,7 +519,20 @@ def serving(
     folder:str|Path, # As `service` takes it
     **how,           # As `service` takes them
 ) -> Iterator[str]:  # Its address
-    "Serve in the background, for as long as the block lasts."
+    """Serve in the background, for as long as the block lasts.
+
+    Parameters
+    ----------
+    folder : str | Path
+        As `service` takes it
+    **how
+        As `service` takes them
+
+    Returns
+    -------
+    Iterator[str]
+        Its address
+    """
     import socket
     app = service(folder, **how)
     import uvicorn
@@ -591,7 +642,28 @@ def log_explainer(
     input_example=None,     # Raw rows as a frame; None for the first training row, and none with rows=False
     **how,                  # Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`
 ) -> Any:                   # MLflow's `ModelInfo`
-    "Log a fitted explainer as a model of MLflow that answers with counterfactuals; `ImportError` without MLflow."
+    """Log a fitted explainer as a model of MLflow that answers with counterfactuals; `ImportError` without MLflow.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer of a table
+    name : str, default 'explainer'
+        What MLflow calls it
+    target : default None
+        What is asked for where a question names no target, as `explain` takes it
+    rows : bool, default True
+        Keep the training rows; else a summary of them
+    input_example : default None
+        Raw rows as a frame; None for the first training row, and none with rows=False
+    **how
+        Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`
+
+    Returns
+    -------
+    Any
+        MLflow's `ModelInfo`
+    """
     try: mlflow = import_module('mlflow')
     except ImportError as e: raise ImportError("log_explainer needs MLflow: pip install 'gradual_cf[mlflow]'") from e
     cf.check_fitted()

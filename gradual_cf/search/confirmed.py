@@ -87,7 +87,20 @@ def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
     return _stand_in(x, label, seed)
 
 def jury(cf, k:int) -> list: # Functions of encoded rows
-    "Models of the same kind, trained again on resampled rows; made once for a fitted explainer."
+    """Models of the same kind, trained again on resampled rows; made once for a fitted explainer.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    k : int
+        How many
+
+    Returns
+    -------
+    list
+        Functions of encoded rows
+    """
     cf.check_rows('confirmed')
     while len(cf.jurors) < k:
         with warnings.catch_warnings():
@@ -140,7 +153,31 @@ def until_confirmed(
     seed:int=0,      # Seed of the search
     progress:bool=False, # Show a progress bar
 ) -> Any:            # `Counterfactuals`, with `confirmed`
-    "Search with growing margins until enough models agree; raises `ValueError` if no model can be retrained."
+    """Search with growing margins until enough models agree; raises `ValueError` if no model can be retrained.
+
+    Parameters
+    ----------
+    cf
+        A fitted `GradualCF` of a table
+    question : tuple
+        What its `ask` returned: raw rows, encoded rows, logits, targets
+    share : float
+        Share of five retrained models that must agree, in (0, 1]
+    seed : int, default 0
+        Seed of the search
+    progress : bool, default False
+        Show a progress bar
+
+    Returns
+    -------
+    Any
+        `Counterfactuals`, with `confirmed`
+
+    Raises
+    ------
+    ValueError
+        If no model can be retrained
+    """
     _check_share(cf, share)
     data,enc,z,target = question
     models,n = jury(cf, _JURORS), len(target)

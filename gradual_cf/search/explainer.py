@@ -49,7 +49,32 @@ def setting(
     options=(),  # The values there are
     none:bool=False, # Whether None is a value too
 ) -> Any:        # A dataclass field
-    "A field of a settings class: default, range and meaning in one place."
+    """A field of a settings class: default, range and meaning in one place.
+
+    Parameters
+    ----------
+    default
+        Value where nothing else is said
+    about : str
+        What it does, one line
+    least : default None
+        Smallest value
+    most : default None
+        Largest value
+    above : default None
+        The value must be larger than this
+    below : default None
+        The value must be smaller than this
+    options : default ()
+        The values there are
+    none : bool, default False
+        Whether None is a value too
+
+    Returns
+    -------
+    Any
+        A dataclass field
+    """
     limits = dict(about=about, least=least, most=most, above=above, below=below, options=options, none=none)
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
@@ -534,7 +559,30 @@ def _check_alone(**others):
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
 class Explainer:
-    "A model, a domain and settings; a subclass implements `search`."
+    """A model, a domain and settings; a subclass implements `search`.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+    domain : Domain
+        From `tabular`, `images`, `sentences` or your own
+    settings : Any, default None
+        A record of settings; None for those that suit the domain
+    classes : default None
+        Labels of the classes, in the order of the model's outputs; None for those that it names
+    **changes
+        Single settings by name
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    """
     Settings:type[Common] = Common # The class of its settings
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
@@ -609,7 +657,15 @@ class Explainer:
         data, # Training rows, raw
         y=None, # Their labels, if at hand: for models that are trained again alone
     ):
-        "Learn from the training data; returns the explainer. If that fails, it stays unchanged."
+        """Learn from the training data; returns the explainer. If that fails, it stays unchanged.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         with _as_it_was(self):
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
@@ -632,7 +688,20 @@ class Explainer:
     def encode(self, data) -> Encoded: return _encoded(self, data) # Raw rows, many or one
 
     def logits(self, data, x:Tensor) -> Tensor: # Raw rows and the same, encoded -> `(n, k)`
-        "What the model says of raw rows: asked about the rows themselves where it reads such."
+        """What the model says of raw rows: asked about the rows themselves where it reads such.
+
+        Parameters
+        ----------
+        data
+            Raw inputs, as `explain` takes them
+        x : Tensor
+            Encoded rows, `(n, *s)`
+
+        Returns
+        -------
+        Tensor
+            Raw rows and the same, encoded -> `(n, k)`
+        """
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x)
 
@@ -644,7 +713,24 @@ class Explainer:
         max_changes=None, # Most groups changed: a number, or one per row
         **rules,          # immutable, bounds, increase_only, decrease_only
     ) -> tuple[Any, Encoded, Tensor, Tensor]: # Raw rows, encoded rows, logits `(n, k)`, targets
-        "Read a question: rows, target and constraints."
+        """Read a question: rows, target and constraints.
+
+        Parameters
+        ----------
+        data
+            Raw inputs: many rows or one
+        target : default None
+            Label of a class, one per row, or None for the other of two classes
+        max_changes : default None
+            Most groups changed: a number, or one per row
+        **rules
+            immutable, bounds, increase_only, decrease_only
+
+        Returns
+        -------
+        tuple[Any, Encoded, Tensor, Tensor]
+            Raw rows, encoded rows, logits `(n, k)`, targets
+        """
         self.check_fitted()
         _check_rows(self, data, target)
         data = self.domain.rows(data)
@@ -658,26 +744,101 @@ class Explainer:
         target:Tensor, # Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
         seed:int=0,    # Seed of everything random
     ) -> Tensor:       # Counterfactuals, `(n, *s)`
-        "Find counterfactuals: the one method a subclass writes."
+        """Find counterfactuals: the one method a subclass writes.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Inputs, `(n, *s)`, and what may become of them
+        target : Tensor
+            Target class of each row, long `(n,)`; for numbers, intervals `(n, 2)`
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         raise NotImplementedError
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target: # Targets of the rows, and the rows
-        "What rows must reach: here the decision and the probability `tau`, and nothing else."
+        """What rows must reach: here the decision and the probability `tau`, and nothing else.
+
+        Parameters
+        ----------
+        label : Tensor
+            Class of each row, long `(n,)`
+        enc : Encoded | None, default None
+            Encoded rows, as `encode` returns them
+
+        Returns
+        -------
+        Target
+            Targets of the rows, and the rows
+        """
         level = levels(self.tau, label, torch.zeros(label.shape, dtype=self.place[1], device=label.device))
         return Target(label, level, demands=leading(label, level, self.tau))
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: # Rows and groups `(q,)`, rows with the value, merits `(q,)`
-        "The best value of each group of each row alone, as far as the method knows it: here nothing."
+        """The best value of each group of each row alone, as far as the method knows it: here nothing.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        target : Tensor
+            Target of each row, as `aimed` returns it
+
+        Returns
+        -------
+        tuple
+            Rows and groups `(q,)`, rows with the value, merits `(q,)`
+        """
         none = torch.zeros(0, dtype=torch.long, device=enc.x.device)
         return none, none, enc.x[:0], enc.x.new_zeros(0)
 
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
-        "Whether answers have what the settings ask for beside the target: here nothing."
+        """Whether answers have what the settings ask for beside the target: here nothing.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        xp : Tensor
+            Encoded answers, `(n, *s)`
+        target : Tensor
+            Target of each row, as `aimed` returns it
+
+        Returns
+        -------
+        Tensor
+            Inputs, answers, targets -> bool `(n,)`
+        """
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
     def resume(self, enc:Encoded, target:Tensor, seed:int=0,
                xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
-        "Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`."
+        """Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        target : Tensor
+            Target of each row, as `aimed` returns it
+        seed : int, default 0
+            Seed of everything random
+        xp : Tensor | None, default None
+            Encoded answers, `(n, *s)`
+        quick : bool, default True
+            Whether the short search is enough
+
+        Returns
+        -------
+        Tensor
+            `(n, *s)`
+        """
         return self.search(enc, target, seed)
 
     # What it answers
@@ -700,6 +861,43 @@ class Explainer:
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
+        Parameters
+        ----------
+        data
+            Raw inputs, as `fit` takes them: many rows or one
+        target : default None
+            Label of a class, one per row, or None for the other of two classes
+        seed : int, default 0
+            Seed of everything random
+        progress : bool, default False
+            Show a progress bar
+        immutable : default ()
+            Groups that may not change: a list for all rows, or a list for each row
+        bounds : default None
+            Group -> (low, high) in raw units, None for an open side; or one such dict a row
+        increase_only : default ()
+            Groups that may only increase
+        decrease_only : default ()
+            Groups that may only decrease
+        max_changes : default None
+            Most groups changed: a number, or one per row
+        optimal : str | None, default None
+            Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
+        seconds : float | None, default None
+            Time limit for all rows together; None: none, or 10 seconds a row with `robust`
+        gap : float, default 0.0
+            How far from the optimum an answer may be, as a share of it
+        robust : dict | None, default None
+            What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
+        confirmed : float | None, default None
+            Share of five retrained models that must agree, in (0, 1]
+
+        Returns
+        -------
+        Counterfactuals
+
+        Examples
+        --------
         >>> answers = cf.explain(X_test[:5], 'granted', immutable=['housing'], bounds={'income': (None, 90_000)})
         >>> cf.explain(X_test[:5], 'granted', optimal='columns', seconds=20).proof
         >>> cf.explain(X_test[:1], 'granted', robust=dict(noise={'income': 500})).text(0)
@@ -720,7 +918,27 @@ class Explainer:
         return _with_unread(answers, aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
-        "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
+        """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
+
+        Parameters
+        ----------
+        data
+            Raw inputs, as `explain` takes them
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        z : Tensor
+            Logits, `(n, k)`
+        target : Tensor
+            Target of each row, as `aimed` returns it
+        seed : int, default 0
+            Seed of everything random
+        progress : bool, default False
+            Whether to show a progress bar
+
+        Returns
+        -------
+        Counterfactuals
+        """
         question = data, enc, z, target
         return _with_denied(self, question, answered(self, question, seed, progress), seed, progress)
 
@@ -732,16 +950,76 @@ class Explainer:
         until:float=float('inf'), # When the time is over, as `time.perf_counter` counts
         begin:Tensor|None=None,   # Where rows begin, `(n, *s)`; None for their inputs
     ) -> tuple[Tensor, np.ndarray]: # `(n, *s)`, and which rows it came to, bool `(n,)`
-        "What the search finds until some time."
+        """What the search finds until some time.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Inputs, `(n, *s)`
+        target : Tensor
+            As `search` takes it
+        seed : int, default 0
+            Seed of everything random
+        progress : bool, default False
+            Show a progress bar
+        until : float, default float('inf')
+            When the time is over, as `time.perf_counter` counts
+        begin : Tensor | None, default None
+            Where rows begin, `(n, *s)`; None for their inputs
+
+        Returns
+        -------
+        tuple[Tensor, np.ndarray]
+            `(n, *s)`, and which rows it came to, bool `(n,)`
+        """
         if until < float('inf'): return _searched_until(self, enc, target, seed, until, begin)
         return _searched(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
 
     def usual(self, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
-        "What `explain` finds where nothing else is said, before it is measured."
+        """What `explain` finds where nothing else is said, before it is measured.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        z : Tensor
+            Logits, `(n, k)`
+        target : Tensor
+            Target of each row, as `aimed` returns it
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        Tensor
+            `(n, *s)`
+        """
         return by_default(self, enc, z, target, seed)[0]
 
     def measure(self, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
-        "Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too."
+        """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too.
+
+        Parameters
+        ----------
+        data
+            Raw inputs, as `explain` takes them
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        z : Tensor
+            Logits, `(n, k)`
+        xp : Tensor
+            Encoded answers, `(n, *s)`
+        target : Tensor
+            Target of each row, as `aimed` returns it
+        standing : bool, default True
+            What is proven of each row
+        raw : default None
+            Raw rows, where they are at hand
+
+        Returns
+        -------
+        Counterfactuals
+        """
         return _measured(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
@@ -756,7 +1034,29 @@ class Explainer:
         seconds:float|None=None, # Most time of all rows together; None for as long as it takes
         **constraints,   # As `explain` takes them
     ) -> Alternatives:
-        "Find several answers for each row: different groups first, then different values; no change is idle."
+        """Find several answers for each row: different groups first, then different values; no change is idle.
+
+        Parameters
+        ----------
+        data
+            Raw inputs, as `fit` takes them: many rows or one
+        target : default None
+            Label of a class, one per row, or None for the other of two classes
+        k : int, default 5
+            Most answers of a row, ≥ 1
+        diversity : float, default 0.5
+            Weight of new groups against nearness, in [0, 1]
+        seed : int, default 0
+            Seed of everything random
+        seconds : float | None, default None
+            Most time of all rows together; None for as long as it takes
+        **constraints
+            As `explain` takes them
+
+        Returns
+        -------
+        Alternatives
+        """
         data = read_once(data)
         if (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
@@ -767,17 +1067,51 @@ class Explainer:
         return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
 
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
-        "How far each answer may vary: one line for each column of each row, certified or estimated on random rows."
+        """How far each answer may vary: one line for each column of each row, certified or estimated on random rows.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, as `explain` returns them
+        free : default None
+
+        Returns
+        -------
+        pd.DataFrame
+            Columns that may vary besides those that changed
+        """
         self.check_fitted()
         return region(_asked_by(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
-        "Order the changes of each answer: every row on the way is legal, the target comes near early."
+        """Order the changes of each answer: every row on the way is legal, the target comes near early.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, as `explain` returns them
+
+        Returns
+        -------
+        Plan
+            Answers, of this explainer or another, or from a file
+        """
         self.check_fitted()
         return plan_of(_asked_by(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
-        "The effect of each change: the model's output, less the output with this change undone."
+        """The effect of each change: the model's output, less the output with this change undone.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, as `explain` returns them
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row, one column a group
+        """
         self.check_fitted()
         return effects_of(_asked_by(self, cfs), cfs)
 
@@ -788,7 +1122,28 @@ def from_frames(
     answers,      # What became of each, as many raw rows; all cells missing where there is no answer
     target=None,  # Label of a class, one per row; None for the other of two classes, of more the answers' own
 ) -> Counterfactuals:
-    "Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns."
+    """Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns.
+
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted; its model and domain are asked
+    rows
+        Raw rows, as `explain` takes them
+    answers
+        What became of each, as many raw rows; all cells missing where there is no answer
+    target : default None
+        Label of a class, one per row; None for the other of two classes, of more the answers' own
+
+    Returns
+    -------
+    Counterfactuals
+
+    Raises
+    ------
+    ValueError
+        For other rows or columns
+    """
     cf.check_fitted()
     given,raw = cf.domain.rows(rows), cf.domain.rows(answers)
     if len(given) != len(raw): raise ValueError(f'answers must be one for each of {len(given)} rows, got {len(raw)}')

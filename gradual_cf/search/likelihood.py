@@ -117,7 +117,24 @@ def masked_mlp(
     classes:int=1,  # Classes, ≥ 1
     hidden:int=128, # Hidden units
 ) -> nn.Module:     # Maps bins, long `(n, g)`, and classes, long `(n,)`, to logarithms of shares `(n,)`
-    "A masked network for the density of a table: three linear layers."
+    """A masked network for the density of a table: three linear layers.
+
+    Parameters
+    ----------
+    sizes : tuple
+        Bins of each column
+    classes : int, default 1
+        Classes, ≥ 1
+    hidden : int, default 128
+        Hidden units
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps bins, long `(n, g)`, and classes, long `(n,)`, to logarithms of shares `(n,)`
+    """
     return _Masked(sizes, classes, hidden)
 
 # %% ../../nbs/search/13_likelihood.ipynb #lk18
@@ -180,7 +197,13 @@ def _drawn(density, label:Tensor, gen) -> Tensor: # Classes `(n,)` -> encoded ro
     return x
 
 class Density:
-    "How likely rows of a table are, given their class."
+    """How likely rows of a table are, given their class.
+
+    Parameters
+    ----------
+    domain
+        Of a table: its columns
+    """
     def __init__(self,
         domain, # Of a table: its columns
     ):
@@ -197,7 +220,21 @@ class Density:
         seed:int=0,      # Seed of the weights, of the rows held out, and of the order
         progress:bool=False, # Show a progress bar where it takes long
     ):
-        "Learn the density; returns it. Random state and threads stay as they were."
+        """Learn the density; returns it. Random state and threads stay as they were.
+
+        Parameters
+        ----------
+        x : Tensor
+            Encoded rows, `(n, d)`, n ≥ 1
+        label
+            Their classes, 0 to k - 1, `(n,)`
+        classes : int, default 0
+            How many there are; 0 for as many as occur
+        seed : int, default 0
+            Seed of the weights, of the rows held out, and of the order
+        progress : bool, default False
+            Show a progress bar where it takes long
+        """
         if not len(x): raise ValueError('x must have at least one row, got none')
         label = _check_labels(label, len(x), classes or int(np.max(np.asarray(label))) + 1)
         x,place = x.detach().cpu(), self.domain.groups(x.shape[1:]).cpu()
@@ -218,7 +255,20 @@ class Density:
         x:Tensor, # Encoded rows, `(n, d)`
         label,    # A class for all, or one for each, `(n,)`
     ) -> Tensor:  # In nats, `(n,)`: shares of categories and of few numbers, densities in ranges of the other columns
-        "Logarithm of the density of rows, given their class."
+        """Logarithm of the density of rows, given their class.
+
+        Parameters
+        ----------
+        x : Tensor
+            Encoded rows, `(n, d)`
+        label
+            A class for all, or one for each, `(n,)`
+
+        Returns
+        -------
+        Tensor
+            In nats, `(n,)`: shares of categories and of few numbers, densities in ranges of the other columns
+        """
         label = _check_labels(label, len(x), self.classes)
         cells,more = _cells(self.bins, x.detach().cpu())
         with torch.no_grad():
@@ -230,21 +280,62 @@ class Density:
         label:int=0, # Their class
         seed:int=0,  # Of the draw
     ) -> pd.DataFrame:
-        "Draw rows, to look at."
+        """Draw rows, to look at.
+
+        Parameters
+        ----------
+        n : int
+            Rows
+        label : int, default 0
+            Their class
+        seed : int, default 0
+            Of the draw
+
+        Returns
+        -------
+        pd.DataFrame
+        """
         labels = _check_labels(label, n, self.classes)
         return self.domain.decode(_drawn(self, labels, torch.Generator().manual_seed(seed)))
 
     def save(self,
         path, # The file; written atomically
     ) -> Path:
-        "Write bins and weights as one safetensors file."
+        """Write bins and weights as one safetensors file.
+
+        Parameters
+        ----------
+        path
+            The file; written atomically
+
+        Returns
+        -------
+        Path
+        """
         return save_model(self.net, path, bins=[b._asdict() for b in self.bins])
 
 def load_density(
     path,   # A file that `Density.save` wrote
     domain, # Of the same table
 ) -> Density:
-    "Read a density; raises `ValueError` for a file of something else, or of other columns."
+    """Read a density; raises `ValueError` for a file of something else, or of other columns.
+
+    Parameters
+    ----------
+    path
+        A file that `Density.save` wrote
+    domain
+        Of the same table
+
+    Returns
+    -------
+    Density
+
+    Raises
+    ------
+    ValueError
+        For a file of something else, or of other columns
+    """
     out = Density(domain)
     out.net = load_model(path).requires_grad_(False)
     try: out.bins = [_Bins(**b) for b in out.net.meta['bins']]
@@ -257,7 +348,19 @@ def load_density(
 _LIKELY = .5 # Weight of a nat beside logits
 
 class Likely(NamedTuple):
-    "Rows must be plausible, and as likely as real ones."
+    """Rows must be plausible, and as likely as real ones.
+
+    Attributes
+    ----------
+    bars : Plausible
+        What they must reach besides
+    kind : Tensor
+        The class that the density is told, long `(n,)`
+    floor : Tensor
+        How likely rows must be, in nats, `(n,)`
+    company : Any
+        `_LikelyCompany`: how that is measured
+    """
     bars:Plausible # What they must reach besides
     kind:Tensor    # The class that the density is told, long `(n,)`
     floor:Tensor   # How likely rows must be, in nats, `(n,)`

@@ -60,7 +60,22 @@ def counted_pairs(
     entries:Sequence, # Positions of the entries of each group, long `(w,)` each
     numbers:Sequence, # Whether each group is a number
 ) -> _Pairs:          # Raises `ValueError` for categories with too many levels
-    "Count which values stand together."
+    """Count which values stand together.
+
+    Parameters
+    ----------
+    x : Tensor
+        Training rows, `(m, d)`
+    entries : Sequence
+        Positions of the entries of each group, long `(w,)` each
+    numbers : Sequence
+        Whether each group is a number
+
+    Returns
+    -------
+    _Pairs
+        Raises `ValueError` for categories with too many levels
+    """
     levels = sum(len(e) for e,number in zip(entries, numbers) if not number)
     most = min(_BINS, (_MOST_BINS - levels)//max(sum(numbers), 1))
     if most < 2: raise ValueError(f'pairs must be None for a table of so many levels and numbers, got {levels} levels '
@@ -82,7 +97,24 @@ def usual_support(
     entries:Sequence, # Positions of the entries of each group
     share:float,      # Share of the rows that have as much at least, in (0, 1]
 ) -> Tensor:          # Logarithm of one more than the count, `(g,)`
-    "The support that values of real rows have."
+    """The support that values of real rows have.
+
+    Parameters
+    ----------
+    pairs : _Pairs
+        From `counted_pairs`, of rows that the following are among
+    x : Tensor
+        Rows of a target, `(m, d)`
+    entries : Sequence
+        Positions of the entries of each group
+    share : float
+        Share of the rows that have as much at least, in (0, 1]
+
+    Returns
+    -------
+    Tensor
+        Logarithm of one more than the count, `(g,)`
+    """
     b = pairs.bins(x, entries)
     others = pairs.support(b, b) - 1 # without the row itself
     return others.log1p().quantile(1 - share, dim=0)

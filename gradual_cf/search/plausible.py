@@ -64,7 +64,26 @@ def prototypes(
     quantile:float=.5, # Share of the class's rows that count as typical, in (0, 1]
     match:Callable=logit_gap, # How far logits are from the class, as `stats` was fitted
 ) -> Tensor:           # Positions of the typical rows, long `(m,)`, most typical first
-    "Training rows that the model takes for `label` and whose logits are near its mean."
+    """Training rows that the model takes for `label` and whose logits are near its mean.
+
+    Parameters
+    ----------
+    z : Tensor
+        Logits of the training rows, `(n, k)`
+    stats : Logits
+        From `fit_logits` on the same rows
+    label : int
+        Class
+    quantile : float, default 0.5
+        Share of the class's rows that count as typical, in (0, 1]
+    match : Callable, default logit_gap
+        How far logits are from the class, as `stats` was fitted
+
+    Returns
+    -------
+    Tensor
+        Positions of the typical rows, long `(m,)`, most typical first
+    """
     gap = match(_rows_at(z, label, stats.mu[label])).masked_fill(z.argmax(1) != label, torch.inf)
     order = gap.argsort(stable=True)
     return order[:int((gap <= stats.gaps[label, round(100*quantile)]).sum())]
@@ -280,7 +299,24 @@ def _worth_trying(v:Tensor, atoms:int=_ATOMS) -> tuple: # Values `(m,)` of a num
 # %% ../../nbs/search/05_plausible.ipynb #c20
 @dataclass(frozen=True)
 class Plausibility:
-    "How plausible answers must be; raises `ValueError` for a number outside (0, 1]."
+    """How plausible answers must be; raises `ValueError` for a number outside (0, 1].
+
+    Attributes
+    ----------
+    density : float, default 0.85
+        Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
+    isolation : float, default 0.9
+        The same for strangeness (isolation forest), in (0, 1]
+    pairs : float | None, default None
+        The same for how rarely a changed value occurs beside each other one; or None
+    likelihood : float | None, default None
+        Share of the target's rows whose density an answer must reach, in (0, 1]; or None
+
+    Raises
+    ------
+    ValueError
+        For a number outside (0, 1]
+    """
     density:float=.85  # Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
     isolation:float=.9  # The same for strangeness (isolation forest), in (0, 1]
     pairs:float|None=None # The same for how rarely a changed value occurs beside each other one; or None

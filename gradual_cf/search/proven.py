@@ -75,7 +75,27 @@ _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 @dataclass(frozen=True, repr=False)
 class Proven:
-    "Answers with what is proven of them."
+    """Answers with what is proven of them.
+
+    Attributes
+    ----------
+    answers : Counterfactuals
+        The cheapest rows that were found
+    optimal : str
+        What cheap means: 'columns', 'distance' or 'cost'
+    size : np.ndarray
+        Columns, distance or cost of each answer, `(n,)`; inf where there is none
+    bound : np.ndarray
+        No answer has less, `(n,)`; inf where there is none at all
+    distance : np.ndarray
+        Distance or cost of each answer, `(n,)`
+    distance_bound : np.ndarray
+        No answer of the same number of columns has less, `(n,)`
+    seconds : np.ndarray
+        What each row took, `(n,)`
+    boxes : np.ndarray
+        Boxes that were looked at, `(n,)`
+    """
     answers:Counterfactuals # The cheapest rows that were found
     optimal:str             # What cheap means: 'columns', 'distance' or 'cost'
     size:np.ndarray         # Columns, distance or cost of each answer, `(n,)`; inf where there is none
@@ -87,7 +107,13 @@ class Proven:
 
     @property
     def proof(self) -> list: # One text a row
-        "What is proven of each answer."
+        """What is proven of each answer.
+
+        Returns
+        -------
+        list
+            One text a row
+        """
         return [_proof(*row, self.optimal) for row in zip(self.size, self.bound, self.distance, self.distance_bound)]
 
     def __len__(self): return len(self.answers)
@@ -96,7 +122,13 @@ class Proven:
         return f'{self.answers!r} by {self.optimal}: ' + ', '.join(f'{n} {name}' for name,n in known.items())
 
     def frame(self) -> pd.DataFrame: # One line a row: proof, size, bound, distance, distance_bound, seconds, boxes
-        "What is proven, as a frame."
+        """What is proven, as a frame.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row: proof, size, bound, distance, distance_bound, seconds, boxes
+        """
         told = dict(proof=self.proof, size=self.size, bound=self.bound, distance=self.distance,
                     distance_bound=self.distance_bound, seconds=self.seconds.round(4), boxes=self.boxes)
         return pd.DataFrame(told, index=getattr(self.answers.data, 'index', None))
@@ -494,7 +526,38 @@ def cheapest(
     robust:dict|None=None, # What answers must withstand, as `explain` takes it
     **constraints, # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> Proven:
-    "The cheapest answer of each row with its proof; raises `ValueError` for a model that cannot be bounded."
+    """The cheapest answer of each row with its proof; raises `ValueError` for a model that cannot be bounded.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer
+    data
+        Raw rows: many or one
+    target : default None
+        As `explain` takes it
+    optimal : str, default 'columns'
+        'columns': fewest, then nearest; 'distance': nearest; 'cost': the prices of the table
+    seconds : float | None, default None
+        Time limit for a row, in seconds; None for no limit
+    gap : float, default 0.0
+        How far from the optimum an answer may be, as a share of it
+    start : bool, default True
+        Whether to begin with the explainer's own answers
+    robust : dict | None, default None
+        What answers must withstand, as `explain` takes it
+    **constraints
+        immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
+
+    Returns
+    -------
+    Proven
+
+    Raises
+    ------
+    ValueError
+        For a model that cannot be bounded
+    """
     cf = _of_decision(cf)
     _check_question(cf, optimal, seconds, gap)
     data,enc,z,label = cf.ask(data, target, **constraints)
@@ -649,6 +712,26 @@ def prove(
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
     """Certify answers: optimal, at most x% from it, infeasible, missed or open; `ValueError` for an unknown norm.
 
+    Parameters
+    ----------
+    cf
+        The fitted explainer that gave the answer
+    answer : Counterfactuals
+        What `cf.explain`, or any other method, returned
+    norm : str, default 'l0'
+        'l0': columns; 'l1': distance; 'cost': columns first and then distance
+    seconds : float, default 5.0
+        Time limit for each row, in seconds
+    better : bool, default False
+        Whether to return the smaller changes that were found, too
+
+    Returns
+    -------
+    Any
+        One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
+
+    Examples
+    --------
     >>> prove(cf, answers, seconds=1)
     """
     _check_answers(answer, 'answer')
@@ -672,7 +755,28 @@ def ways(
     seconds:float|None=None, # Time limit for a set, in seconds; None for no limit
     **constraints,  # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> pd.DataFrame:  # One line a way: row, columns, proof, distance, values
-    "For each set of up to `k` columns: the nearest answer, or the proof that there is none."
+    """For each set of up to `k` columns: the nearest answer, or the proof that there is none.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer
+    data
+        Raw rows: one or a few
+    target : default None
+        As `explain` takes it
+    k : int, default 2
+        Largest number of columns in a set, ≥ 1
+    seconds : float | None, default None
+        Time limit for a set, in seconds; None for no limit
+    **constraints
+        immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
+
+    Returns
+    -------
+    pd.DataFrame
+        One line a way: row, columns, proof, distance, values
+    """
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
     readings = _read(cf, 'ways')

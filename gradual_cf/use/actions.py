@@ -507,7 +507,31 @@ def _applied(rows, moves, action:int|None, terms:_Terms) -> Counterfactuals:
 # %% ../../nbs/use/02_actions.ipynb #c80
 @dataclass(frozen=True, repr=False)
 class Actions(Exports):
-    "A few actions for many rows: in words, as frames, as a picture, and to be applied."
+    """A few actions for many rows: in words, as frames, as a picture, and to be applied.
+
+    Attributes
+    ----------
+    explainer : Any
+        What was asked
+    moves : tuple
+        The moves of each action
+    terms : _Terms
+        What was asked for
+    goal : Any
+        Class, or interval of numbers
+    answers : Counterfactuals
+        Each row after the cheapest action that helps it; as it was where none does
+    taken : np.ndarray
+        That action's number from 1, `(n,)`; 0 where none helps
+    cost : np.ndarray
+        What each action costs each row, `(n, k)`; infinite where it does not help
+    already : int
+        Rows that were there before, which nobody needs to help
+    candidates : int
+        Candidates that all rows were asked about
+    ceiling : int
+        Rows that no choice of as many of them can go beyond
+    """
     _TABLES = dict(moves=lambda a: a.df(), rows=lambda a: a.rows())
     explainer:Any             # What was asked
     moves:tuple               # The moves of each action
@@ -527,7 +551,13 @@ class Actions(Exports):
 
     @property
     def words(self) -> list: # A text for each action
-        "The actions in words."
+        """The actions in words.
+
+        Returns
+        -------
+        list
+            A text for each action
+        """
         return [_action_text(self.explainer.domain.features, a, self.terms.free) for a in self.moves]
 
     def __repr__(self):
@@ -537,7 +567,13 @@ class Actions(Exports):
         return f'{count_text(len(self), "action")} for {n:,} rows: {there:,} helped ({there/n:.1%}){mean}{more}'
 
     def df(self) -> pd.DataFrame: # One line a move: action, column, move, covers, takes, cost
-        "The moves; rows that an action covers, rows that take it because it is their cheapest, their mean cost."
+        """The moves; rows that an action covers, rows that take it because it is their cheapest, their mean cost.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a move: action, column, move, covers, takes, cost
+        """
         columns,lines = self.explainer.domain.features, []
         for a,action in enumerate(self.moves):
             own,covers = self.taken == a + 1, int(np.isfinite(self.cost[:, a]).sum())
@@ -547,7 +583,13 @@ class Actions(Exports):
         return pd.DataFrame(lines, columns=['action', 'column', 'move', 'covers', 'takes', 'cost'])
 
     def rows(self) -> pd.DataFrame: # One line a row: row, action, cost, before, after
-        "Which row is helped by which action; 0 and no cost where none helps."
+        """Which row is helped by which action; 0 and no cost where none helps.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row: row, action, cost, before, after
+        """
         cost = np.where(self.helped, self.cost.min(1, initial=np.inf), np.nan)
         told = dict(row=_row_names(self.answers), action=self.taken, cost=cost)
         before,after = (v.astype(float) for v in (self.answers.before, self.answers.prob))
@@ -558,7 +600,13 @@ class Actions(Exports):
         return take_rows(self.answers.data, ~self.helped)
 
     def sums(self) -> pd.DataFrame: # One line an action: action, rows, share, cost
-        "How many rows the first actions help together, and at what mean cost."
+        """How many rows the first actions help together, and at what mean cost.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line an action: action, rows, share, cost
+        """
         lines = []
         for a in range(len(self)):
             least = self.cost[:, :a + 1].min(1)
@@ -571,7 +619,22 @@ class Actions(Exports):
         action:int|None=None, # Number of one action, from 1, for all rows where it is legal; None for the cheapest
         **constraints,    # As `explain` takes them
     ) -> Counterfactuals: # `raw` holds the changed rows, `valid` says which of them reach the target
-        "Change rows by the actions; a row that has the target already, or that no action helps, stays as it is."
+        """Change rows by the actions; a row that has the target already, or that no action helps, stays as it is.
+
+        Parameters
+        ----------
+        rows
+            Raw rows, as `explain` takes them
+        action : int | None, default None
+            Number of one action, from 1, for all rows where it is legal; None for the cheapest
+        **constraints
+            As `explain` takes them
+
+        Returns
+        -------
+        Counterfactuals
+            `raw` holds the changed rows, `valid` says which of them reach the target
+        """
         if action is not None and action not in range(1, len(self) + 1):
             raise ValueError(f'action must be one of 1..{len(self)}, got {action!r}')
         asked = _SharedRows(self.explainer, *self.explainer.ask(rows, self.goal, **constraints))
@@ -608,6 +671,33 @@ def actions(
 ) -> Actions:
     """Find a few actions that together bring as many rows as possible to the target, at the least cost.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted, of a table
+    rows
+        Raw rows, as `explain` takes them
+    k : int, default 4
+        Most actions, ≥ 1
+    target : default None
+        Label of a class, or interval of numbers, for all rows; None for the other of two classes
+    free : bool, default False
+        Whether each row follows an action only as far as it needs
+    worth : float | None, default None
+        Most that helping a row may cost; None for any cost: more rows first, then cheaper ones
+    columns : int, default 3
+        Most columns that one action changes, ≥ 1
+    seed : int, default 0
+        Seed of everything random
+    **constraints
+        As `explain` takes them
+
+    Returns
+    -------
+    Actions
+
+    Examples
+    --------
     >>> actions(cf, X_test[model.predict(X_test) == 'refused'][:30], k=2)
     """
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')

@@ -58,7 +58,20 @@ def minimal(
     explainer:Any,       # Fitted; its model is asked
     cfs:Counterfactuals, # Answers
 ) -> Tensor:             # bool `(n,)`; True where nothing is to be put back
-    "Whether undoing any single change loses the target, or another demand of the explainer."
+    """Whether undoing any single change loses the target, or another demand of the explainer.
+
+    Parameters
+    ----------
+    explainer : Any
+        Fitted; its model is asked
+    cfs : Counterfactuals
+        Answers
+
+    Returns
+    -------
+    Tensor
+        bool `(n,)`; True where nothing is to be put back
+    """
     return ~_idle(explainer, cfs).any(1)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c12
@@ -418,7 +431,17 @@ def _apart(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q,
 
 @dataclass(frozen=True, repr=False)
 class Alternatives(Exports):
-    "Several answers to each question, the best first: distinct, and without idle changes."
+    """Several answers to each question, the best first: distinct, and without idle changes.
+
+    Attributes
+    ----------
+    first : Counterfactuals
+        Each row with its first answer; as it was where there is none
+    answers : Counterfactuals
+        All answers, those of one row together
+    row : np.ndarray
+        Position of the row that each answer belongs to, ascending, `(m,)`
+    """
     _TABLES = dict(answers=lambda a: a.df(), changes=lambda a: a.changes())
     first:Counterfactuals   # Each row with its first answer; as it was where there is none
     answers:Counterfactuals # All answers, those of one row together
@@ -426,7 +449,13 @@ class Alternatives(Exports):
 
     @property
     def number(self) -> np.ndarray: # From 1, `(m,)`
-        "The number of each answer among those of its row."
+        """The number of each answer among those of its row.
+
+        Returns
+        -------
+        np.ndarray
+            From 1, `(m,)`
+        """
         return pd.Series(self.row).groupby(self.row).cumcount().to_numpy(int) + 1
 
     def __len__(self): return len(self.first)
@@ -439,7 +468,13 @@ class Alternatives(Exports):
         return f'{len(self.answers)} answers for {len(self)} rows, at most {most} a row{_unread_text(self.first)}'
 
     def changes(self) -> pd.DataFrame: # One line a change: row, answer, feature, before, after
-        "What changed, as a tidy frame."
+        """What changed, as a tidy frame.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a change: row, answer, feature, before, after
+        """
         df = self.answers.changes()
         at = df.row.to_numpy(int)
         df = df.assign(row=self.row[at])
@@ -447,7 +482,13 @@ class Alternatives(Exports):
         return df
 
     def df(self) -> pd.DataFrame: # One line an answer
-        "The answers in short: row, answer, features, changes, distance, probability (number)."
+        """The answers in short: row, answer, features, changes, distance, probability (number).
+
+        Returns
+        -------
+        pd.DataFrame
+            One line an answer
+        """
         a,on = self.answers, self.answers.tensors.changed
         names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
         features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
@@ -457,7 +498,13 @@ class Alternatives(Exports):
                              a.goal.said: a.prob.astype(float)})
 
     def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
-        "Answers of a row, sets of features, features that any changes; means over pairs: Jaccard distance, distance."
+        """Answers of a row, sets of features, features that any changes; means over pairs: Jaccard distance, distance.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row: answers, sets, features, apart, distance
+        """
         on,xp,out = self.answers.changed, self.answers.xp.flatten(1).double().cpu(), []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
@@ -467,14 +514,27 @@ class Alternatives(Exports):
 
     def text(self,
     ) -> str:
-        "The answers as plain text."
+        """The answers as plain text.
+
+        Returns
+        -------
+        str
+        """
         return terminal(_text_several(self))
 
     def plot(self,
         row:int=0,  # Position of the row
         most:int=5, # Answers drawn, ≥ 1
     ): # A matplotlib figure
-        "Draw the answers of one row side by side."
+        """Draw the answers of one row side by side.
+
+        Parameters
+        ----------
+        row : int, default 0
+            Position of the row
+        most : int, default 5
+            Answers drawn, ≥ 1
+        """
         return _plot_several(self, row, most)
 
     def _repr_html_(self): return without_math(_html_several(self))
@@ -632,7 +692,20 @@ def plot_ways(
     menu:pd.DataFrame, # What `ways` returned, with `k` of at most 2
     most:int=12,       # Most columns, those that lead there most often
 ):                     # A matplotlib figure
-    "How many rows each one or two columns lead to the target; raises `ValueError` for larger sets, or none."
+    """How many rows each one or two columns lead to the target; raises `ValueError` for larger sets, or none.
+
+    Parameters
+    ----------
+    menu : pd.DataFrame
+        What `ways` returned, with `k` of at most 2
+    most : int, default 12
+        Most columns, those that lead there most often
+
+    Raises
+    ------
+    ValueError
+        For larger sets, or none
+    """
     check_whole(most=most)
     if not len(menu) or menu['columns'].map(len).max() > 2:
         raise ValueError('menu must hold sets of one or two columns: ways(cf, rows, target, k=2)')

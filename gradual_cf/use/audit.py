@@ -367,7 +367,27 @@ def _audit_plot(audit):
 # %% ../../nbs/use/03_audit.ipynb #c69
 @dataclass(frozen=True, repr=False)
 class Audit(Exports):
-    "How far groups of rows have to go, what sets them apart, and what chance explains."
+    """How far groups of rows have to go, what sets them apart, and what chance explains.
+
+    Attributes
+    ----------
+    frame : pd.DataFrame
+        One line for each measure of each group
+    columns : pd.DataFrame
+        One line for each column of each group
+    answers : Counterfactuals
+        Of the rows that are refused
+    refused : np.ndarray
+        Which rows those are, bool `(n,)`
+    least : int
+        Smallest group that is measured
+    level : float
+        Corrected p-value up to which a difference counts as found
+    resamples : int
+        Shuffles, and draws of each interval
+    impact : pd.DataFrame, default field(default_factory=lambda: pd.DataFrame(columns=_IMPACT))
+        Adverse impact ratios of groups
+    """
     _TABLES = dict(groups=lambda a: a.frame, columns=lambda a: a.columns, impact=lambda a: a.impact)
     frame:pd.DataFrame      # One line for each measure of each group
     columns:pd.DataFrame    # One line for each column of each group
@@ -380,12 +400,24 @@ class Audit(Exports):
 
     @property
     def differences(self) -> pd.DataFrame: # Lines of `frame`, most certain first
-        "Differences that chance does not explain at the level asked for."
+        """Differences that chance does not explain at the level asked for.
+
+        Returns
+        -------
+        pd.DataFrame
+            Lines of `frame`, most certain first
+        """
         return self.frame[self.frame.corrected <= self.level].sort_values('corrected', kind='stable')
 
     @property
     def withheld(self) -> list: # (by, group), each once
-        "Groups that are too small to be measured, at least in one measure."
+        """Groups that are too small to be measured, at least in one measure.
+
+        Returns
+        -------
+        list
+            (by, group), each once
+        """
         none = self.frame[self.frame.rows.isna()]
         return list(dict.fromkeys(zip(none.by, none.group)))
 
@@ -395,7 +427,12 @@ class Audit(Exports):
         return f'audit of {len(self.refused):,} rows in {said}'
 
     def text(self) -> str:
-        "The findings as a page of plain text: numbers, and no causes."
+        """The findings as a page of plain text: numbers, and no causes.
+
+        Returns
+        -------
+        str
+        """
         return terminal(_audit_page(self, 'txt'))
 
     def plot(self): # A matplotlib figure
@@ -440,6 +477,42 @@ def audit(
 ) -> Audit:
     """Measure how far groups have to go, and test the differences; raises `ValueError` if nothing can be compared.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted
+    rows
+        Raw rows, those refused and those not; columns that the model does not read are left out
+    by
+        Columns of `rows` that tell groups apart; or a Series or a frame, one line for each row
+    target : default None
+        Target of the rows: a label, or an interval of numbers; None for the second of two classes
+    least : int, default 30
+        Smallest group that is measured, ≥ 2
+    level : float, default 0.05
+        Corrected p-value up to which a difference counts as found, in (0, 1)
+    crossed : int, default 2
+        Most columns of groups that are crossed, ≥ 1
+    resamples : int, default 1999
+        Permutations, and draws of each interval, ≥ 99
+    seed : int, default 0
+        Seed of the search, the permutations and the draws
+    progress : bool, default False
+        Show progress bars
+    **constraints
+        As `explain` takes them, for all rows or for each
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ValueError
+        If nothing can be compared
+
+    Examples
+    --------
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """

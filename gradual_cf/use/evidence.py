@@ -110,7 +110,29 @@ def evidence(
     region:bool=True,    # Record how far each answer may vary, where no relations tie columns
     made_at:str|None=None, # When the decision was made, in words; None for now
 ) -> list:               # A text of strict JSON a row
-    "Record each decision with everything needed to check it; raises `ValueError` for other answers."
+    """Record each decision with everything needed to check it; raises `ValueError` for other answers.
+
+    Parameters
+    ----------
+    cfs : Counterfactuals
+        Answers of `explain`, about rows of a table
+    reasons : default None
+        What `reasons` said of the very same rows, or None
+    region : bool, default True
+        Record how far each answer may vary, where no relations tie columns
+    made_at : str | None, default None
+        When the decision was made, in words; None for now
+
+    Returns
+    -------
+    list
+        A text of strict JSON a row
+
+    Raises
+    ------
+    ValueError
+        For other answers
+    """
     _check_evident(cfs)
     cf,whole = cfs.explainer, json.loads(_json_text(cfs))
     free = cf.ties['relations'] is None # else a range of one column has no meaning
@@ -158,7 +180,25 @@ def save_evidence(
     texts:Sequence[str], # What `evidence` wrote
     folder:str|Path,     # Where decisions are kept; a new one is made
 ) -> Path:               # The folder
-    "Add decisions to a folder, all or nothing; raises `ValueError` for another folder."
+    """Add decisions to a folder, all or nothing; raises `ValueError` for another folder.
+
+    Parameters
+    ----------
+    texts : Sequence[str]
+        What `evidence` wrote
+    folder : str | Path
+        Where decisions are kept; a new one is made
+
+    Returns
+    -------
+    Path
+        The folder
+
+    Raises
+    ------
+    ValueError
+        For another folder
+    """
     from filelock import FileLock
     if isinstance(texts, str) or not len(texts): raise ValueError(f'texts must be a list of decisions, got {texts!r}')
     folder,frame = Path(folder), _evidence_frame(texts)

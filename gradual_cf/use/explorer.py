@@ -318,8 +318,7 @@ def _box_class():
             plain = json.dumps(told).replace('<', '\\u003c')
             lang = self.panel.terms.lang
             return render('explorer/page', 'html', lang, language=lang.name, sheet=Markup(self._css),
-                          script=Markup(f'{self._esm}
-start({plain});'))
+                          script=Markup(f'{self._esm}\nstart({plain});'))
 
         def close(self):
             "Stop asking, and take the widget away."
@@ -353,6 +352,36 @@ def explorer(
 ):                       # A widget; `kept` is its tray as a frame, `page()` a page without Python
     """A panel to ask *what if?* about one row after another; raises `ValueError` for rows that do not fit.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted, of tables, images or texts
+    rows
+        Raw rows to look at, at least one; a frame's index names them
+    target : default None
+        Label of the wanted class, or (low, high) of a number; None for the second of two classes
+    units : dict | None, default None
+        Column -> unit that is written behind its values
+    preset : str | None, default None
+        'sparse', 'robust', 'plausible' or 'paper'; None for the settings of `cf`
+    k : int, default 5
+        Most answers side by side, in 1..5
+    seed : int, default 0
+        Seed of every search
+    names : dict | None, default None
+        Column -> what people call it
+    codes : dict | None, default None
+        Special code of a column, such as -7 -> what it means
+    language : str, default 'en'
+        'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+
+    Raises
+    ------
+    ValueError
+        For rows that do not fit
+
+    Examples
+    --------
     >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20], units={'income': '€'})
     """
     desk = _Desk(cf, rows, k, seed, language_of(language))
@@ -407,7 +436,29 @@ def dashboard_tab(
     rows:Any=None,          # Raw rows, with the dashboard's index; None for the dashboard's own
     title:str='What would change it?', # What the tab is called
 ) -> type:                  # A class, for `ExplainerDashboard(explainer, [it, …])`
-    "A tab of explainerdashboard with the answer for a row; raises `ImportError` without explainerdashboard."
+    """A tab of explainerdashboard with the answer for a row; raises `ImportError` without explainerdashboard.
+
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted, of a table
+    target : default None
+        The class that is chosen at first, or (low, high) of a number; None for the second class
+    rows : Any, default None
+        Raw rows, with the dashboard's index; None for the dashboard's own
+    title : str, default 'What would change it?'
+        What the tab is called
+
+    Returns
+    -------
+    type
+        A class, for `ExplainerDashboard(explainer, [it, …])`
+
+    Raises
+    ------
+    ImportError
+        Without explainerdashboard
+    """
     try: custom,dash = import_module('explainerdashboard.custom'), import_module('dash')
     except ImportError as e:
         raise ImportError('dashboard_tab needs explainerdashboard: pip install explainerdashboard') from e

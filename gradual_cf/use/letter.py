@@ -548,6 +548,54 @@ def letter(
 ) -> list:                   # A text for each row, or bytes
     """Write a letter about each row: reasons, what would have changed the decision, how to check it; or `ValueError`.
 
+    Parameters
+    ----------
+    answer : Counterfactuals
+        Answers about rows of a table that were refused
+    template : str | None, default None
+        A template of Jinja2, which may extend 'letter'; None for the default letter
+    names : dict | None, default None
+        Column -> its name; a triple (name, too low, too high); or a dict, level -> words
+    units : dict | None, default None
+        Column of numbers -> its unit, '€' or '{} years'
+    words : dict | None, default None
+        Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
+    why : dict | None, default None
+        Column -> why it was not considered
+    others : Alternatives | pd.DataFrame | None, default None
+        Of the same rows under the same rules, from `explain_many` or `ways`
+    ranges : bool, default True
+        Also state from where on is enough, if the model can be bounded: up to .1 s a row
+    date : default None
+        A date or a text; None for today
+    format : str, default 'md'
+        'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
+    explainer : Explainer | None, default None
+        The explainer of the answers; None if they know it
+    reasons : int | Reasons | None, default 4
+        Most principal reasons, or what `reasons` said; None for none
+    language : str, default 'en'
+        'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+    sender : default None
+        Who writes; like the next three for all letters or one each, False for none
+    addressee : default None
+        To whom
+    product : default None
+        About what
+    contact : default None
+        Whom to ask, have data corrected by, and have a person review the decision
+    notices : default None
+        'us-reg-b', 'eu', a file with the lender's own notices, or both, {'us-reg-b': file}
+    strict : bool | None, default False
+        Whether a name without words is an error; else it is a warning, or nothing for None
+
+    Returns
+    -------
+    list
+        A text for each row, or bytes
+
+    Examples
+    --------
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
     explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
@@ -710,7 +758,48 @@ def check_letter(
     contact=None,           # Whom to ask
     notices=None,           # The lender's own
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
-    "Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`."
+    """Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`.
+
+    Parameters
+    ----------
+    text
+        A letter, or a list of letters, in any format
+    cf : Explainer
+        A fitted explainer with the model to ask
+    rows : default None
+        The same rows from the bank's files; None if there are only letters
+    template : str | None, default None
+        The bank's template, as given to `letter`; None for the default letter
+    names : dict | None, default None
+        As given to `letter`
+    units : dict | None, default None
+        As given to `letter`
+    words : dict | None, default None
+        As given to `letter`
+    why : dict | None, default None
+        As given to `letter`
+    date : default None
+        The day that all letters must bear; None for any
+    reasons : int | Reasons | None, default None
+        As given to `letter`; a number need not be given
+    records : list | None, default None
+        The same letters in JSON, where the text has no place for its record
+    sender : default None
+        As given to `letter`, like the next four
+    addressee : default None
+        To whom
+    product : default None
+        About what
+    contact : default None
+        Whom to ask
+    notices : default None
+        The lender's own
+
+    Returns
+    -------
+    pd.DataFrame
+        One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
+    """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
     _words_of(cf, names, units, words, why)

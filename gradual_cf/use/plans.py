@@ -256,24 +256,52 @@ def _plot_plan(plan, most:int=10):
 # %% ../../nbs/use/01_plans.ipynb #c35
 @dataclass(frozen=True, repr=False)
 class Plan:
-    "The order in which the changes of answers are made: every row on the way is legal, no step loses what was reached."
+    """The order in which the changes of answers are made: every row on the way is legal, no step loses what was reached.
+
+    Attributes
+    ----------
+    answers : Counterfactuals
+        What is planned
+    taken : Counterfactuals
+        One row for each step: the row before it, and the row after it
+    row : np.ndarray
+        Position of the answer that each step belongs to, ascending, `(q,)`
+    """
     answers:Counterfactuals # What is planned
     taken:Counterfactuals   # One row for each step: the row before it, and the row after it
     row:np.ndarray          # Position of the answer that each step belongs to, ascending, `(q,)`
 
     @property
     def exact(self) -> np.ndarray: # bool `(n,)`
-        "Whether all orders of an answer were compared; beyond ten changes they are not."
+        """Whether all orders of an answer were compared; beyond ten changes they are not.
+
+        Returns
+        -------
+        np.ndarray
+            bool `(n,)`
+        """
         return self.answers.changed.sum(1) <= _MOST_COMPARED
 
     @property
     def enough(self) -> np.ndarray: # bool `(q,)`
-        "Whether the target is reached after each step, and stays."
+        """Whether the target is reached after each step, and stays.
+
+        Returns
+        -------
+        np.ndarray
+            bool `(q,)`
+        """
         left = pd.Series(~self.taken.valid)[::-1].groupby(self.row[::-1]).cumsum()[::-1] # steps from here that miss it
         return left.to_numpy() == 0
 
     def changes(self) -> pd.DataFrame: # A line a change: row, step, feature, before, after, enough, how likely
-        "Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough."
+        """Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough.
+
+        Returns
+        -------
+        pd.DataFrame
+            A line a change: row, step, feature, before, after, enough, how likely
+        """
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
         at = df.row.to_numpy(int)
         name = self.answers.goal.said
@@ -283,13 +311,24 @@ class Plan:
 
     def text(self,
     ) -> str:
-        "The steps as plain text."
+        """The steps as plain text.
+
+        Returns
+        -------
+        str
+        """
         return terminal(_text_plan(self))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1
     ): # A matplotlib figure
-        "Draw a staircase for each row: the probability (number) after each step."
+        """Draw a staircase for each row: the probability (number) after each step.
+
+        Parameters
+        ----------
+        most : int, default 10
+            Rows drawn, ≥ 1
+        """
         return _plot_plan(self, most)
 
     def _repr_html_(self): return without_math(_html_plan(self))

@@ -186,7 +186,17 @@ def _suite_plot(suite):
 
 @dataclass(frozen=True, repr=False)
 class Suite(Exports):
-    "Checks of a model with their thresholds: what holds, fails, or is open."
+    """Checks of a model with their thresholds: what holds, fails, or is open.
+
+    Attributes
+    ----------
+    frame : pd.DataFrame
+        A line for each group of each check: value, interval, threshold, p, corrected, verdict
+    title : str
+        Of the suite
+    level : float
+        Corrected p-value up to which a line fails
+    """
     _TABLES = dict(suite=lambda s: s.frame)
     frame:pd.DataFrame # A line for each group of each check: value, interval, threshold, p, corrected, verdict
     title:str          # Of the suite
@@ -211,7 +221,13 @@ class Suite(Exports):
     def to_junit(self,
         path, # The file; written atomically
     ): # `path`, a `Path`
-        "Write the checks as JUnit XML."
+        """Write the checks as JUnit XML.
+
+        Parameters
+        ----------
+        path
+            The file; written atomically
+        """
         return _written(path, _suite_page(self, 'junit', 'html').encode())
     def _repr_html_(self): return without_math(_suite_page(self, 'page', 'html'))
 
@@ -259,7 +275,24 @@ def run_suite(
     suite,               # A mapping as a file of TOML has it, or the path of one
     progress:bool=False, # Show progress bars
 ) -> Suite:
-    "Run the checks of a suite on a model; raises `ValueError` for a suite, a file or a column that is wrong."
+    """Run the checks of a suite on a model; raises `ValueError` for a suite, a file or a column that is wrong.
+
+    Parameters
+    ----------
+    suite
+        A mapping as a file of TOML has it, or the path of one
+    progress : bool, default False
+        Show progress bars
+
+    Returns
+    -------
+    Suite
+
+    Raises
+    ------
+    ValueError
+        For a suite, a file or a column that is wrong
+    """
     told,folder = _suite_told(suite)
     rows,training = (_csv_rows(folder/told[key], (), key) if isinstance(told[key], (str, Path)) else told[key]
                      for key in ('rows', 'training'))

@@ -163,7 +163,17 @@ def _watch_plot(watched):
 
 @dataclass(frozen=True, repr=False)
 class Watch(Exports):
-    "How earlier advice fares today."
+    """How earlier advice fares today.
+
+    Attributes
+    ----------
+    frame : pd.DataFrame
+        A line for each measure of each group: then, now, intervals, p, corrected
+    least : float
+        Share of the advice that is expected to hold, in (0, 1)
+    level : float
+        Corrected p-value up to which a line is an alarm
+    """
     _TABLES = dict(watch=lambda w: w.frame)
     frame:pd.DataFrame # A line for each measure of each group: then, now, intervals, p, corrected
     least:float        # Share of the advice that is expected to hold, in (0, 1)
@@ -171,7 +181,13 @@ class Watch(Exports):
 
     @property
     def alarms(self) -> pd.DataFrame: # Lines of `frame`, most certain first
-        "What chance does not explain."
+        """What chance does not explain.
+
+        Returns
+        -------
+        pd.DataFrame
+            Lines of `frame`, most certain first
+        """
         return self.frame[self.frame.corrected <= self.level].sort_values('corrected', kind='stable')
 
     @property
@@ -183,7 +199,12 @@ class Watch(Exports):
         return f'advice: {share}, {len(self.alarms)} alarms in {self.frame.p.notna().sum()} comparisons'
 
     def text(self) -> str:
-        "The findings as a page of plain text."
+        """The findings as a page of plain text.
+
+        Returns
+        -------
+        str
+        """
         return terminal(_watch_page(self, 'txt'))
 
     def plot(self): # A matplotlib figure
@@ -232,7 +253,38 @@ def watch(
     seed:int=0,      # Seed of the search and of the intervals
     progress:bool=False, # Show a progress bar
 ) -> Watch:
-    "Check earlier advice with today's model; raises `ValueError` if nothing can be compared."
+    """Check earlier advice with today's model; raises `ValueError` if nothing can be compared.
+
+    Parameters
+    ----------
+    batch
+        What was advised: answers of `explain`, or a folder of `explain_dataset`, of a table
+    model : default None
+        Today's: a fitted explainer, or a model that replaces the earlier one; None for the earlier one
+    rows : default None
+        Today's rows, raw; None for those of the earlier advice
+    by : default None
+        Columns that define groups; they must be in the earlier rows and in today's
+    target : default None
+        Target, if the batch has several
+    least : float | None, default None
+        Share of the advice that is expected to hold, in (0, 1); None for `confirmed`, or .95
+    level : float, default 0.05
+        Corrected p-value up to which a line is an alarm, in (0, 1)
+    seed : int, default 0
+        Seed of the search and of the intervals
+    progress : bool, default False
+        Show a progress bar
+
+    Returns
+    -------
+    Watch
+
+    Raises
+    ------
+    ValueError
+        If nothing can be compared
+    """
     if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
     _check_batch(batch)
     least,cf = _expected(batch, least), _explainer_today(batch, model)
