@@ -15,8 +15,8 @@ from torch import nn
 import toy
 import written
 from written import load_task
-from gradual_cf.use.editors import _answer, _checked_target, _Desk, _menu, _nowhere, _others, _presets, _Question, _Worker
-from gradual_cf.use.drawing import _Terms, _unit_text
+from gradual_cf.use.editors import _answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion, _Latest
+from gradual_cf.use.drawing import _ColumnNames, _unit_text
 from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
 from gradual_cf.use.explorer import explorer
@@ -147,7 +147,7 @@ def test_levels_are_obeyed_by_trees(fitted):
     assert list(desk.presets) == ['sparse', 'robust', 'plausible']   # trees have no gradient for the paper's search
     rows = [i for i in range(200) if granted[i] == 0 and plain.housing.iloc[i] != 'own'][:8]
     for levels in ((), (('housing', ('rent', EVIL)),)):
-        answers = [_answer(desk, _Question(i, 1, 'sparse', ('income',), levels=levels)) for i in rows]
+        answers = [_answer_shown(desk, _RowQuestion(i, 1, 'sparse', ('income',), levels=levels)) for i in rows]
         assert any(cfs.raw.housing.iloc[0] == 'own' for cfs in answers) is (not levels)
 
 
@@ -247,8 +247,8 @@ def test_presets_answer_as_explainers_of_their_own(fitted):
     desk, rows = _Desk(cf, people), people.iloc[[5]]
     for name, settings in dict(sparse=SPARSE, plausible=PLAUSIBLE).items():
         own = GradualCF(cf.model, cf.domain, settings).fit(people).explain(rows, 1)
-        assert _answer(desk, _Question(5, 1, name)).xp.equal(own.xp)
-    kept = desk.explainer(_Question(0, 1, 'paper')).settings
+        assert _answer_shown(desk, _RowQuestion(5, 1, name)).xp.equal(own.xp)
+    kept = desk.explainer(_RowQuestion(0, 1, 'paper')).settings
     assert kept.legal and kept.sigma == PAPER.sigma and kept.tau == cf.settings.tau
     assert cf.settings == SPARSE and cf.company is None
 
@@ -259,7 +259,7 @@ def test_presets_keep_the_bar_of_the_explainer(fitted):
     desk = _Desk(high, people)
     assert list(desk.presets) == ['as fitted', 'sparse', 'robust', 'plausible', 'paper']
     for name in desk.presets:
-        h = desk.explainer(_Question(0, 1, name)).settings
+        h = desk.explainer(_RowQuestion(0, 1, name)).settings
         assert (h.tau, h.max_changes) == (.8, 2)
     assert explorer(high, people).panel.mine['preset'] == 'as fitted'
 
@@ -307,7 +307,7 @@ def test_the_tray_is_a_frame_and_a_file(fitted):
 def test_numbers_have_the_decimals_and_units_of_their_column():
     df = pd.DataFrame(dict(share=[.1, .25, 2.], whole=[1, 20, 3000], free=[.1234567, 3.3, 9.]))
     share, whole, free = tabular(df).features
-    assert _unit_text(whole, 1234, _Terms(dict(whole='€'))) == '€1,234' and _unit_text(share, 2.) == '2.00'
+    assert _unit_text(whole, 1234, _ColumnNames(dict(whole='€'))) == '€1,234' and _unit_text(share, 2.) == '2.00'
     assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
 
 
@@ -366,7 +366,7 @@ def test_a_newer_question_ends_an_older_one(fitted):
             began.set()
             predict(cf.model, cf.x_train[:1])
         yield 'ended', q
-    worker = _Worker(work, shown.append)
+    worker = _Latest(work, shown.append)
     worker.put('slow')
     assert began.wait(20)
     worker.put('quick')
@@ -389,9 +389,9 @@ def test_a_hundred_questions_leave_nothing_behind(fitted):
 
 def test_the_same_question_has_the_same_answer(fitted):
     people, _, cf = fitted
-    q = _Question(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
+    q = _RowQuestion(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
     a, b = (_Desk(cf, people) for _ in range(2))
-    assert _answer(a, q).xp.equal(_answer(b, q).xp) and _others(a, q).answers.xp.equal(_others(b, q).answers.xp)
+    assert _answer_shown(a, q).xp.equal(_answer_shown(b, q).xp) and _several_answers(a, q).answers.xp.equal(_several_answers(b, q).answers.xp)
 
 
 def known(cf, people, pick=np.nanargmin, **told):
@@ -399,8 +399,8 @@ def known(cf, people, pick=np.nanargmin, **told):
     lead = (cf.z_train[:, 1] - cf.z_train[:, 0]).numpy()
     row = int(pick(np.where(people.late.notna() & (lead < 0), lead, np.nan)))
     own = next(name for name, settings in _presets(cf).items() if settings is None)
-    desk, q = _Desk(cf, people), _Question(row, 1, own, **told)
-    return people.iloc[[row]], _others(desk, q), _nowhere(_menu(desk, q))
+    desk, q = _Desk(cf, people), _RowQuestion(row, 1, own, **told)
+    return people.iloc[[row]], _several_answers(desk, q), _nowhere(_menu(desk, q))
 
 
 def test_other_answers_are_the_ways_that_are_proven(fitted):
@@ -454,7 +454,7 @@ def test_the_panel_shows_ways_and_what_leads_nowhere(fitted):
     box = explorer(cf, people, k=3)
     assert box.wait() and 'Proven not to work: ' in open_tab(box, 'ways') and 'answer 2' in box.panes['ways'] and box.many > 1
     box.panel.ask(box.panel.mine | dict(number=2))
-    others = _others(box.panel.desk, box.panel.asked)
+    others = _several_answers(box.panel.desk, box.panel.asked)
     assert box.wait() and box.panel.shown[1].xp.equal(others.answers[1].xp)
     box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
     assert box.wait() and 'No other answer' in box.panes['ways'] and 'Proven' not in box.panes['ways']
@@ -540,7 +540,7 @@ def test_other_kinds_have_a_panel_without_knobs():
 
 LEAVES = '''
 from threading import Event
-from gradual_cf.use.editors import _Worker
+from gradual_cf.use.editors import _Latest
 from gradual_cf.models.asking import predict
 import torch
 net, began = torch.nn.Linear(2, 2), Event()
@@ -549,7 +549,7 @@ def work(q):
         predict(net, torch.zeros(1, 2))
         began.set()
         yield q
-_Worker(work, lambda part: None).put(1)
+_Latest(work, lambda part: None).put(1)
 began.wait()
 '''
 

@@ -252,12 +252,12 @@ def test_pages_of_one_language_do_not_leak_into_another():
 
 def test_of_which_answers_a_proof_speaks():
     from gradual_cf.use.letter import _PROVEN, _proven_line
-    from gradual_cf.search.robust import _EVERYWHERE, _HERE_AND_THERE, _among
+    from gradual_cf.search.robust import _EVERYWHERE, _HERE_AND_THERE, _scope
     from gradual_cf.all import PLAUSIBLE
     bold = type('cf', (), dict(settings=PLAUSIBLE))
-    line = _proven_line(_among(bold, dict(noise=1, weights=1), _HERE_AND_THERE), _PROVEN['columns'])
+    line = _proven_line(_scope(bold, dict(noise=1, weights=1), _HERE_AND_THERE), _PROVEN['columns'])
     assert 'plausible, as far as' in line and line.count('plausible') == 1 and 'noise' in line and 'other weights' in line
-    line = _proven_line(_among(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
+    line = _proven_line(_scope(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
     assert 'die aannemelijk zijn' in line and 'gegevens' not in line and _proven_line('', _PROVEN['cost']).count('.') == 1
 
 
@@ -565,12 +565,12 @@ def test_pages_of_one_language_do_not_leak_into_another():
 
 def test_of_which_answers_a_proof_speaks():
     from gradual_cf.use.letter import _PROVEN, _proven_line
-    from gradual_cf.search.robust import _EVERYWHERE, _HERE_AND_THERE, _among
+    from gradual_cf.search.robust import _EVERYWHERE, _HERE_AND_THERE, _scope
     from gradual_cf.all import PLAUSIBLE
     bold = type('cf', (), dict(settings=PLAUSIBLE))
-    line = _proven_line(_among(bold, dict(noise=1, weights=1), _HERE_AND_THERE), _PROVEN['columns'])
+    line = _proven_line(_scope(bold, dict(noise=1, weights=1), _HERE_AND_THERE), _PROVEN['columns'])
     assert 'plausible, as far as' in line and line.count('plausible') == 1 and 'noise' in line and 'other weights' in line
-    line = _proven_line(_among(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
+    line = _proven_line(_scope(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
     assert 'die aannemelijk zijn' in line and 'gegevens' not in line and _proven_line('', _PROVEN['cost']).count('.') == 1
 
 
