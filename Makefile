@@ -9,13 +9,17 @@ EXTRAS := ray,dask,polars,duckdb,transformers,models,fluent,app,excel,languages,
 
 JOBS   ?= 2
 CLEAN  := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH   # nothing of the shell decides whether the suite is green
-.PHONY: demo test portable networks soak night mutants release types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo core test portable networks soak night mutants release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
 
+# The compiled engine, built again where its source changed; without a compiler one line says that there is none.
+core: $(VENV)/.base
+	@[ gradual_cf/search/core.so -nt gradual_cf/search/core.c ] || $(BIN)/python setup.py -q build_ext --inplace
+
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
-test: $(VENV)/.dev       ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=all for every case of a test
+test: $(VENV)/.dev core  ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=all for every case of a test
 	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed) --cases=$(or $(CASES),few)
 
 networks: export OMP_NUM_THREADS = 1
@@ -59,6 +63,7 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	-$(BIN)/python benchmarks/one_row.py
 	-$(BIN)/python benchmarks/gpu.py
 	-$(BIN)/python benchmarks/compiled.py
+	-$(BIN)/python benchmarks/both_engines.py
 
 field: export OMP_NUM_THREADS = 1
 field: $(VENV)/.dev   ## this package against others: hours, part by part; what is there is not done again

@@ -1,8 +1,13 @@
 """Package metadata: everything is read from settings.ini (standard library only)."""
+import os
 from configparser import ConfigParser
 from pathlib import Path
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.errors import CCompilerError, ExecError, PlatformError
+try: from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError: from wheel.bdist_wheel import bdist_wheel  # setuptools before 70.1
 
 root = Path(__file__).parent
 ini = ConfigParser(delimiters=["="], interpolation=None)
@@ -20,6 +25,31 @@ class Build(build_py):
         return [m for m in super().find_package_modules(package, package_dir) if m[1] != "_modidx"]
 
 
+class Library(build_ext):
+    """The compiled engine: a shared library with no Python in it, the same file for every Python; without a compiler one line says that there is none."""
+    def get_ext_filename(self, name): return name.replace(".", os.sep) + (".dll" if WINDOWS else ".so")
+    def get_export_symbols(self, ext): return ext.export_symbols  # no PyInit_… on Windows
+    def build_extension(self, ext):
+        try: super().build_extension(ext)
+        except (CCompilerError, ExecError, PlatformError, OSError) as e:
+            self.warn(f"the compiled engine was not built ({str(e).splitlines()[0]}); answers are the same, proofs of trees take longer")
+    def copy_extensions_to_source(self):  # of `--inplace`: nothing to copy where nothing was built
+        self.extensions = [e for e in self.extensions if Path(self.build_lib, self.get_ext_filename(e.name)).exists()]
+        super().copy_extensions_to_source()
+
+
+class Wheel(bdist_wheel):
+    """One wheel of a platform for every Python; one for all platforms where nothing was compiled."""
+    def get_tag(self):
+        built = any(p.suffix in (".so", ".dll") for p in Path(self.bdist_dir or ".").rglob("gradual_cf/search/core.*"))
+        return ("py3", "none", super().get_tag()[2] if built else "any")
+
+
+WINDOWS = os.name == "nt"
+core = Extension(
+    "gradual_cf.search.core", ["gradual_cf/search/core.c"], libraries=[] if WINDOWS else ["m"], extra_link_args=[] if WINDOWS else ["-s"],
+    # No contraction of products and sums: floats must not depend on the processor
+    extra_compile_args=["/O2"] if WINDOWS else ["-O2", "-std=c11", "-fvisibility=hidden", "-ffp-contract=off"])
 extras = {k.removesuffix("_requirements"): reqs(k) for k in cfg if k.endswith("_requirements")}
 readme = root / "README.md"
 setup(
@@ -39,7 +69,8 @@ setup(
     install_requires=reqs("requirements"),
     extras_require=extras,
     entry_points={"console_scripts": reqs("console_scripts")},
-    cmdclass={"build_py": Build},
+    ext_modules=[core],
+    cmdclass={"build_py": Build, "build_ext": Library, "bdist_wheel": Wheel},
     zip_safe=False,
     # A path entry instead of an import hook: the folder that holds a clone would else be taken for an empty package of this name
     options={"editable_wheel": {"mode": "compat"}},

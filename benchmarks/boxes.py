@@ -135,7 +135,7 @@ def by_boxes_of_one(cf, enc, z, target, until):
 
 
 PAIRS = (patch.object(trees, '_ahead', lambda *_: None),)
-SWEEPS = (patch.object(proven, '_swept', by_boxes_of_one),)
+SWEEPS = (patch.object(proven, '_known_from_sweeps', by_boxes_of_one),)
 WITHOUT = {'nothing': (), 'pairs': PAIRS, 'proof by sweeps': SWEEPS, 'both': PAIRS + SWEEPS}
 
 

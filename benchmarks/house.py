@@ -128,6 +128,21 @@ def unlike(tree):
     return [ast.unparse(n) for n in pairs if len(set(map(kind_of, n.value.elts))) >= 3]
 
 
+def repeated(texts):
+    "Names of functions and classes that several modules define: who looks for one finds the other."
+    named = Counter(n for f, t in texts.items() if 'templates' not in f.parts for n in {n.name for n in parsed(t).body if isinstance(n, (*FUNCTIONS, ast.ClassDef))})
+    return sorted(n for n, many in named.items() if many > 1)
+
+
+def many_arguments(texts, least=6):
+    "Functions and methods that take so many arguments or more, `self` apart."
+    def count(f):
+        a = f.args
+        named = [v.arg for v in (*a.posonlyargs, *a.args)]
+        return len(named) - (named[:1] in (['self'], ['cls'])) + len(a.kwonlyargs) + bool(a.vararg) + bool(a.kwarg)
+    return sum(isinstance(n, FUNCTIONS) and count(n) >= least for t in texts.values() for n in ast.walk(parsed(t)))
+
+
 def measure(root):
     "Every number of the table, by name."
     texts, books = modules(root), [cells(p) for p in notebooks(root)]
@@ -148,6 +163,8 @@ def measure(root):
         longest=max(map(len, lines)),
         run=sum(run)/len(run),
         unlike=sum(len(unlike(c.tree)) for c in exports),
+        repeated=len(repeated(texts)),
+        many_arguments=many_arguments(texts),
         prose=words/len(lines),
         short=sum(len(n) == 1 for n in names)/len(names),
         public=len(public(texts)))
@@ -166,6 +183,8 @@ def table(m):
         ('exports followed directly by a cell that runs them', f'{m["run"]:.0%}'),
         ('prose words for each exported line', f'{m["prose"]:.1f}'),
         ('assignments of three or more unlike values', m['unlike']),
+        ('names that several modules define', m['repeated']),
+        ('functions of six arguments or more', m['many_arguments']),
         ('one-letter names', f'{m["short"]:.0%}'),
         ('public names', f'{m["public"]}')]
     return '\n'.join(['measured | now', '---|---', *[f'{a} | {b}' for a, b in rows]])

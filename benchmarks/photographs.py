@@ -16,7 +16,7 @@ from PIL import Image
 from torch import nn
 
 from gradual_cf.baselines.regions import FIDO
-from gradual_cf.baselines.regions import Goyal, _edited
+from gradual_cf.baselines.regions import Goyal, _edit_rounds
 from gradual_cf.core import atomic, changed_groups
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF, Settings
@@ -135,7 +135,7 @@ class Bench:
         names, target = list(PHOTOGRAPHS), torch.tensor([PHOTOGRAPHS[donor][4]])
         e = Goyal(self.net, self.domain(block=32), halves=(self.maps, self.head), tau=TAU).fit(self.every)
         one, other = (predict(e.maps, e.x_train[[names.index(n)]]) for n in (source, donor))
-        edits, leads, reached = _edited(e, one, other.flatten(2), target, torch.ones(1, 49, dtype=torch.bool)), None, None
+        edits, leads, reached = _edit_rounds(e, one, other.flatten(2), target, torch.ones(1, 49, dtype=torch.bool)), None, None
         for k, (z, _) in enumerate(edits):
             p = z.softmax(1)[0]
             if not k: continue

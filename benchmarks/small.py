@@ -31,7 +31,7 @@ from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search.proven import cheapest
-from gradual_cf.search.readings import _bounded
+from gradual_cf.search.readings import _has_bounds
 
 CLOSE = 1e-6  # Probabilities so near to a half, and distances so near to each other, may count either way
 
@@ -118,7 +118,7 @@ def measured(table, name, most):
     proof = np.array(a.proof or ['']*len(rows))
     optimal, none = proof == 'optimal', np.char.startswith(proof, 'none exists')
     wrong = [o and not (f and d <= b[0][1] + 1e-4) or no and np.isfinite(b[0][0]) for o, no, f, d, b in zip(optimal, none, few, far, best)]
-    line = dict(table=table, model=name, read=_bounded(cf), legal=len(frame), rows=len(rows), reach=int(reach.sum()), unanswered=int((reach & ~valid).sum()),
+    line = dict(table=table, model=name, read=_has_bounds(cf), legal=len(frame), rows=len(rows), reach=int(reach.sum()), unanswered=int((reach & ~valid).sum()),
                 columns=few.sum()/valid.sum(), near=(ratio <= 1.05).mean(), worst=ratio.max(), proven=(optimal | none).mean(), false=int(np.sum(wrong)), ms=ms)
     if not line['read']: return line
     p = cheapest(cf, rows, 1, 'distance', 1.)

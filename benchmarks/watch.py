@@ -36,7 +36,7 @@ def alarm(fall, share, seed):
     then = ways(rng, 1 - share, 1)
     holds = (rng.random(PEOPLE) < share - FALL*(fall == 'holds')).astype(float)
     now = dict(holds=measured(rng, holds)) | ways(rng, 1 - share + FALL*(fall == 'without'), LONGER if fall == 'length' else 1)
-    return bool((w._compared(then, now, 'sex', share, seed).corrected <= LEVEL).any())
+    return bool((w._drifted(then, now, 'sex', share, seed).corrected <= LEVEL).any())
 
 
 def main():

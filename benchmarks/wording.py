@@ -23,9 +23,9 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.search.lookahead import _lead_gradient, _swap_logits
 from gradual_cf.data.datasets import load_task
 from gradual_cf.data.words import _ear
-from gradual_cf.data.texts import _places, _tag_kept
+from gradual_cf.data.texts import _known_word_places, _tag_kept
 from gradual_cf.data.words import _lookup_form
-from gradual_cf.data.wording import _explained, _place_candidates, wordings
+from gradual_cf.data.wording import _changes_between, _place_candidates, wordings
 
 RESULTS = Path(__file__).parent/'results'
 WAYS = {'swaps': dict(insert=(), delete=False), 'swaps, left out': dict(insert=()), 'swaps, left out, put in': {}}
@@ -82,9 +82,9 @@ def answers(name, task, rows, seed):
 
 def in_places(reader, old, new, index):
     "The words of each place, as the judge numbers them, before and after."
-    told = _explained(reader, old, new)
+    told = _changes_between(reader, old, new)
     numbers = lambda letters: [index.get(_lookup_form(w), len(index)) for w in letters.split()]
-    words = [numbers(old[a:b]) for a, b in _places(reader, old)]
+    words = [numbers(old[a:b]) for a, b in _known_word_places(reader, old)]
     return words, [numbers(told[p]) if p in told else w for p, w in enumerate(words)]
 
 

@@ -33,14 +33,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT/'gradual_cf'
 KEPT = ROOT/'_proc_site/executed'
 SKIP = {'slow', 'cuda', 'eval: false'}  # cells with these directives are shown, not run
-START = '''import matplotlib as _mpl
+START = '''import warnings as _warnings
+import matplotlib as _mpl
+import numpy as _np
 from matplotlib_inline.backend_inline import set_matplotlib_formats as _formats
 import matplotlib.pyplot as _plt
 import gradual_cf.answers as _answers
 get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
 _formats('retina')
 get_ipython().events.unregister('post_execute', _plt._draw_all_if_interactive)  # drawn once, when it is shown
-_mpl.rcParams.update(_answers.STYLE)'''
+_mpl.rcParams.update(_answers.STYLE)
+_np.set_printoptions(legacy='1.25')  # numbers as people write them: 0.5, and not np.float64(0.5)
+_warnings.formatwarning = lambda message, category, *_: f'{category.__name__}: {message}\\n'  # no path of this machine'''
 END = """import json as _json, sys as _sys, time as _time
 _ran = _sys.modules.get('ran')
 print(_json.dumps([_time.process_time(), _ran and _ran.taken()]))"""

@@ -2,7 +2,7 @@
 
     python docs/export.py
 
-The notebook stays the source: a summary in the docstring, a comment beside each argument, `>>>` lines below the summary where an example
+What a chapter has in blocks of C goes to `core.c` beside its module. The notebook stays the source: a summary in the docstring, a comment beside each argument, `>>>` lines below the summary where an example
 helps. What is exported has them in numpy's order: Parameters (or Attributes), Returns, Raises, Examples; nothing is made at import.
 """
 import ast
@@ -36,6 +36,13 @@ def chapters():
         code = '\n'.join(''.join(c['source']) for c in json.loads(path.read_text())['cells'] if c['cell_type'] == 'code')
         if m := re.search(r'#\|\s*default_exp\s+(\S+)', code): found[m[1]] = str(path.relative_to(ROOT/'nbs'))
     return found
+
+
+def in_c(nb):
+    "The blocks of C of a notebook, one after another; '' for none."
+    text = '\n'.join(''.join(c['source']) for c in json.loads((ROOT/'nbs'/nb).read_text())['cells'] if c['cell_type'] == 'markdown')
+    blocks = re.findall(r'^```c\n(.*?)^```$', text, re.M | re.S)
+    return '\n'.join([f'/* Written by docs/export.py from the blocks of C in nbs/{nb}: change the chapter. */\n', *blocks]) if blocks else ''
 
 
 def section(title, entries):
@@ -126,6 +133,8 @@ def main():
     nbdev_export.__wrapped__()
     sys.path[:0] = [str(ROOT), str(ROOT/'docs')]
     import api
+    for module, nb in chapters().items():
+        if text := in_c(nb): (ROOT/'gradual_cf'/module.replace('.', '/')).with_name('core.c').write_text(text)
     todo = {}
     for s in api.symbols(chapters()):
         module, name = s.source

@@ -107,13 +107,13 @@ def _unmoved(cfs) -> np.ndarray: # bool `(n,)`
 
 _NOT_READ = 'not read: ' # Before the reason
 
-def _unread(cfs) -> np.ndarray: # bool `(n,)`
+def _unread_rows(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows could not be read, as their proofs say."
     return np.array([words.startswith(_NOT_READ) for words in cfs.proof], bool)
 
 def _unread_text(cfs) -> str:
     "How many rows could not be read, and why."
-    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof, _unread(cfs)) if no]
+    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof, _unread_rows(cfs)) if no]
     kinds = list(dict.fromkeys(why))
     more = f' and {count_text(len(kinds) - 1, "other reason")}' if len(kinds) > 1 else ''
     return f'; {len(why):,} {_NOT_READ}{kinds[0]}{more}' if why else ''
@@ -121,7 +121,7 @@ def _unread_text(cfs) -> str:
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
     short = _other_kind(cfs)
-    read = [words for words,no in zip(cfs.proof, _unread(cfs) | short | _unmoved(cfs)) if not no]
+    read = [words for words,no in zip(cfs.proof, _unread_rows(cfs) | short | _unmoved(cfs)) if not no]
     known = pd.Series(read, dtype=object).replace(_SHORT_PROOFS, regex=True)
     counted = ', '.join(f'{n} {words}' for words,n in known[known != ''].value_counts().items())
     among = f', among {cfs.among}'*bool(cfs.among)
@@ -139,13 +139,13 @@ def went(cfs, i:int) -> str: # Position of a row
     return f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}'
 
 # %% ../nbs/90_answers.ipynb #c25
-def _shown(cfs, names=None) -> list:
+def _shown_lines(cfs, names=None) -> list:
     "What is shown of each row: name, goal, went, valid, lines of (feature, before, after)."
     note = lambda l: ' (follows)' if getattr(l, 'follows', False) else f': {l.note}' if getattr(l, 'note', '') else ''
     texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=value_text(l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
-    unread = _unread(cfs)
+    unread = _unread_rows(cfs)
     return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
                  read=not unread[i], lines=lines.get(i, []))
             for i,name in enumerate(names or _row_names(cfs))]
@@ -156,6 +156,7 @@ _MEANINGS = { # Words of `went` -> what they mean
     'confirmed': 'the share of other models that agree with the answer',
     'optimal': 'it is proven that no allowed answer {less}',
     'fewest columns': 'it is proven that no allowed answer changes fewer columns',
+    'fewest words': 'it is proven that no allowed answer changes fewer words',
     'within': 'it is proven that no allowed answer is smaller by more than this',
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
@@ -168,22 +169,22 @@ def _meanings(cfs, told:str) -> dict: # Word -> what it means
     less = _LESS.get(cfs.optimal, 'is smaller')
     return {word: text.format(less=less) for word,text in _MEANINGS.items() if re.search(rf'\b{word}\b', told)}
 
-def _explained(text:str, meanings:dict) -> Markup: # HTML
+def _with_meanings(text:str, meanings:dict) -> Markup: # HTML
     "A text in which words show their meaning under the pointer."
     tip = lambda m: f'<abbr title="{escape(meanings[m[0]])}">{m[0]}</abbr>'
     return Markup(re.sub(rf'\b({"|".join(meanings)})\b', tip, str(escape(text)))) if meanings else escape(text)
 
 def _show_changes(cfs, most:int=10) -> str: # HTML
     "What changed in the first rows, and what the measures mean."
-    rows = _shown(cfs[:most])
+    rows = _shown_lines(cfs[:most])
     meanings = _meanings(cfs, ' '.join(r['went'] for r in rows if r['read']))
-    rows = [r | dict(went=_explained(r['went'], meanings if r['read'] else {})) for r in rows]
+    rows = [r | dict(went=_with_meanings(r['went'], meanings if r['read'] else {})) for r in rows]
     return render('answers/changes', rows=rows, more=max(len(cfs) - most, 0), meanings=meanings)
 
 # %% ../nbs/90_answers.ipynb #c28
 def _text_changes(cfs, colour:bool=False, names=None) -> str:
     "What changed, as plain text."
-    rows,out = _shown(cfs, names), []
+    rows,out = _shown_lines(cfs, names), []
     wide = {name: max((len(l[name]) for r in rows for l in r['lines']), default=0) for name in ('feature', 'before')}
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for r in rows:
@@ -228,7 +229,7 @@ def paid_for(domain:Domain, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, *s)` eac
 
 def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     "How far the nearest real row with all that was asked is; NaN where nobody knows, or no change is needed."
-    out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread(cfs) & ~cfs.already)
+    out,i = np.full(len(cfs), np.nan), np.flatnonzero(~_unread_rows(cfs) & ~cfs.already)
     if cfs.explainer is None or cfs.enc is None or not len(i): return out
     at = torch.from_numpy(i).to(cfs.x.device)
     out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
@@ -241,7 +242,7 @@ def _beside_real(cfs) -> list: # A text for each row
     known = cfs.valid & ~np.isnan(near)
     return [f'{what} {a:.3g}, nearest real row {b:.3g}' if here else '' for here,a,b in zip(known, own, near)]
 
-def _standing(cfs) -> pd.DataFrame:
+def _quality_frame(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1),
                    distance=as_array(way_of(cfs.domain, cfs.x, cfs.xp)))
@@ -251,7 +252,7 @@ def _standing(cfs) -> pd.DataFrame:
 
 def _kept_quality(cfs) -> pd.DataFrame:
     "What of it is known without asking the model or other rows: a file has it, too."
-    told = _standing(cfs)
+    told = _quality_frame(cfs)
     if cfs.domain.contradicts is None or cfs.unread.any(): return told
     told.insert(len(told.columns) - 1, 'contradictions', cfs.domain.contradicts(cfs.data, cfs.raw))
     return told
@@ -267,7 +268,7 @@ def told_of(cfs) -> pd.DataFrame: # One line a row
     ends = cfs.target.reshape(len(cfs), len(names) - 2).T
     return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=_decided_before(cfs)))
 
-def _check_free(raw, told):
+def _check_names_unused(raw, told):
     "Raise `ValueError` if the frame has a column with a name that is added."
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns named like those that are added, got {both}')
@@ -293,7 +294,7 @@ def _dtype_text(dtype) -> str:
     dtype = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
     return f'string[{dtype.storage}]' if str(dtype) == 'string' else str(dtype)
 
-def _as_it_was(s:pd.Series, dtype:str) -> pd.Series: # `dtype` from `_dtype_text`
+def _with_dtype(s:pd.Series, dtype:str) -> pd.Series: # `dtype` from `_dtype_text`
     "A column with the type that Arrow forgot."
     if _dtype_text(s.dtype) == dtype: return s
     if isinstance(s.dtype, pd.CategoricalDtype): return s.cat.rename_categories(s.cat.categories.astype(dtype))
@@ -318,7 +319,7 @@ _NUMBERS_OF_ROWS = 'bool', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
 
 def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
 
-def _packed(rows) -> tuple: # An Arrow file, and what else is needed to read it; None for both if it is neither
+def _rows_to_arrow(rows) -> tuple: # An Arrow file, and what else is needed to read it; None for both if it is neither
     "A frame or a list of texts as a table."
     if _are_texts(rows): return _arrow_file(pd.DataFrame({'0': rows})), {}
     if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
@@ -338,11 +339,11 @@ def _as_numbers(rows) -> Tensor|None: # None for rows that are no numbers of one
     plain = isinstance(rows, np.ndarray) and rows.dtype in _NUMBERS_OF_ROWS
     return torch.from_numpy(np.array(rows, order='C')) if plain else None
 
-def _unpacked(file:bytes, about:dict) -> Any:
-    "The inverse of `_packed`."
+def _rows_from_arrow(file:bytes, about:dict) -> Any:
+    "The inverse of `_rows_to_arrow`."
     df = _from_arrow(file)
     if not about: return df['0'].tolist()
-    columns = {i: _as_it_was(df[str(i)], dtype) for i,dtype in enumerate(about['dtypes'])}
+    columns = {i: _with_dtype(df[str(i)], dtype) for i,dtype in enumerate(about['dtypes'])}
     return pd.DataFrame(columns, index=df.index).set_axis(_unlabel(about['labels'], about['names']), axis=1)
 
 # %% ../nbs/90_answers.ipynb #c50
@@ -362,10 +363,10 @@ def _notes_of(cfs) -> list|None: # One list a row
 def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for a column that could not be read back."
     from safetensors.torch import save
-    _check_free(cfs.raw, told_of(cfs))
+    _check_names_unused(cfs.raw, told_of(cfs))
     kept = {f: getattr(cfs.tensors, f) for f in (*_TENSORS, 'decided', *_STANDINGS, *_SIZES)}
     tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
-    (data,data_about),(raw,raw_about) = _packed(cfs.data), _packed(cfs.raw)
+    (data,data_about),(raw,raw_about) = _rows_to_arrow(cfs.data), _rows_to_arrow(cfs.raw)
     numbers = {f: t for f in ('data', 'raw') if (t := _as_numbers(getattr(cfs, f))) is not None}
     arrays = [f for f in numbers if not isinstance(getattr(cfs, f), Tensor)]
     proof = dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
@@ -377,7 +378,7 @@ def _write(cfs, path):
         with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
             for name,v in members.items():
                 if v is not None: z.writestr(ZipInfo(name), v, ZIP_DEFLATED)
-        back = _read(tmp)
+        back = _read_answers(tmp)
         for name in ('data', 'raw'): _check_back(getattr(cfs, name), back[name])
 
 def _check_back(here, back):
@@ -389,14 +390,14 @@ def _check_back(here, back):
         raise ValueError(f'data must be the same after saving and loading, got another {got}')
 
 # %% ../nbs/90_answers.ipynb #c52
-def _read(path) -> dict:
+def _read_answers(path) -> dict:
     "What a file of answers holds, by name."
     from safetensors.torch import load
     with ZipFile(path) as z:
         about = _read_json(z.read('about.json').decode())
         parts:dict[str, Any] = dict(data=None, raw=None) | load(z.read('tensors.safetensors'))
         for name in ('data', 'raw'):
-            if about[name] is not None: parts[name] = _unpacked(z.read(f'{name}.arrow'), about[name])
+            if about[name] is not None: parts[name] = _rows_from_arrow(z.read(f'{name}.arrow'), about[name])
     parts |= {name: parts[name].numpy() for name in about.get('arrays', ())}
     parts |= {name: about[name] for name in ('proof', 'notes') if name in about}
     many = {len(v) for v in parts.values() if v is not None}
@@ -409,7 +410,7 @@ def _read(path) -> dict:
 # %% ../nbs/90_answers.ipynb #b00c5b02
 _SCHEMA = 1 # Of the JSON; another number where an old reader would misread it
 
-def _cells_of(rows, n:int) -> list: # A list of cells for a row of a frame, else the row's own value
+def _json_rows(rows, n:int) -> list: # A list of cells for a row of a frame, else the row's own value
     "Rows as JSON holds them."
     if not isinstance(rows, pd.DataFrame): return [None]*n if rows is None else [json_value(as_array(v)) for v in rows]
     columns = [list(map(json_value, rows.iloc[:, i])) for i in range(rows.shape[1])]
@@ -422,7 +423,7 @@ def _json_text(cfs) -> str:
         columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
     lines = _kept_quality(cfs).drop(columns='row').to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
-    each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_cells_of(v, len(cfs)) for v in (cfs.data, cfs.raw)))
+    each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
                     **{k: None if isinstance(v, float) and not np.isfinite(v) else json_value(v) for k,v in line.items()})
                for name,target,line,on,unread,data,raw in each]
@@ -490,13 +491,13 @@ def _check_answers(cfs, name:str='cfs'):
     raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
                      'from_frames(cf, rows, answers) makes them of the frames of any method')
 
-def _asked_by(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
+def _explainer_of(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
     "The explainer to go on with."
     _check_answers(cfs)
     return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
 
 # %% ../nbs/90_answers.ipynb #c54
-def _reached(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
+def _reached_target(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 for inputs, 1 for answers -> bool `(n,)`
     "Whether that is enough: the decision is the target, if known, with probability `tau` or more where it was asked for."
     even = .5 if cfs.decided is None else 0. # of an answer by hand nothing but the probability is known
     enough = cfs.goal.reached(v, cfs.target, even if cfs.tau is None else cfs.tau)
@@ -556,6 +557,10 @@ class Counterfactuals(Exports):
         What was said of the changes of each row, a list a row; None unless a file says so
     cut : float | None, default None
         Probability from which the second of two classes is decided; None where none decides alone
+    calls : int | None, default None
+        How often the model was asked; None for a batch that was loaded or made by hand
+    rows : int | None, default None
+        About how many rows it was asked
     """
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
@@ -581,6 +586,8 @@ class Counterfactuals(Exports):
     classes:tuple=()       # Labels of the classes, in the order of the model's outputs; () for 0, 1, …
     notes:Any=None         # What was said of the changes of each row, a list a row; None unless a file says so
     cut:float|None=None    # Probability from which the second of two classes is decided; None where none decides alone
+    calls:int|None=None    # How often the model was asked; None for a batch that was loaded or made by hand
+    rows:int|None=None     # About how many rows it was asked
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
         for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
@@ -601,7 +608,7 @@ class Counterfactuals(Exports):
         np.ndarray
             Found, bool `(n,)`
         """
-        return _reached(self, self.prob, 1)
+        return _reached_target(self, self.prob, 1)
 
     @property
     def already(self) -> np.ndarray: # Bool `(n,)`
@@ -612,7 +619,7 @@ class Counterfactuals(Exports):
         np.ndarray
             Bool `(n,)`
         """
-        return _reached(self, self.before, 0)
+        return _reached_target(self, self.before, 0)
 
     @property
     def unread(self) -> np.ndarray: # Bool `(n,)`
@@ -623,7 +630,7 @@ class Counterfactuals(Exports):
         np.ndarray
             Bool `(n,)`
         """
-        return _unread(self)
+        return _unread_rows(self)
 
     @property
     def changed(self) -> np.ndarray: # Bool `(n, g)`
@@ -691,7 +698,7 @@ class Counterfactuals(Exports):
         told = told_of(self)
         if self.optimal or any(self.proof): told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told
-        _check_free(self.raw, told)
+        _check_names_unused(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
 
     def text(self,
@@ -831,7 +838,7 @@ class Counterfactuals(Exports):
             For another file, or a broken one
         """
         if not Path(path).is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
-        try: return cls(domain=domain, **_read(path))
+        try: return cls(domain=domain, **_read_answers(path))
         except Exception as e: # a broken file may break anything
             said = f'{type(e).__name__}: {e}'
             raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r} ({said})') from e

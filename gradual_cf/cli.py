@@ -5,81 +5,43 @@
 # %% ../nbs/92_cli.ipynb #c4
 from __future__ import annotations
 import json, sys
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, List, Optional
 
 import typer
 
 import gradual_cf
+from .options import (_BLOCK, _clear_errors, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
+                                _LANGUAGE, _option, _OR_OWN, _OWN, _ROW, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
+                                _TO, _better_directions)
 
 # %% auto #0
 __all__ = ['app']
 
 # %% ../nbs/92_cli.ipynb #c6
-_ABOUT = 'The least change in an input that makes a network decide otherwise.'
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
+_ABOUT = 'The least change in an input that makes a model decide otherwise.'
+_ONE, _MANY_ROWS = 'About one row', 'About many rows'
+_PEOPLE, _WORK = 'For people who do not program', 'Networks and research'
 
-def _say(text, err=False):
-    "Print text without control characters."
-    from gradual_cf.render import terminal
-    typer.echo(terminal(text), err=err)
-
-@contextmanager
-def _clear_errors():
-    "Report bad input, or a missing extra, in one line on standard error, with exit code 2."
-    try: yield
-    except (ValueError, ImportError) as e: # of an extra that is not installed
-        _say(f'error: {e}', err=True)
-        raise typer.Exit(2) from None
+app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, help=_ABOUT,
+                  epilog=_examples('demo', 'explain loans --row 8', 'letter loans --row 8', 'explain --help'))
 
 def _version(value:bool):
     if value:
         typer.echo(gradual_cf.__version__)
         raise typer.Exit()
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _main(
+    context:typer.Context,
     version:bool=typer.Option(False, '--version', callback=_version, is_eager=True, help='Print the version and stop.'),
-): pass
-
-# %% ../nbs/92_cli.ipynb #c11
-# Those of `RECIPES`
-_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf'
-_DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
-_OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with rows and a fitted --model of your own.')
-_DATA = typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.')
-_SEED = typer.Option(0, '--seed', help='Seed of the network, the rows and the search.')
-_MODEL = typer.Option(None, '--model', help='A model file (safetensors) to explain instead of the cached network.')
-_OWN = typer.Option(None, '--model',
-                    help='A model file: safetensors for a data set, or .json, .ubj, .txt, .cbm, .onnx, .skops.')
-_FULL = typer.Option(False, '--full', help='Train an image network on all rows, which takes several minutes.')
-_PRESET = typer.Option(None, '--preset', help="'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")
-_BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.')
-_OUT = typer.Option(None, '--out', help='Write a picture of the answer to this file.')
-_HTML = typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.')
-_LETTER = typer.Option(None, '--letter', help='Write a letter about the row to this file: .md, .html or .json.')
-_LANGUAGE = typer.Option('en', '--language', help='Language of the letter or the panel: en, de, fr, es, it, nl or pl.')
-_REASONS = typer.Option(None, '--reasons', min=1, help='Name at most this many principal reasons in the letter.')
-_PLAN = typer.Option(False, '--plan', help='Also print the order in which to make the changes.')
-_SEVERAL = typer.Option(None, '--several', min=1, help='Show this many alternatives, the best first.')
-_JSON = typer.Option(False, '--json', help='Print JSON.')
-_IMMUTABLE = typer.Option(None, '--immutable', help='A column that may not change; repeat for more.')
-_BOUND = typer.Option(None, '--bound', help='NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.')
-_UP = typer.Option(None, '--increase-only', help='A column that may only increase; repeat for more.')
-_DOWN = typer.Option(None, '--decrease-only', help='A column that may only decrease; repeat for more.')
-_MOST = typer.Option(None, '--max-changes', min=1, help='Change at most this many columns, blocks or words.')
-_RELATIONS = typer.Option(None, '--relations', help='A file of relations between columns, one per line.')
-_TRUST = typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.')
-_CSV = typer.Option(None, '--csv', help='Rows in a CSV file, with a fitted --model of your own.')
-_MANY = typer.Option(1000, '--rows', min=1, help='Number of random rows of the data set.')
-_TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default the other class.')
-_COST = typer.Option(None, '--cost', help='A JSON file of costs: column to weight, [up, down] or difficulty.')
-_BETTER = typer.Option(None, '--better', help='NAME=higher or NAME=lower, a hint which way is better; repeatable.')
+):
+    if context.invoked_subcommand is None: typer.echo(context.get_help())
 
 # %% ../nbs/92_cli.ipynb #c13
-def _task(name, data, seed, model=None, full=False, **domain):
+def _task(name, data=None, seed=0, model=None, full=False, **domain):
     "The task of a data set; raises `ValueError` for an option of its domain that it does not know."
     domain = {k: v for k,v in domain.items() if v is not None}
     from gradual_cf.data.datasets import load_task
@@ -91,7 +53,15 @@ def _fitted(task, preset=None):
     from gradual_cf.gradual import GradualCF, INTENTS
     if preset is not None and preset not in INTENTS:
         raise ValueError(f'--preset must be one of {list(INTENTS)}, got {preset!r}')
+    if sys.stderr.isatty(): _say(f'fitting {task.name} …', err=True)
     return GradualCF(task.model, task.domain, preset, classes=task.classes or None).fit(task.X)
+
+def _named_classes(text:str):
+    "What classes are called, as `GradualCF` takes it: in the model's order, or each with the label that it stands for."
+    parts = [part.strip() for part in text.split(',')]
+    if not any('=' in part for part in parts): return tuple(parts)
+    pairs = [part.partition('=')[::2] for part in parts]
+    return {int(label) if label.lstrip('-').isdigit() else label: name for label,name in pairs}
 
 def _json_value(v):
     "A value as JSON: numpy's numbers as numbers, null for NaN."
@@ -103,80 +73,45 @@ def _json_lines(df, *known) -> list: # Names of columns that are left out
     lines = df.drop(columns=['row', 'index', *known], errors='ignore').to_dict('records')
     return [{k: _json_value(v) for k,v in line.items()} for line in lines]
 
-# %% ../nbs/92_cli.ipynb #c16
-def _limit(text):
-    "One side of a range: a number where it is one, None where it is open."
-    try: return float(text) if text else None
-    except ValueError: return text
-
-def _bound(text):
-    "A column and its range."
-    name, _, span = text.rpartition('=')
-    low, dots, high = span.partition('..')
-    if not (name and dots): raise ValueError(f'bound must look like NAME=LOW..HIGH, got {text!r}')
-    return name, (_limit(low), _limit(high))
-
-def _ways(better):
-    "Which way is better, column by column; None where nobody says."
-    parts = [text.rpartition('=') for text in better or ()]
-    if bad := [text for text,(name,_,way) in zip(better or (), parts) if not (name and way)]:
-        raise ValueError(f'better must look like NAME=higher or NAME=lower, got {bad[0]!r}')
-    return {name: way for name,_,way in parts} or None
-
-def _constraints(immutable, bound, increase_only, decrease_only, max_changes):
-    "The constraints that were given, as `explain` takes them."
-    columns = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
-    given:dict[str, Any] = {k: list(v) for k,v in columns.items() if v}
-    if bound: given['bounds'] = dict(map(_bound, bound))
-    return given if max_changes is None else given | dict(max_changes=max_changes)
-
-# %% ../nbs/92_cli.ipynb #c19
-def _file_text(option, path):
-    "What a file holds; raises `ValueError` where it cannot be read."
-    try: return path.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as e:
-        raise ValueError(f'{option} must be a readable file, got {str(path)!r} ({e})') from None
-
-def _tied_by(relations, cost):
-    "What hangs together and what changes cost, as `tabular` takes them."
-    told:dict[str, Any] = {}
-    if relations is not None:
-        lines = [line.strip() for line in _file_text('relations', relations).splitlines()]
-        told['relations'] = [line for line in lines if line and not line.startswith('#')]
-    if cost is None: return told
-    from gradual_cf.core import _read_json
-    text = _file_text('cost', cost)
-    try: return told | dict(cost=_read_json(text))
-    except ValueError as e: raise ValueError(f'cost must be a JSON file, got {str(cost)!r} ({e})') from None
-
 # %% ../nbs/92_cli.ipynb #c22
 def _given_rows(task, csv, image, text):
     "Rows of a file or of the command line, else the test rows."
     takes = dict(table='csv', image='image', text='text').get(task.domain.kind)
     for name,v in dict(csv=csv, image=image, text=text).items():
         if v is not None and name != takes:
-            raise ValueError(f'{name} must not be given for {task.name!r}, which takes {takes}; got {str(v)!r}')
+            raise ValueError(f'--{name} must not be given for {task.name!r}, which takes --{takes}; got {str(v)!r}')
     if text is not None:
         import pandas as pd
         return pd.DataFrame({'text': [text]})
     if image is not None:
         from gradual_cf.data.images import pixels
         return pixels(image, 1).numpy()[:, 0]
-    if csv is None: return task.X_test
+    if csv is None: return task.X_test.reset_index(drop=True) if hasattr(task.X_test, 'columns') else task.X_test
     from gradual_cf.data.datasets import _csv_rows
     return _csv_rows(csv, task.X.columns)
 
 # %% ../nbs/92_cli.ipynb #c24
-def _asked_task(*, dataset, csv, model, data, seed, relations, cost, trust, full=False, block=None, **rules):
+def _asked_task(*, dataset=None, csv=None, model=None, data=None, seed=0, relations=None, cost=None, trust=None,
+                classes=None, full=False, block=None, **rules):
     "The task of a data set, or of a fitted model of one's own with the rows of a file."
     told = rules | _tied_by(relations, cost)
+    if dataset and classes: raise ValueError(f'--classes must be left out for {dataset!r}, got {classes!r}')
     if dataset: return _task(dataset, data, seed, model, full, block=block, **told)
     from gradual_cf.data.datasets import _own_task
-    return _own_task(csv, model, trust, **told)
+    task = _own_task(csv, model, trust, **told)
+    return replace(task, classes=_named_classes(classes)) if classes else task
 
-def _wanted(cf, text): # Fitted
-    "A typed target, a label or the ends of an interval; raises `ValueError` for one that the model does not have."
-    return None if text is None else cf.goal.parse(text, cf.classes)
+def _asked_cf(*, preset=None, better=None, **asked): # As `_asked_task` takes it
+    "The task, and its explainer."
+    task = _asked_task(better=_better_directions(better), **asked)
+    return task, _fitted(task, preset)
+
+def _typed_target(cf, text, dataset=None): # Fitted
+    "A typed target, or what people want of a data set; raises `ValueError` for one that the model does not have."
+    from gradual_cf.data.datasets import RECIPES
+    recipe:Any = RECIPES.get(dataset or '')
+    if text is None: return recipe.wanted if recipe and recipe.wanted in cf.classes else None
+    return cf.goal.parse(text, cf.classes)
 
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
@@ -191,7 +126,8 @@ def _record(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_said(cfs))
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_asked_and_predicted(cfs))
+    told['already'] = cfs.already[0].item()
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
     if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
     told['changes'] = _json_lines(cfs.changes())
@@ -200,126 +136,205 @@ def _record(cfs, task, row, plan=None, several=None):
     if several is not None: told['answers'] = by(several.changes(), 'answer')
     return told
 
-def _said(cfs):
+def _asked_and_predicted(cfs):
     "What was asked of the model and what it said, as values of JSON."
     goal,heard = cfs.goal, (cfs.before[0].item(), cfs.prob[0].item())
     names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
     return dict(target=goal.plain(cfs.tensors.target[0], cfs.classes)) | dict(zip(names, heard))
 
 # %% ../nbs/92_cli.ipynb #c34
-def _check_one(row, text, image):
-    "Raise `ValueError` unless one of three ways to name a row is used."
+def _check_one(command, dataset, row, text, image, csv=None, model=None):
+    "Raise `ValueError` unless a row is named, and in one way; it says which call would do."
+    whose = dataset or '--csv FILE --model FILE'
+    if not dataset and (csv is None or model is None):
+        raise ValueError('DATASET must be given, or --csv and --model of a model of your own; '
+                         f'for example: gradual-cf {command} loans --row 8')
     if sum(v is not None for v in (row, text, image)) == 1: return
-    got = f'{row!r}, {text!r}, {image and str(image)!r}'
-    raise ValueError(f'--row, --text or --image must be given, and one of them only, got {got}')
+    got = [f'--{k} {v}' for k,v in dict(row=row, text=text, image=image).items() if v is not None]
+    raise ValueError('--row, --text or --image must be given, and one of them only, '
+                     f'got {" and ".join(got) or "none"}; for example: gradual-cf {command} {whose} --row 0')
 
-def _second(cf, one): # None where two classes, or numbers, need no choice
+def _second_most_probable(cf, one): # None where two classes, or numbers, need no choice
     "The class that the model finds second most probable of a row."
     if cf.numbers or cf.z_train.shape[1] < 3: return None
     one = cf.domain.rows(one)
     return cf.goal.first(cf.logits(one, cf.encode(one).x)[0], cf.z_train, cf.classes)
 
-def _explained_row(task, cf, rows, row, asked, out, html):
-    "Explain a row; write the picture and the page that were asked for."
-    if not 0 <= row < len(rows): raise ValueError(f'row must be in 0..{len(rows) - 1}, got {row}')
+def _asked_row(command, dataset, row, target=None, text=None, image=None, **more) -> SimpleNamespace:
+    "What a command about one row was asked: its task, explainer, rows, the one row, and how `explain` is told to."
     from gradual_cf.core import take_rows
-    one = take_rows(rows, slice(row, row + 1))
-    if asked.get('target') is None: asked['target'] = _second(cf, one) # for what is asked of the row afterwards too
-    cfs = cf.explain(one, **asked)
-    if out: cfs.plot().savefig(out, dpi=150)
-    if html:
-        from gradual_cf.use.drawing import save_page
-        save_page(html, cf.trace(one, **asked), title=f'{task.name}, row {row}')
-    return cfs
+    csv,rules = more.get('csv'), _constraints(more)
+    at = row or 0
+    _check_one(command, dataset, row, text, image, csv, more.get('model'))
+    task,cf = _asked_cf(dataset=dataset, **more)
+    rows = _given_rows(task, csv if dataset else None, image, text)
+    if not 0 <= at < len(rows): raise ValueError(f'--row must be in 0..{len(rows) - 1}, got {at}')
+    one,aim = take_rows(rows, slice(at, at + 1)), _typed_target(cf, target, dataset)
+    aim = _second_most_probable(cf, one) if aim is None else aim
+    how = dict(target=aim, seed=more.get('seed', 0)) | rules
+    return SimpleNamespace(task=task, cf=cf, rows=rows, one=one, how=how)
+
+_LOOKED_AT = 200 # Rows among which others are looked for
+
+def _next_call(asked, cfs) -> str: # '' where there was something to change
+    "What to ask about instead of a row that has the target already."
+    from gradual_cf.core import take_rows
+    if not cfs.already[0]: return ''
+    cf,some = asked.cf, take_rows(asked.rows, slice(0, _LOOKED_AT))
+    z = cf.logits(some, cf.encode(some).x)
+    aim = cfs.tensors.target[:1].expand(len(z), *cfs.tensors.target.shape[1:])
+    other = [f'--row {i}' for i in (~cf.decides(some, z, aim)).nonzero()[:3, 0].tolist()]
+    ways = [f'rows of which it does not: {", ".join(other)}']*bool(other)
+    back = next(iter({*cf.classes} - {cfs.target[0]})) if len(cf.classes) == 2 else None
+    if back is not None: ways.append(f'for the way back: --target {back}')
+    return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
-def _write_letter(path, cfs, language:str='en', reasons:Optional[int]=None):
-    "Write the letter about one row."
-    forms = ('md', 'html', 'json')
-    form = path.suffix.removeprefix('.')
-    if form not in forms: raise ValueError(f'letter must be a file that ends with one of {forms}, got {str(path)!r}')
-    from gradual_cf.core import atomic
-    from gradual_cf.use.letter import letter
-    text = letter(cfs, format=form, language=language, reasons=reasons or 4, strict=None)[0]
-    with atomic(path) as tmp: tmp.write_text(text, encoding='utf-8')
-
-def _check_letter_options(path, language:str, reasons:Optional[int]):
-    "Raise `ValueError` before a search for a letter that cannot be written, or is not asked for."
-    from gradual_cf.render import language_of
-    given = '--language'*(language_of(language).name != 'en') or '--reasons'*bool(reasons)
-    if given and path is None: raise ValueError(f'--letter must be given with {given}, got none')
-
-# %% ../nbs/92_cli.ipynb #c40
-@app.command('explain')
+@app.command('explain', rich_help_panel=_ONE, epilog=_examples(
+    'explain loans --row 8', 'explain loans --row 8 --immutable debt --plan --several 3',
+    'explain --csv loans.csv --model model.skops --classes refused,granted --row 7'))
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
 def _explain(
-    dataset:Optional[str]=_OR_OWN,
-    row:Optional[int]=typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.'),
+    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW,
     text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    target:Optional[str]=typer.Option(None, '--target', help='A class, or LOW..HIGH; by default the second likeliest.'),
-    csv:Optional[Path]=typer.Option(None, '--csv', help='Explain a row of this file instead.'),
-    model:Optional[Path]=_OWN,
     image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
-    block:Optional[int]=_BLOCK,
-    plan:bool=_PLAN, several:Optional[int]=_SEVERAL,
-    out:Optional[Path]=_OUT, html:Optional[Path]=_HTML, letter_:Optional[Path]=_LETTER,
-    language:str=_LANGUAGE, reasons:Optional[int]=_REASONS,
-    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
-    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST, json_:bool=_JSON,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
-    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, preset:Optional[str]=_PRESET,
-    trust:Optional[List[str]]=_TRUST,
+    target:Optional[str]=_TO, block:Optional[int]=_BLOCK,
+    plan:bool=typer.Option(False, '--plan', help='Also print the order in which to make the changes.'),
+    several:Optional[int]=typer.Option(None, '--several', min=1, help='Show this many alternatives, the best first.'),
+    out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
+    html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.'),
+    json_:bool=_JSON, **more,
 ):
     "Explain one row: what is the least change, and to which values?"
     with _clear_errors():
-        _check_one(row, text, image)
-        _check_letter_options(letter_, language, reasons)
-        rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
-                           better=_ways(better), trust=trust, full=full, block=block)
-        rows = _given_rows(task, csv if dataset else None, image, text)
-        cf = _fitted(task, preset)
-        asked:dict[str, Any] = dict(target=_wanted(cf, target), seed=seed) | rules
-        cfs = _explained_row(task, cf, rows, row or 0, asked, out, html)
-        if letter_: _write_letter(letter_, cfs, language, reasons)
-        more = cfs.plan() if plan else None, cf.explain_many(cfs.data, k=several, **asked) if several else None
-    _say(json.dumps(_record(cfs, task, row, *more)) if json_ else _answer_text(cfs, task, row, *more))
+        asked = _asked_row('explain', dataset, row, target, text, image, block=block, **more)
+        cf,one = asked.cf, asked.one
+        cfs = cf.explain(one, **asked.how)
+        if out: cfs.plot().savefig(out, dpi=150)
+        if html:
+            from gradual_cf.use.drawing import save_page
+            save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row or 0}')
+        told = cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
+        also = _next_call(asked, cfs)
+    told = cfs, asked.task, row or 0, *told
+    _say(json.dumps(_record(*told)) if json_ else _answer_text(*told))
+    if also and not json_: _say(also)
     raise typer.Exit(0 if cfs.valid.all() else 3)
+
+# %% ../nbs/92_cli.ipynb #le1
+_SLOTS = {name: _option(f'--{name}', says, panel='Parts of the letter') for name,says in dict(
+    sender='Who writes.', addressee='To whom.', product='About what.', contact='Whom to ask.').items()}
+
+def _noticed(text):
+    "Rules and the lender's file, as `letter` takes them."
+    from gradual_cf.use.papers import _PAPER
+    if text is None: return None
+    name,named,file = text.partition('=')
+    if name not in _PAPER: return text
+    if not named: raise ValueError("--notices must come with the lender's own words, "
+                                   f'{name}=FILE, or {name}= to leave them out, got {text!r}')
+    return {name: file}
+
+def _form_of(form, out) -> str: # Of a letter
+    "As it is named, or as the file ends; what is no text needs a file."
+    form = form or (out.suffix.removeprefix('.') if out else 'md')
+    if form in ('pdf', 'docx') and out is None: raise ValueError(f'--out must name a file for {form}, got none')
+    return form
+
+def _refused(asked):
+    "The answer about a row that was refused; raises `ValueError` for another one."
+    cfs = asked.cf.explain(asked.one, **asked.how)
+    if also := _next_call(asked, cfs): raise ValueError(f'--row must be one that was refused: {also}')
+    return cfs
+
+@app.command('letter', rich_help_panel=_ONE, epilog=_examples(
+    'letter loans --row 8', 'letter loans --row 8 --language de --sender "Die Bank" --out letter.pdf'))
+@_takes(_SLOTS, _OWN, _RULES, _TIES, _HINTS, _HOW)
+def _letter(
+    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW, target:Optional[str]=_TO,
+    out:Optional[Path]=typer.Option(None, '--out', help='Write the letter to this file; else it is printed.'),
+    form:Optional[str]=typer.Option(None, '--format', help='md, html, txt, json, pdf or docx; else as the file ends.'),
+    reasons:int=typer.Option(4, '--reasons', min=0, help='Name at most this many principal reasons.'),
+    notices:Optional[str]=typer.Option(None, '--notices', help="FILE, us-reg-b=FILE or eu=FILE, the lender's words."),
+    language:str=_LANGUAGE, **more,
+):
+    "Write a letter about one row: reasons, what would have changed the decision, how to check it."
+    with _clear_errors():
+        from gradual_cf.core import atomic
+        from gradual_cf.data.datasets import RECIPES
+        from gradual_cf.use.letter import letter
+        slots:Any = {name: more.pop(name) for name in _SLOTS} | dict(notices=_noticed(notices))
+        form = _form_of(form, out)
+        asked = _asked_row('letter', dataset, row, target, **more)
+        cfs = _refused(asked)
+        names = dict(RECIPES[dataset].names) if dataset in RECIPES else None
+        look:Any = dict(format=form, language=language, reasons=reasons or None, strict=None)
+        text = letter(cfs, names=names, **look, **slots)[0]
+        if out:
+            raw = text if isinstance(text, bytes) else str(text).encode()
+            with atomic(out) as tmp: tmp.write_bytes(raw)
+    _say(f'the letter is in {out}' if out else str(text))
+    raise typer.Exit(0 if cfs.valid.all() else 3)
+
+# %% ../nbs/92_cli.ipynb #le4
+@app.command('plan', rich_help_panel=_ONE, epilog=_examples('plan loans --row 13'))
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
+def _plan(dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW, target:Optional[str]=_TO, json_:bool=_JSON, **more):
+    "Put the changes of one row in order, each step with what the model says then."
+    with _clear_errors():
+        asked = _asked_row('plan', dataset, row, target, **more)
+        cfs = asked.cf.explain(asked.one, **asked.how)
+        found,also = cfs.plan(), _next_call(asked, cfs)
+    _say(json.dumps(_json_lines(found.changes())) if json_ else '\n'.join([found.text(), *([also] if also else [])]))
+    raise typer.Exit(0 if cfs.valid.all() else 3)
+
+@app.command('reasons', rich_help_panel=_ONE, epilog=_examples('reasons loans --row 8 --most 2'))
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
+def _reasons(
+    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW, target:Optional[str]=_TO,
+    most:int=typer.Option(4, '--most', min=1, help='Name at most this many reasons.'),
+    never:Optional[List[str]]=typer.Option(None, '--never', help='A column that must not be named; repeat for more.'),
+    language:str=_LANGUAGE, json_:bool=_JSON, **more,
+):
+    "Name the principal reasons why one row was refused, each tested on the model."
+    with _clear_errors():
+        from gradual_cf.use.reasons import reasons
+        asked = _asked_row('reasons', dataset, row, target, **more)
+        _refused(asked)
+        found = reasons(asked.cf, asked.one, most, target=asked.how['target'], never=never or (), language=language)
+        found = replace(found, frame=found.frame.assign(row=row)) # as it was asked for
+    _say(json.dumps(_json_lines(found.df()), default=str) if json_ else found.text())
 
 # %% ../nbs/92_cli.ipynb #c47
 _METRICS = ('valid', 'l1', 'l2', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row')
 
-def _number(v): return None if v is None or v != v else round(float(v), 6)
+def _rounded_or_none(v): return None if v is None or v != v else round(float(v), 6)
 
-def _measured(table):
+def _metrics_object(table):
     "The frame of `gradual_cf.measures.metrics.evaluate` as one flat object."
     coherence, plain = table[table.metric == 'coherence'], table[table.metric != 'coherence'].set_index('metric')
-    means = {m: None for m in _METRICS} | {m: _number(v) for m,v in plain['mean'].items()}
-    spread = {f'{m}_std': _number(plain['std'][m]) for m in ('l1', 'l2', 'words') if m in plain.index}
-    by_eps = lambda column: {str(e): _number(v) for e,v in zip(coherence.eps, coherence[column])}
+    means = {m: None for m in _METRICS} | {m: _rounded_or_none(v) for m,v in plain['mean'].items()}
+    spread = {f'{m}_std': _rounded_or_none(plain['std'][m]) for m in ('l1', 'l2', 'words') if m in plain.index}
+    by_eps = lambda column: {str(e): _rounded_or_none(v) for e,v in zip(coherence.eps, coherence[column])}
     return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
 
 # %% ../nbs/92_cli.ipynb #c50
-@app.command('evaluate')
-def _evaluate(
-    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, rows:int=_MANY,
-    model:Optional[Path]=_OWN, data:Optional[Path]=_DATA, seed:int=_SEED,
-    full:bool=_FULL, preset:Optional[str]=_PRESET, json_:bool=_JSON,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, trust:Optional[List[str]]=_TRUST,
-):
+@app.command('evaluate', rich_help_panel=_MANY_ROWS, epilog=_examples('evaluate loans --rows 200'))
+@_takes(_SOME, _OWN, _TIES, _HOW)
+def _evaluate(dataset:Optional[str]=_OR_OWN, json_:bool=_JSON, *, rows, seed, **asked):
     "Explain random rows and measure validity, L1, L2, coherence, legality and speed."
     from gradual_cf.measures.metrics import evaluate
     from gradual_cf.paper.reproduce import _some_rows
     with _clear_errors():
-        task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations, cost=cost,
-                           trust=trust, full=full)
-        cf, eps = _fitted(task, preset), () if task.domain.words else (8, 12, None)
+        task,cf = _asked_cf(dataset=dataset, seed=seed, **asked)
+        eps = () if task.domain.words else (8, 12, None)
         if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
         some, target = _some_rows(replace(task, model=cf.model), rows, seed)
         if cf.classes: target = [cf.classes[t] for t in target]
         table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
-    right = _number(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
-    out = _measured(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
+    right = _rounded_or_none(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
+    out = _metrics_object(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
     _say(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
 
 # %% ../nbs/92_cli.ipynb #c53
@@ -333,7 +348,7 @@ def _trained_on(model, dataset):
     raise ValueError(f'--dataset must name the data that the model was trained on, {known}, got {name!r}')
 
 # %% ../nbs/92_cli.ipynb #c56
-def _counted(task, out, picture):
+def _folder_counts(task, out, picture):
     "Counts of a folder, and for tables the most frequent changes."
     import pandas as pd
     from gradual_cf.measures.metrics import plot_summary, summary
@@ -354,7 +369,9 @@ def _counted_text(told):
     return '\n'.join(lines)
 
 # %% ../nbs/92_cli.ipynb #c59
-@app.command('batch')
+@app.command('batch', rich_help_panel=_MANY_ROWS, epilog=_examples(
+    'batch rows.parquet --model m.safetensors --out answers', 'batch rows.csv --model m.skops --csv old.csv --out new'))
+@_takes(_RULES, _TIES, _HINTS, _OWN, {k: v for k,v in _HOW.items() if k != 'full'})
 def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
     model:Path=typer.Option(..., '--model', help='A model file: .safetensors, .json, .ubj, .txt, .cbm, .onnx, .skops.'),
@@ -365,85 +382,69 @@ def _batch(
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
     batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows per part; a crash loses at most one part.'),
     picture:Optional[Path]=typer.Option(None, '--picture', help='Plot to this file how often each feature changes.'),
-    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
-    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
-    trust:Optional[List[str]]=_TRUST,
     csv:Optional[Path]=typer.Option(None, '--csv', help='Training rows of a fitted model; else the rows themselves.'),
+    json_:bool=_JSON, **asked,
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
     with _clear_errors():
         from gradual_cf.scale.batch import explain_dataset
-        how:Any = dict(workers=workers) | _constraints(immutable, bound, increase_only, decrease_only, max_changes)
+        how:Any = dict(workers=workers) | _constraints(asked)
         name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
-        task = _asked_task(dataset=name, csv=csv or rows, model=model, data=data, seed=seed, relations=relations,
-                           cost=cost, better=_ways(better), trust=trust)
-        cf = _fitted(task, preset)
+        task,cf = _asked_cf(dataset=name, csv=csv or rows, model=model, **asked)
         known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
         wanted = next((label for label in known if str(label) == target), target) # else a column
-        try: explain_dataset(cf, rows, out, wanted, batch_size, seed, progress=sys.stderr.isatty(), **how)
+        try: explain_dataset(cf, rows, out, wanted, batch_size, asked['seed'], progress=sys.stderr.isatty(), **how)
         except (OSError, RuntimeError) as e: raise ValueError(str(e)) from None
         except KeyboardInterrupt:
             _say('stopped; finished parts are kept: run the same command again to resume', err=True)
             raise typer.Exit(130) from None
-        told = _counted(task, out, picture)
+        told = _folder_counts(task, out, picture)
     _say(json.dumps(told) if json_ else _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
-def _asked_rows(*, rows, seed, preset, **task): # As `_asked_task` takes it
-    "The explainer and the rows that are asked about; those of a data set are drawn from its test rows."
+def _asked_rows(dataset, rows, target, csv, seed, **asked):
+    "The explainer, the rows that are asked about, and how; those of a data set are drawn from its test rows."
     import numpy as np
-    task = _asked_task(seed=seed, **task)
+    rules = _constraints(asked)
+    task,cf = _asked_cf(dataset=dataset, csv=csv, seed=seed, **asked)
     some = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
-    return _fitted(task, preset), task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test
+    aim:Any = _typed_target(cf, target, dataset)
+    goal = {} if aim is None else dict(target=aim)
+    return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, goal | dict(seed=seed) | rules
 
-@app.command('audit')
+@app.command('audit', rich_help_panel=_MANY_ROWS, epilog=_examples('audit loans --by housing'))
+@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW)
 def _audit(
-    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, model:Optional[Path]=_OWN, rows:int=_MANY,
+    dataset:Optional[str]=_OR_OWN, target:Optional[str]=_TO,
     by:List[str]=typer.Option(..., '--by', help='A column that defines groups; repeat for more.'),
-    target:Optional[str]=_TO, least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'),
-    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
-    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
-    trust:Optional[List[str]]=_TRUST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'), json_:bool=_JSON, **asked,
 ):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     with _clear_errors():
-        rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
-                               cost=cost, better=_ways(better), trust=trust, rows=rows, preset=preset)
-        goal = dict(target=_wanted(cf, target)) if target else {}
-        if csv is not None:
+        cf,some,how = _asked_rows(dataset, target=target, **asked)
+        if asked['csv'] is not None:
             from gradual_cf.data.datasets import _csv_rows
-            some = _csv_rows(csv, ()).loc[some.index] # with the columns that only tell groups apart
-        found = audit(cf, some, list(by), least=least, seed=seed, progress=sys.stderr.isatty(), **goal, **rules)
+            some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
+        found = audit(cf, some, list(by), least=least, progress=sys.stderr.isatty(), **how)
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
 
-@app.command('actions')
+@app.command('actions', rich_help_panel=_MANY_ROWS, epilog=_examples('actions loans --immutable debt --count 3'))
+@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW)
 def _actions(
-    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV, model:Optional[Path]=_OWN, rows:int=_MANY,
-    count:int=typer.Option(4, '--count', min=1, help='Most actions.'), target:Optional[str]=_TO,
-    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
-    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST, better:Optional[List[str]]=_BETTER,
-    trust:Optional[List[str]]=_TRUST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    dataset:Optional[str]=_OR_OWN, target:Optional[str]=_TO,
+    count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked,
 ):
     "Find a few actions that together help as many rows as possible."
     from gradual_cf.use.actions import actions
     with _clear_errors():
-        rules:dict[str, Any] = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-        cf, some = _asked_rows(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=relations,
-                               cost=cost, better=_ways(better), trust=trust, rows=rows, preset=preset)
-        found = actions(cf, some, count, _wanted(cf, target), seed=seed, **rules)
+        cf,some,how = _asked_rows(dataset, target=target, **asked)
+        found = actions(cf, some, count, **how)
     told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
-@app.command('check')
+@app.command('check', rich_help_panel=_MANY_ROWS)
 def _check(
     out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
     json_:bool=_JSON,
@@ -457,33 +458,31 @@ def _check(
     raise typer.Exit(bool(told['faults']))
 
 # %% ../nbs/92_cli.ipynb #cb75041a
-@app.command('watch')
+@app.command('watch', rich_help_panel=_MANY_ROWS, epilog=_examples('watch answers --model new.skops --csv old.csv'))
+@_takes(_OWN, _HOW)
 def _watch(
-    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
-    dataset:Optional[str]=_OR_OWN, csv:Optional[Path]=_CSV,
+    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'), dataset:Optional[str]=_OR_OWN,
     model:Optional[Path]=typer.Option(None, '--model', help="Today's model: weights, or a fitted model of your own."),
     rows:Optional[Path]=typer.Option(None, '--rows', help="Today's rows, CSV or parquet; by default the earlier ones."),
     by:Optional[List[str]]=typer.Option(None, '--by', help='A column that defines groups; repeat for more.'),
     target:Optional[str]=_TO,
     least:Optional[float]=typer.Option(None, '--least', help='Share of the advice expected to hold; by default .95.'),
-    trust:Optional[List[str]]=_TRUST, data:Optional[Path]=_DATA, seed:int=_SEED,
-    preset:Optional[str]=_PRESET, json_:bool=_JSON,
+    json_:bool=_JSON, **asked,
 ):
     "Check whether earlier advice still holds; exit code 1 if it does not."
     from gradual_cf.data.datasets import _csv_rows
     from gradual_cf.use.watch import watch
     with _clear_errors():
-        task = _asked_task(dataset=dataset, csv=csv, model=model, data=data, seed=seed, relations=None, cost=None,
-                           trust=trust)
-        cf = _fitted(task, preset)
-        found = watch(out, cf, rows and _csv_rows(rows, ()), by=list(by or ()) or None, target=_wanted(cf, target),
-                      least=least, seed=seed, progress=sys.stderr.isatty())
+        _,cf = _asked_cf(dataset=dataset, model=model, **asked)
+        today = rows and _csv_rows(rows, (), 'rows')
+        found = watch(out, cf, today, by=list(by or ()) or None, target=_typed_target(cf, target),
+                      least=least, seed=asked['seed'], progress=sys.stderr.isatty())
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
     raise typer.Exit(found.exit_code)
 
 # %% ../nbs/92_cli.ipynb #ts92
-@app.command('test')
-def _test(
+@app.command('test', rich_help_panel=_MANY_ROWS)
+def _test_command(
     suite:Path=typer.Argument(..., metavar='SUITE.toml', help='Checks with thresholds, the model and the rows.'),
     junit:Optional[Path]=typer.Option(None, '--junit', help='Write the checks as JUnit XML to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the checks as a web page to this file.'),
@@ -498,23 +497,22 @@ def _test(
     raise typer.Exit(found.exit_code)
 
 # %% ../nbs/92_cli.ipynb #c61
-def _asked_panel(
-    dataset=None, rows=None, model=None, target=None, data=None, seed=0, full=False, preset=None,
-    block=None, immutable=None, bound=None, increase_only=None, decrease_only=None, max_changes=None,
-    relations=None, cost=None, trust=None, language='en',
-):
+def _asked_panel(dataset=None, rows=None, row=None, target=None, language='en', **more):
     "The explorer that was asked for on the command line; files are named by texts."
     from gradual_cf.data.datasets import RECIPES
     from gradual_cf.use.explorer import explorer
-    rows,model,relations,cost = (v and Path(v) for v in (rows, model, relations, cost))
-    rules = _constraints(immutable, bound, increase_only, decrease_only, max_changes)
-    task = _asked_task(dataset=dataset, csv=rows, model=model, data=data, seed=seed, relations=relations, cost=cost,
-                       trust=trust, full=full, block=block, **rules)
-    cf = _fitted(task, preset)
+    rows = rows and Path(rows)
+    more |= {k: Path(more[k]) for k in ('model', 'relations', 'cost') if more.get(k)}
+    rules = _constraints(more) # for every row
+    task,cf = _asked_cf(dataset=dataset, csv=rows, **more, **rules)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
+    if row is not None and not 0 <= row < len(looked_at):
+        raise ValueError(f'--row must be in 0..{len(looked_at) - 1}, got {row}')
     said:Any = RECIPES[dataset] if dataset in RECIPES else None
     terms = dict(names=said.names, codes=said.codes) if said else {}
-    return explorer(cf, looked_at, _wanted(cf, target), seed=seed, language=language, **terms)
+    box = explorer(cf, looked_at, _typed_target(cf, target, dataset), seed=more.get('seed', 0), language=language, **terms)
+    if row: box.panel.go(row)
+    return box
 
 # %% ../nbs/92_cli.ipynb #c64
 def _visitor(**asked):
@@ -522,51 +520,46 @@ def _visitor(**asked):
     from gradual_cf.use.explorer import _panel_or_why
     return _panel_or_why(lambda: _asked_panel(**asked))
 
-def _plain(options) -> dict[str, Any]:
+def _given_options(options) -> dict[str, Any]:
     "Options that were given, as values that Python can read back."
     given = {k: str(v) if isinstance(v, Path) else v for k,v in options.items()}
     return {k: v for k,v in given.items() if v is not None and v != []}
 
 def _visitor_source(options):
     "The Python that a visitor's process runs."
-    return f'from gradual_cf.cli import _visitor\n_visitor(**{_plain(options)!r})'
+    return f'from gradual_cf.cli import _visitor\n_visitor(**{_given_options(options)!r})'
 
 # %% ../nbs/92_cli.ipynb #c67
 _INVITATION = 'The panel is at {}\nOpen this address in a browser of this machine. Ctrl-C ends it.'
 
-@app.command('app')
+@app.command('app', rich_help_panel=_PEOPLE, epilog=_examples('app loans --row 8', 'app --model m.ubj --rows x.csv'))
+@_takes(_RULES, _TIES, {k: v for k,v in _OWN.items() if k != 'csv'}, _HOW)
 def _app(
     dataset:Optional[str]=_OR_OWN,
     rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.'),
-    model:Optional[Path]=_OWN,
-    target:Optional[str]=typer.Option(None, '--target',
-                                      help='Label of a class to begin with, or LOW..HIGH of a number.'),
-    block:Optional[int]=_BLOCK,
-    immutable:Optional[List[str]]=_IMMUTABLE, bound:Optional[List[str]]=_BOUND, increase_only:Optional[List[str]]=_UP,
-    decrease_only:Optional[List[str]]=_DOWN, max_changes:Optional[int]=_MOST,
-    relations:Optional[Path]=_RELATIONS, cost:Optional[Path]=_COST,
-    data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL, preset:Optional[str]=_PRESET,
+    row:Optional[int]=typer.Option(None, '--row', min=0, help='Row to begin with, as explain takes and prints it.'),
+    target:Optional[str]=_TO, block:Optional[int]=_BLOCK, language:str=_LANGUAGE,
     port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port on 127.0.0.1; 0 for any free one.'),
     open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
     visitors:int=typer.Option(4, '--visitors', min=1, help='Most visitors at once; each needs about 400 MB.'),
     idle:int=typer.Option(30, '--idle', min=1, help='Minutes without activity until a visitor makes room.'),
-    trust:Optional[List[str]]=_TRUST, language:str=_LANGUAGE,
+    **more,
 ):
     "Open the explorer in the browser, served from this machine until Ctrl-C."
-    options = {k: v for k,v in locals().items() if k not in ('port', 'open_', 'token', 'visitors', 'idle')}
+    options = dict(dataset=dataset, rows=rows, row=row, target=target, block=block, language=language) | more
     from gradual_cf.use.explorer import _free_port, _serve, _voila
     with _clear_errors():
         _voila()
         port = _free_port(port)
-        try: _asked_panel(**_plain(options)).close() # once, so that a mistake is reported in the terminal
+        try: _asked_panel(**_given_options(options)).close() # once, so that a mistake is reported in the terminal
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
     title = f'What if: {dataset or (rows and rows.stem)}'
     told = lambda address: _say(_INVITATION.format(address))
     _serve(_visitor_source(options), title, port, token, open_, told, visitors, idle)
 
 # %% ../nbs/92_cli.ipynb #sv1
-@app.command('serve')
+@app.command('serve', rich_help_panel=_PEOPLE)
 def _serve_folder(
     folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
     host:str=typer.Option('127.0.0.1', '--host', help='Address to listen on; by default this machine only.'),
@@ -575,7 +568,7 @@ def _serve_folder(
     workers:int=typer.Option(2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.'),
     waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most waiting requests; else one a worker.'),
     seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
-    trust:Optional[List[str]]=_TRUST,
+    trust:Optional[List[str]]=_OWN['trust'][1],
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
     def told(address, secret):
@@ -586,16 +579,17 @@ def _serve_folder(
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
 
 # %% ../nbs/92_cli.ipynb #c71
-@app.command('train')
+@app.command('train', rich_help_panel=_WORK, epilog=_examples('train breast_cancer --out m.safetensors'))
+@_takes({k: v for k,v in _HOW.items() if k != 'preset'})
 def _train(
-    dataset:str=_DATASET, data:Optional[Path]=_DATA, seed:int=_SEED, full:bool=_FULL,
+    dataset:str=_DATASET,
     out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'),
-    json_:bool=_JSON,
+    json_:bool=_JSON, *, seed, **asked,
 ):
     "Train a data set's network, or load it from the cache, and print its test accuracy."
     with _clear_errors():
-        task = _task(dataset, data, seed, full=full)
-        right = _number(task.accuracy())
+        task = _task(dataset, seed=seed, **asked)
+        right = _rounded_or_none(task.accuracy())
         from gradual_cf.models.networks import save_model
         if out: save_model(task.model, out, data=dataset, accuracy=right)
     info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)
@@ -604,13 +598,13 @@ def _train(
     _say(json.dumps(info) if json_ else text)
 
 # %% ../nbs/92_cli.ipynb #c74
-@app.command('reproduce')
+@app.command('reproduce', rich_help_panel=_WORK)
 def _reproduce(
     name:Optional[str]=typer.Argument(None, help='A table or figure, such as table6, or all.'),
     list_:bool=typer.Option(False, '--list', help='List what there is.'),
     rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.'),
     out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.'),
-    data:Optional[Path]=_DATA, seed:int=_SEED, json_:bool=_JSON,
+    data:Optional[Path]=_HOW['data'][1], seed:int=_HOW['seed'][1], json_:bool=_JSON,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
     from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
@@ -628,7 +622,7 @@ def _reproduce(
     if failed: raise typer.Exit(3 if name == 'all' else 2)
 
 # %% ../nbs/92_cli.ipynb #c77
-@app.command('field')
+@app.command('field', rich_help_panel=_WORK)
 def _field(
     data:Optional[str]=typer.Option(None, '--data', help='One table of the run, such as heloc.'),
     model:Optional[str]=typer.Option(None, '--model', help='One model of the run, such as xgboost.'),
@@ -679,11 +673,11 @@ def _demo_digits(out, seed):
     return bool(cfs.valid.all())
 
 # %% ../nbs/92_cli.ipynb #c82
-@app.command('demo')
+@app.command('demo', rich_help_panel=_PEOPLE)
 def _demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='File for the picture.'),
     rows:int=typer.Option(3, '--rows', min=1, help='Rows to explain.'),
-    seed:int=_SEED,
+    seed:int=_HOW['seed'][1],
 ):
     "Train on embedded data, explain a few rows, draw them."
     digits = out.with_stem(f'{out.stem}_digit')

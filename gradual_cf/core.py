@@ -247,11 +247,11 @@ class Display:
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
 
 # %% ../nbs/00_core.ipynb #c40
-def _as_it_is(v): return v            # Rows that are many already; a model that reads what is encoded
+def _identity(v): return v            # Rows that are many already; a model that reads what is encoded
 def _same_domain(domain, data): return domain # A domain that learns nothing
 def _no_measures(cfs): return {}      # `Counterfactuals` of which nothing more is to be said
 def _no_notes(enc, data): return enc  # Rows of which nothing more is to be known
-def _as_read(xp, again): return again # What was written counts
+def _second_reading(xp, again): return again # What was written counts
 def never_again(enc, xp, arrived): return arrived.nonzero()[:0, 0], enc # No row is searched twice
 
 @dataclass(frozen=True, repr=False)
@@ -278,7 +278,7 @@ class Domain:
         What people see of answers
     defaults : Any, default None
         Name of the preset that suits it, or a record of settings; None where none does
-    rows : Callable, default _as_it_is
+    rows : Callable, default _identity
         Raw input, one or many -> many
     unread : Callable | None, default None
         Raw rows -> why each cannot be read, '' where it can
@@ -290,7 +290,7 @@ class Domain:
         (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
     check : Callable | None, default None
         (raw, **constraints) -> nothing; `ValueError` for what no answer to a question can meet
-    adapt : Callable, default _as_it_is
+    adapt : Callable, default _identity
         model -> one that maps x to raw logits
     views : tuple, default ()
         Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
@@ -304,6 +304,8 @@ class Domain:
         (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words : Callable | None, default None
         For texts, text -> (start, end) of the word of each group, None for no word
+    spliced : Any, default None
+        For texts that a function reads, how their words are exchanged; None elsewhere
     offer : Callable | None, default None
         {category: levels} -> the same domain that proposes only those; None without
     extend : Callable | None, default None
@@ -322,7 +324,7 @@ class Domain:
         (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     told : tuple, default ()
         What was found in the training rows, in sentences
-    confirm : Callable, default _as_read
+    confirm : Callable, default _second_reading
         (xp as found, the same decoded and encoded again) -> xp to be measured
     about : Callable | None, default None
         () -> a frame of what is known of each group; None where there is no more to say
@@ -336,19 +338,20 @@ class Domain:
     kind:str='other'             # 'table', 'image', 'text' or 'other'
     display:Display=Display()    # What people see of answers
     defaults:Any=None            # Name of the preset that suits it, or a record of settings; None where none does
-    rows:Callable=_as_it_is      # Raw input, one or many -> many
+    rows:Callable=_identity      # Raw input, one or many -> many
     unread:Callable|None=None    # Raw rows -> why each cannot be read, '' where it can
     legal:Callable|None=None     # (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
     write:Callable|None=None     # (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
     constrain:Callable|None=None # (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
     check:Callable|None=None     # (raw, **constraints) -> nothing; `ValueError` for what no answer to a question can meet
-    adapt:Callable=_as_it_is     # model -> one that maps x to raw logits
+    adapt:Callable=_identity     # model -> one that maps x to raw logits
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable=_no_measures # `Counterfactuals` -> further measures by name, `(n,)` each
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
     relations:Any=None           # Relations between groups, see the chapter on relations; None if there are none
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word
+    spliced:Any=None             # For texts that a function reads, how their words are exchanged; None elsewhere
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None without
     extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep
@@ -358,7 +361,7 @@ class Domain:
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     told:tuple=()                # What was found in the training rows, in sentences
-    confirm:Callable=_as_read    # (xp as found, the same decoded and encoded again) -> xp to be measured
+    confirm:Callable=_second_reading    # (xp as found, the same decoded and encoded again) -> xp to be measured
     about:Callable|None=None     # () -> a frame of what is known of each group; None where there is no more to say
 
     def __repr__(self):
@@ -532,14 +535,14 @@ def chain(
     """
     project = functools.partial(_in_turn, projections)
     if all(hasattr(f, 'narrow') for f in projections):
-        setattr(project, 'narrow', functools.partial(_narrowed, projections))
+        setattr(project, 'narrow', functools.partial(_narrowed_projections, projections))
     return project
 
 def _in_turn(projections, c, x):
     for f in projections: c = f(c, x)
     return c
 
-def _narrowed(projections, at, x):
+def _narrowed_projections(projections, at, x):
     links = [f.narrow(at, x) for f in projections]
     return lambda v: functools.reduce(lambda v, f: f(v), links, v)
 

@@ -18,16 +18,16 @@ from torch import Tensor
 
 from .core import Domain, Encoded, State, Target, changed_groups, never_again
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
-from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _panel, _promise_for
+from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, Explainer, _as_it_was, _brief, _suited, setting, told
+from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, setting, told
 from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
                                      lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
                                      prototype_distance, required, said, spent, stopping, target_prob, total_variation)
 from .search.likelihood import _company_of
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
-from .search.plausible import (_ClassPCA, _legal_numbers, _worth_trying, approach, moved, nearest_prototypes,
+from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, approach, moved, nearest_prototypes,
                                          open_groups, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
 from .search.shorten import _best_pair, _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
@@ -106,7 +106,7 @@ PLAUSIBLE = plausible() # For tables: answers like real rows of the target
 ROBUST = replace(plausible(.5), logit_margin=.35, agree=.85) # For tables: answers that other models give too
 
 # %% ../nbs/07_gradual.ipynb #c15
-PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
+PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, texts=SPARSE, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
                series=Settings(tau_slack=.9, batch_size=16, terms=dict(tv=(.01, variation)), steps=(pasted, composed)),
                colour=replace(IMAGE, quantile=.2, n_prototypes=1, lr=.03, prototype_weight=3., moves=(put_back,)))
 
@@ -159,7 +159,7 @@ def _loss_of(h:Settings, kind:str, spread:float=1.):
 # %% ../nbs/07_gradual.ipynb #c21
 _GRADIENT = 'masking', lambda h, domain, model: _differentiable(model), "be 'probe' for a model without gradient"
 _CLASSES = 'masking', lambda h, domain, model: not answers_numbers(model), "not be 'gradient' for a model of numbers"
-_VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose, \
+_VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose or domain.spliced, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
 _LIMITS = 'masking', lambda h, domain, model: h.legal, "not be 'bounds' with legal=False, since it goes to the bounds"
 _MATCH = 'match', lambda h, domain, model: callable(h.match), 'be a loss term'
@@ -257,7 +257,7 @@ def _jurors_for(cf, label:Tensor) -> tuple: # Demands
     named = [t for t in label.unique().tolist() if _is_rare(cf, t)]
     if not named: return ()
     rare = torch.isin(label, label.new_tensor(named))
-    return _Jurors(torch.where(rare, 0., -torch.inf).to(cf.z_train), _panel(cf)),
+    return _Jurors(torch.where(rare, 0., -torch.inf).to(cf.z_train), _three_jurors(cf)),
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
@@ -269,7 +269,7 @@ def _held_values(cf, group:int) -> Tensor|None: # `(q,)`
     column = cf.domain.features[group] if cf.domain.features else None
     if _differentiable(cf.model) or column is None or not column.ordered: return None
     v = cf.x_train[:, cf.groups(cf.x_train) == group][:, 0]
-    return _worth_trying(v[_legal_numbers(column, v)], _HELD)[0]
+    return _worth_trying(v[_allowed_numbers(column, v)], _HELD)[0]
 
 # %% ../nbs/07_gradual.ipynb #c37
 def _no_singles(cf, enc, target): return Explainer.singles(cf, enc, target) # Of a method that knows nothing of them
@@ -289,7 +289,7 @@ class Parts(NamedTuple):
     def __repr__(self): return '\n'.join(f'{name:8} {_brief(part)}' for name,part in zip(self._fields[:5], self))
 
 # %% ../nbs/07_gradual.ipynb #c40
-def _copied(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
+def _state_copy(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
 
 def _from_input(cf, s, seed): return [s._replace(c=s.x.clone())]
 def _from_noise(cf, s, seed): return [s._replace(c=admissible(s.enc, init_composite(s.x, 'normal', seed), cf.project))]
@@ -302,7 +302,7 @@ def _from_prototypes(cf, s, seed):
         found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
         starts = starts.expand(-1, found.shape[1], *s.x.shape[1:]).clone()
         starts[todo] = found
-    near = lambda c: _copied(s._replace(c=c, target=s.target._replace(near=c)))
+    near = lambda c: _state_copy(s._replace(c=c, target=s.target._replace(near=c)))
     return [near(admissible(s.enc, c, cf.project)) for c in starts.unbind(1)]
 
 STARTS = dict(input=_from_input, normal=_from_noise, prototype=_from_prototypes)
@@ -378,7 +378,7 @@ def _composed_if_needed(cf, s, groups, watch):
     return out
 
 # %% ../nbs/07_gradual.ipynb #c55
-def _refused(cf, s): # Positions of rows, long
+def _not_yet_there(cf, s): # Positions of rows, long
     "Rows that are not of the target yet."
     return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
 
@@ -414,7 +414,7 @@ def construct(
     choose = parts.mask(cf, parts, s)
     groups = cf.groups(s.x)
     most = most_groups(cf, s.enc)
-    live = _refused(cf, s)
+    live = _not_yet_there(cf, s)
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
         group,c,some = choose(live, now, ~(now.enc.frozen | now.on))
@@ -449,7 +449,7 @@ def spare(cf, s, watch=None) -> Iterator[State]:
     for s in improve_states(cf, s, (put_back,), live): yield _on_again(cf, s, live)
 
 # %% ../nbs/07_gradual.ipynb #182a572c
-def _nearest_real(cf, one, place) -> Tensor: # One row `(1, *s)`
+def _nearest_arrived(cf, one, place) -> Tensor: # One row `(1, *s)`
     "The nearest training row of the target that arrives under the rules of a row; the row as it is where none does."
     real = cf.x_train[in_target(cf.z_train, one.target.label[0])]
     many = one._replace(on=None, c=None).take(torch.zeros(len(real), dtype=torch.long, device=one.x.device))
@@ -465,7 +465,7 @@ def from_real_rows(cf, s, watch=None) -> Iterator[State]:
     place,lost = cf.groups(s.x), _unfinished(cf, s)
     if not len(lost) or cf.ties['relations'] is not None: return
     now = s.take(lost)
-    new = moved(cf, now, torch.cat([_nearest_real(cf, now.take([i]), place) for i in range(len(lost))]))
+    new = moved(cf, now, torch.cat([_nearest_arrived(cf, now.take([i]), place) for i in range(len(lost))]))
     for move in (put_back, line_search, put_back): new = move(cf, new)
     won = (lacking(cf, new) <= 0) & (changed_groups(s.x[lost], new.xp, place).sum(1) <= most_groups(cf, new.enc))
     if not won.any(): return
@@ -494,7 +494,7 @@ def revisit(cf, s, watch=None) -> Iterator[State]:
 # %% ../nbs/07_gradual.ipynb #c65
 def among_real_rows(cf, s, watch=None) -> Iterator[State]:
     "The way into the company of real rows of the target."
-    for _ in approach(cf, s, _refused(cf, s)): yield s
+    for _ in approach(cf, s, _not_yet_there(cf, s)): yield s
 
 def _run(cf, s, steps, watch=None) -> Iterator[State]:
     "One step after the other."
@@ -502,7 +502,7 @@ def _run(cf, s, steps, watch=None) -> Iterator[State]:
 
 def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     "Other steps, from the input again, for rows that the model still refuses; only the target is required of them."
-    lost = _refused(cf, s)
+    lost = _not_yet_there(cf, s)
     if not len(lost): return
     now = s.take(lost)
     plain = moved(cf, now, now.x.clone())._replace(target=now.target.without('company', 'lead', 'ahead'))
@@ -592,7 +592,7 @@ class _BestSeen:
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
         self.xp[new],self.short[new],self.there[new],self.step[new] = s.xp[new],short[new],there[new],self.steps
 
-def _best_of(cf, s, states) -> Tensor: # `(n, *s)`
+def _best_state(cf, s, states) -> Tensor: # `(n, *s)`
     "Run through all states that follow `s`, and keep each row's best."
     best = _BestSeen(cf, s)
     for s in states: best.see(s)
@@ -601,7 +601,7 @@ def _best_of(cf, s, states) -> Tensor: # `(n, *s)`
 # %% ../nbs/07_gradual.ipynb #c77
 def _arrived(cf, xp, target): return arrived(predict(cf.model, xp), target, cf.tau) # Bool `(n,)`
 
-def _winners(cf, enc, ends, target):
+def _best_place(cf, enc, ends, target):
     "The place of the answer that suits the class best, among those that arrived."
     aim,groups = cf.aim(target), cf.groups(enc.x)
     lost = [unsuitable(cf, State(enc, xp, None, aim), groups).masked_fill(~_arrived(cf, xp, target), torch.inf)
@@ -610,8 +610,8 @@ def _winners(cf, enc, ends, target):
 
 def _from_all_starts(cf, enc, target, seed):
     "Each row's best answer over all starts, and the place of its start."
-    ends = torch.stack([_best_of(cf, s, cf.steps(s)) for s in cf.starts(enc, target, seed)])
-    place = _winners(cf, enc, ends, target) if len(ends) > 1 else torch.zeros_like(enc.frozen[:, 0], dtype=torch.long)
+    ends = torch.stack([_best_state(cf, s, cf.steps(s)) for s in cf.starts(enc, target, seed)])
+    place = _best_place(cf, enc, ends, target) if len(ends) > 1 else torch.zeros_like(enc.frozen[:, 0], dtype=torch.long)
     return ends[place, torch.arange(len(place), device=place.device)], place
 
 # %% ../nbs/07_gradual.ipynb #c79
@@ -711,7 +711,7 @@ def _curve(loss, states:list) -> pd.DataFrame: # One-row `State`s, in order -> o
     return df.assign(iteration=range(len(states)), prob=read(lambda s: target_prob(s.logits, s.target.label)),
                      gap=read(logit_gap), dist=read(l2_distance))
 
-def _chosen(new, old, groups):
+def _chosen_group(new, old, groups):
     "The group that one step of one row chose."
     moved = (new.xp - old.xp).abs().flatten(1)
     size = moved.new_zeros(new.on.shape).index_add_(1, groups.flatten(), moved)
@@ -720,12 +720,12 @@ def _chosen(new, old, groups):
 def _recorded(cf, s):
     "All steps of one row up to its best: copied states, the groups they chose, curves."
     best = _BestSeen(cf, s)
-    old = _copied(s)
+    old = _state_copy(s)
     seen,out = [], []
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.see(s)
-        now = _copied(s)
-        out.append((now, _chosen(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
+        now = _state_copy(s)
+        out.append((now, _chosen_group(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
         old,_ = now,seen.clear()
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
@@ -866,6 +866,7 @@ class GradualCF(Explainer):
     def fit(self,
         data, # Training rows, raw
         y=None, # Leave out: the model is fitted already
+        sample:int|None=None, # Most rows that the model is asked about; None for all
     ):
         """Learn where each class lies in logit space; returns the explainer. If that fails, it stays unchanged.
 
@@ -875,13 +876,15 @@ class GradualCF(Explainer):
             Training rows, raw
         y : default None
             Leave out: the model is fitted already
+        sample : int | None, default None
+            Most rows that the model is asked about; None for all
 
         Examples
         --------
         >>> cf = GradualCF(model, tabular(X)).fit(X)
         """
-        with _as_it_was(self):
-            super().fit(data, y)
+        with _restored_on_error(self):
+            super().fit(data, y, sample)
             self.held,self.density = {}, None
             self.panel = []
             return self._learn()
@@ -1068,7 +1071,7 @@ class GradualCF(Explainer):
         if parts is None: return self.search(enc, target, seed)
         s = self.start(enc, target, seed)
         if xp is not None: s = moved(self, s, xp.clone())
-        return _best_of(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
+        return _best_state(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
 
     def trace(self,
         data,        # One raw input

@@ -192,7 +192,7 @@ def rounded_text(v:float, places:int, fixed:bool=True, lang:Language=ENGLISH) ->
 _MOST_SHOWN = 6        # Decimals of a column up to which all its numbers are written alike
 _PLAIN = (1e-7, 1e16)  # Numbers between these are written without an exponent
 
-def _exact(v, places:int) -> str:
+def _exact_text(v, places:int) -> str:
     if isinstance(v, (int, np.integer)): return f'{v:,}'
     text = f'{v:,.{places}f}'
     if places <= _MOST_SHOWN and abs(v) < _PLAIN[1] and type(v)(text.replace(',', '')) == v: return text
@@ -202,7 +202,7 @@ def _exact(v, places:int) -> str:
 
 def exact_text(v, places:int, lang:Language=ENGLISH) -> str: # A number, decimals of its column
     "A number with the decimals of its column, or with as many as it takes to read the same number back."
-    return lang.number(_exact(v, places))
+    return lang.number(_exact_text(v, places))
 
 # %% ../nbs/91_render.ipynb #c37
 def with_unit(text:str, unit:str, lang:Language=ENGLISH) -> str: # A number, written; '€' or '{} years', '' for none
@@ -454,7 +454,7 @@ class Exports:
         table:str|None=None, # Which of its tables; None for the first
     ): # `path`, a `Path`
         "Write a table as CSV without formulas."
-        return _written(path, csv_text(self.table(table)).encode('utf-8', 'backslashreplace'))
+        return _written_file(path, csv_text(self.table(table)).encode('utf-8', 'backslashreplace'))
 
     def to_parquet(self,
         path,       # The file; written atomically
@@ -463,26 +463,26 @@ class Exports:
         "Write a table as parquet."
         import pyarrow.parquet as pq
         pq.write_table(_typed(self.table(table)), file := io.BytesIO())
-        return _written(path, file.getvalue())
+        return _written_file(path, file.getvalue())
 
     def to_excel(self,
         path, # The file; written atomically
     ): # `path`, a `Path`
         "Write all tables as sheets of a workbook without formulas; raises `ImportError` without openpyxl."
-        return _written(path, excel_file(self._sheets()))
+        return _written_file(path, excel_file(self._sheets()))
 
     def to_html(self,
         path, # The file; written atomically
     ): # `path`, a `Path`
         "Write a self-contained web page."
-        return _written(path, self._page().encode('utf-8', 'backslashreplace'))
+        return _written_file(path, self._page().encode('utf-8', 'backslashreplace'))
 
     def to_json(self,
         path=None, # A file to write as well, atomically
     ) -> str:
         "All of it as strict JSON."
         text = self._json()
-        if path is not None: _written(path, (text + '\n').encode('utf-8', 'backslashreplace'))
+        if path is not None: _written_file(path, (text + '\n').encode('utf-8', 'backslashreplace'))
         return text
 
     def __arrow_c_stream__(self, requested_schema=None):
@@ -496,7 +496,7 @@ class Exports:
         lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in cells(t)]
         return json.dumps({name: lines(t) for name,t in self._sheets().items()}, ensure_ascii=False, allow_nan=False)
 
-def _written(path, raw:bytes) -> Path:
+def _written_file(path, raw:bytes) -> Path:
     with atomic(path) as tmp: tmp.write_bytes(raw)
     return Path(path)
 

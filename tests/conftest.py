@@ -27,6 +27,7 @@ sys.modules.setdefault('rfc3987_syntax', None)  # jsonschema takes a second and 
 def pytest_configure(config):
     "Ctrl-C is heard, also where a shell began this run in the background; the same made cases in every run, other ones in a soak; one folder of networks for the whole run, unless the caller names one; no run with other networks than those of the table."
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line('markers', 'night: the large size of a test beside it; runs where somebody names it, and at night (--cases=all)')
     settings.register_profile('same', derandomize='SOAK_SIZE' not in os.environ)
     settings.load_profile('same')
     if hasattr(config, 'workerinput'): return
@@ -56,10 +57,11 @@ def is_size(place, many):
 
 def sizes(items):
     "Cases that the night takes, unless somebody names one."
-    tests = {}
+    tests, large = {}, {item for item in items if item.get_closest_marker('night')}
     for item in items:
-        if hasattr(item, 'callspec') and item.path.stem.removeprefix('test_') not in TABLES: tests.setdefault(item.nodeid.partition('[')[0], []).append(item)
-    return {item for cases in tests.values() for i, item in enumerate(cases) if is_size(i, len(cases))}
+        if hasattr(item, 'callspec') and item not in large and item.path.stem.removeprefix('test_') not in TABLES:
+            tests.setdefault(item.nodeid.partition('[')[0], []).append(item)
+    return large | {item for cases in tests.values() for i, item in enumerate(cases) if is_size(i, len(cases))}
 
 
 @pytest.hookimpl(trylast=True)

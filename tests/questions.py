@@ -12,7 +12,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import torch
-from sklearn import base, calibration, compose, config_context, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, svm, tree
+from sklearn import base, calibration, compose, config_context, discriminant_analysis, dummy, ensemble, impute, linear_model, naive_bayes, neural_network, pipeline, preprocessing, svm, tree
 from torch import nn
 
 from gradual_cf.data.tables import tabular
@@ -27,7 +27,7 @@ from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
-             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns']  # by chance, at night
+             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'constant_start']  # by chance, at night
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
 HAIR = 1e-6   # What is so near to a bar may count either way
@@ -124,8 +124,20 @@ MODELS = dict(
     perceptron=Make(neural_network.MLPClassifier(**MLP), before=preprocessing.MinMaxScaler(), coder=ONE), agreeing=Make([LINE, GROWN], coder=ONE),
     asked=Make(svm.SVC(), before=SCALE, coder=ONE), network=Make(1., True, True), whisper=Make(1e-8, True, True),  # how large logits are
     forest_number=Make(ensemble.RandomForestRegressor(5, max_depth=5, random_state=0), missing=True),
-    hist_number=Make(ensemble.HistGradientBoostingRegressor(**hist), True, True), linear_number=Make(linear_model.LinearRegression(), coder=ONE))
-TWO = ['exponential', 'ridge', 'svm', 'folds', 'agreeing', 'asked']  # are models of two classes here
+    hist_number=Make(ensemble.HistGradientBoostingRegressor(**hist), True, True), linear_number=Make(linear_model.LinearRegression(), coder=ONE),
+    bayes=Make(naive_bayes.GaussianNB()), splines=Make(LINE, before=preprocessing.SplineTransformer(4), coder=ONE),
+    bins=Make(LINE, before=preprocessing.KBinsDiscretizer(4, strategy='uniform'), coder=ONE), discriminant=Make(discriminant_analysis.LinearDiscriminantAnalysis(), before=preprocessing.SplineTransformer(3)),
+    target=Make(LINE, before=SCALE, coder=preprocessing.TargetEncoder(cv=3, random_state=0)), spline_number=Make(linear_model.Ridge(), before=preprocessing.SplineTransformer(4), coder=ONE),
+    folded_svm=Make(calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2), before=preprocessing.SplineTransformer(4), coder=ONE),
+    folded_bayes=Make(calibration.CalibratedClassifierCV(naive_bayes.GaussianNB(), method='isotonic', cv=2)),
+    interpret=Make(lambda: __import__('interpret.glassbox').glassbox.ExplainableBoostingClassifier(interactions=0, outer_bags=2, max_rounds=60, n_jobs=1), True, True))
+GROWN_DEEP = tree.DecisionTreeClassifier(max_depth=3, random_state=0)
+MODELS |= dict(
+    votes=Make(ensemble.AdaBoostClassifier(GROWN_DEEP, n_estimators=5, random_state=0)), bags=Make(ensemble.BaggingClassifier(GROWN_DEEP, 5, max_features=.7, random_state=0)),
+    voting=Make(ensemble.VotingClassifier([('a', FOREST), ('b', GROWN)], voting='soft', weights=[1, 2])), voting_number=Make(ensemble.VotingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))])),
+    constant_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), random_state=0)),
+    catboost=Make(lambda: __import__('catboost').CatBoostClassifier(iterations=8, depth=3, verbose=0, allow_writing_files=False, thread_count=1, random_seed=0), missing=True))
+TWO = ['exponential', 'ridge', 'svm', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting']  # are models of two classes here
 
 
 def fitted_to(make, X, y):
@@ -266,7 +278,7 @@ def question(case, seed):
             with torch.no_grad(): z = net(domain.encode(frame).x.float()).double()
             return z.softmax(1).numpy(), z.argmax(1).numpy()
         if 'number' in model: return m.predict(frame), None
-        if hasattr(m, 'predict_proba'): return m.predict_proba(frame).astype(float), m.predict(frame)
+        if hasattr(m, 'predict_proba'): return m.predict_proba(frame).astype(float), np.ravel(m.predict(frame))
         p = 1/(1 + np.exp(-m.decision_function(frame)))
         return np.stack([1 - p, p], 1), m.predict(frame)
 
@@ -436,7 +448,7 @@ def judged(q):
         best = least(size, near, sure)
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault
-        nearest = max(best[1], least(size, near, sure & round_)[1]*(best[0] == 1))
+        nearest = max(best[1], least(size, near, sure & round_)[1]) if best[0] == 1 else best[1]
         if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1 and held[i]), ('missed', here, best)
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)

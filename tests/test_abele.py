@@ -5,8 +5,8 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 from written import load_task
 
-from gradual_cf.baselines.lore import (ABELE, _around, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
-                                        _nearest_first, _on_the_way, _train_adversarial, _adversarial_autoencoder)
+from gradual_cf.baselines.lore import (ABELE, _neighbourhood, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
+                                        _nearest_first, _points_between, _train_adversarial, _adversarial_autoencoder)
 from gradual_cf.baselines.lore import _read_leaves
 from gradual_cf.models.asking import predict
 
@@ -69,7 +69,7 @@ def test_exemplars_keep_the_class_and_counter_exemplars_lose_it(task, fitted):
 def test_neighbours_are_accepted_and_of_both_classes(task, fitted):
     enc = fitted.encode(task.X_test[20:21])
     t = int((task.y_test[20] + 1) % 10)
-    z0, z, prob, leaves = _around(fitted, enc, t)
+    z0, z, prob, leaves = _neighbourhood(fitted, enc, t)
     label, own = prob.argmax(1), predict(fitted.model, enc.x).argmax()
     assert fitted.accepts(z).all() and (label == own).sum() > 20 and (label == t).sum() > 20
     assert (fitted.accepts(fitted.pool).double().mean() >= .89) or fitted.least == .5
@@ -113,8 +113,8 @@ def test_breeding():
     assert ((child == z) | (child == z.roll(1, 0))).all() and (child != z).any()
     moved = _mutate(z, pool, 1., gen)
     assert ((moved >= torch.minimum(z, pool.amin(0))) & (moved <= torch.maximum(z, pool.amax(0)))).all()
-    way = _on_the_way(z[0], pool, 30, gen, near=1)
+    way = _points_between(z[0], pool, 30, gen, near=1)
     end = pool[(pool - z[0]).norm(dim=1).argmin()]
     assert torch.allclose((way - z[0]).norm(dim=1) + (way - end).norm(dim=1), (end - z[0]).norm(), atol=1e-4)
-    assert torch.equal(_on_the_way(z[0], pool[:0], 3, gen), z[:1].expand(3, -1))
+    assert torch.equal(_points_between(z[0], pool[:0], 3, gen), z[:1].expand(3, -1))
     assert _far_apart(torch.tensor([[0.], [1], [10], [4]]), 3).tolist() == [0, 2, 3]

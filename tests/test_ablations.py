@@ -5,7 +5,7 @@ import pytest
 from written import load_task
 
 from gradual_cf.gradual import PAPER, GradualCF, preset
-from gradual_cf.paper.reproduce import _ABLATIONS, _lines_of, _some_rows, ablate
+from gradual_cf.paper.reproduce import _ABLATIONS, _lines_of_choices, _some_rows, ablate
 
 
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
@@ -13,7 +13,7 @@ def test_every_line_makes_an_explainer_of_its_kind(name):
     task = load_task(name)
     kind = task.domain.kind
     assert {'breast_cancer': 'table', 'digits': 'image', 'toy_reviews': 'text'}[name] == kind
-    for a in _lines_of(None, kind):
+    for a in _lines_of_choices(None, kind):
         for base in (PAPER, 'sparse'): GradualCF(task.model, task.domain, base, **a.changes)
 
 

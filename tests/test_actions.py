@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
 import written
 
-from gradual_cf.use.actions import Actions, _exchanged, _gains, _greedy_choice, _most_covered, _Move, _SharedRows, actions
+from gradual_cf.use.actions import Actions, _exchanged, _worth_of_actions, _greedy_choice, _most_covered, _Move, _SharedRows, actions
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.tables import tabular
 
@@ -127,7 +127,7 @@ def test_greedy_against_all_subsets(worth):
     for seed in range(60):
         rng = np.random.default_rng(seed)
         cost = np.where(rng.random((30, 9)) < .35, rng.random((30, 9))*2, np.inf)
-        gain, k = _gains(cost, worth), 2 + seed % 3
+        gain, k = _worth_of_actions(cost, worth), 2 + seed % 3
         chosen = _greedy_choice(gain, k)
         more = _exchanged(gain, chosen)
         value = [gain[:, c].max(1).sum() for c in (chosen, more)]
@@ -143,14 +143,14 @@ def test_greedy_can_be_wrong_and_exchange_mends_it():
     cost[[0, 1], 0] = cost[[2, 3], 1] = 1.      # two actions that share the rows
     cost[[0, 2, 3], 2] = .5                     # and one that greed takes first
     cost[[2, 3], 2], cost[0, 2] = .5, .5
-    gain = _gains(cost[:, [2, 0, 1]], None)
+    gain = _worth_of_actions(cost[:, [2, 0, 1]], None)
     assert _greedy_choice(gain, 1) == [0] and _exchanged(gain, [1]) == [0]
     assert _exchanged(gain, _greedy_choice(gain, 2)) == [0, 1]
 
 
 def test_coverage_counts_before_cost():
     cost = np.array([[.1, 9.], [np.inf, 9.]])
-    assert _greedy_choice(_gains(cost, None), 1) == [1] and _greedy_choice(_gains(cost, 1.), 1) == [0]
+    assert _greedy_choice(_worth_of_actions(cost, None), 1) == [1] and _greedy_choice(_worth_of_actions(cost, 1.), 1) == [0]
 
 
 def test_a_row_is_not_helped_beyond_its_worth(net, two):

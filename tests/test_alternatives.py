@@ -15,7 +15,7 @@ from written import load_task
 
 from gradual_cf.all import (PLAUSIBLE, Encoded, GradualCF, PAPER, Wachter, evaluate, improve, minimal,
                             predictor, put_back, tabular)
-from gradual_cf.use.alternatives import _forbidden, _select
+from gradual_cf.use.alternatives import _next_forbidden, _select
 from gradual_cf.core import changed_groups, take_rows
 from gradual_cf.search.goals import arrived
 
@@ -117,10 +117,10 @@ def test_diversity_covers_more_columns_and_costs_nearness():
 
 def test_what_is_forbidden_next():
     sets = {frozenset(s): s for s in ((4,), (1, 2), (3, 5))}
-    assert _forbidden(sets, [], 1.) == {1, 2, 3, 4, 5} and _forbidden(sets, [], 0.) == {4, 1, 3}
-    assert _forbidden(sets, [frozenset({4, 1, 3}), frozenset({4, 1, 5})], 0.) == {4, 2, 3}
-    assert _forbidden({frozenset({4}): (4,), frozenset({4, 1}): (4, 1)}, [], 1.) == {4}   # the second has an answer inside
-    assert _forbidden(sets, [frozenset()], .5) is None
+    assert _next_forbidden(sets, [], 1.) == {1, 2, 3, 4, 5} and _next_forbidden(sets, [], 0.) == {4, 1, 3}
+    assert _next_forbidden(sets, [frozenset({4, 1, 3}), frozenset({4, 1, 5})], 0.) == {4, 2, 3}
+    assert _next_forbidden({frozenset({4}): (4,), frozenset({4, 1}): (4, 1)}, [], 1.) == {4}   # the second has an answer inside
+    assert _next_forbidden(sets, [frozenset()], .5) is None
 
 
 def test_rows_that_are_there_or_cannot_get_there_have_no_answers():

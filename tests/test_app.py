@@ -167,8 +167,8 @@ def test_mistakes_are_a_line(folder, tmp_path):
         s.listen()
         assert 'port must be free' in refused('breast_cancer', '--port', s.getsockname()[1])
     more = '--no-open', '--port', 0
-    assert 'name must be one of' in refused('titanic', *more)
-    assert 'dataset must be given' in refused(*more)
+    assert 'DATASET must be one of' in refused('titanic', *more)
+    assert 'DATASET must be given' in refused(*more)
     assert 'must be a readable CSV file' in refused('--model', model, '--rows', tmp_path/'none.csv', *more)
     assert 'existing file' in refused('--model', tmp_path/'none.json', '--rows', rows, *more)
     (tmp_path/'model.pkl').write_bytes(b'cos\nsystem\n')

@@ -8,12 +8,12 @@ from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search import bounds, boxes, proven
-from gradual_cf.search.readings import _bounded
+from gradual_cf.search import bounds, boxes, compiled, proven
+from gradual_cf.search.readings import _has_bounds
 from gradual_cf.search.proven import _IS_OPTIMAL, cheapest, prove, ways
 from gradual_cf.models.fitted import predictor
 from gradual_cf.data.tables import tabular
-from gradual_cf.use.drawing import _picture
+from gradual_cf.use.drawing import _change_picture
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
 def table(rng, n=220, category=True):
@@ -242,10 +242,11 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1, optimal='columns')
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
-    assert not _bounded(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
+    assert not _has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
 
 
-def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(monkeypatch):
+@pytest.mark.parametrize('engine', ['compiled', 'python'])
+def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(engine, monkeypatch):
     "Thirty trees: how many boxes the work buys is no whole number. A row shares nothing with its company."
     rng = np.random.default_rng(9)
     X = pd.DataFrame(rng.integers(0, 30, (600, 8)), columns=list('abcdefgh'))
@@ -254,7 +255,9 @@ def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(monkeypat
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows = X[model.predict(X) == 0][18:31]
     unbounded = cf.explain(rows, 1)
-    monkeypatch.setattr(proven, '_BUDGET', 20_001.)
+    if engine == 'python': monkeypatch.setattr(compiled, '_library', lambda: None)
+    elif compiled._library() is None: pytest.skip('needs a C compiler at installation')
+    monkeypatch.setattr(proven, '_BUDGET', 20_001. if engine == 'python' else 1001.)
     monkeypatch.setattr(boxes, '_TOGETHER', 64)
     together = cf.explain(rows, 1)
     alone = [cf.explain(rows.iloc[[i]], 1) for i in range(len(rows))]
@@ -311,14 +314,14 @@ def test_a_picture_shades_what_does_as_well():
     wide = around[(around.high > around.low) | (around.levels.map(len) > 0)]
     assert len(shades(answers.plot(most=12))) == len(wide) > 0 and 'shaded' in answers.plot(most=5).axes[0].get_xlabel()
     assert not shades(answers.plot(ranges=False))
-    pages = [_picture(answers[i]) for i in np.flatnonzero(answers.valid)]
+    pages = [_change_picture(answers[i]) for i in np.flatnonzero(answers.valid)]
     assert sum(page.count('cfx-also') for page in pages) == (around.high > around.low).sum()
     assert any('(at least ' in page or '(at most ' in page for page in pages)
     numbers = table(np.random.default_rng(13), category=False)
     asked = GradualCF(SVC().fit(numbers, labels(np.random.default_rng(13), numbers)), tabular(numbers, integer=['c']), 'sparse').fit(numbers)
     counted = asked.explain(numbers.head(6))
     assert not shades(counted.plot()) and shades(counted.plot(ranges=True)) # unasked, nothing is drawn that is only counted
-    assert 'cfx-also' not in ''.join(_picture(counted[i]) for i in range(6))
+    assert 'cfx-also' not in ''.join(_change_picture(counted[i]) for i in range(6))
 
 
 def test_a_region_that_is_counted_has_categories_too():

@@ -77,7 +77,9 @@ def lab(tmp_path_factory):
         server.wait(30)
 
 
+@pytest.mark.night  # a server, two kernels and a browser; by day the stepper is driven in its page, and the panel in the app
 def test_live_jupyterlab(trace, lab): drive('lab.mjs', lab['step'], len(trace))
 
 
+@pytest.mark.night
 def test_explorer_in_jupyterlab(lab): drive('explorer.mjs', lab['panel'], *filter(None, [os.environ.get('SHOTS')]))  # a folder for pictures of it

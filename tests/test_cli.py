@@ -1,6 +1,8 @@
 """The command in a process of its own: output, exit codes, cache."""
 import json
 import os
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -54,7 +56,7 @@ def test_order_and_other_ways(sh):
     assert {l['feature']: l['after'] for l in steps} == {l['feature']: l['after'] for l in one['changes']}
     assert abs(steps[-1]['probability'] - one['prob']) < 1e-6 and 2 <= len(one['answers']) <= 3
     assert len({tuple((l['feature'], l['after']) for l in answer) for answer in one['answers']}) == len(one['answers'])
-    assert text.count('row 80') == 1 and text.index('step by step') < text.index('several ways')
+    assert text.count('row 3:') == 1 and text.index('step by step') < text.index('several ways')
     assert 'several' in sh('explain', 'breast_cancer', '--row', 3, '--several', 0, code=2).stderr
 
 
@@ -196,6 +198,95 @@ assert not {'torch', 'pandas', 'numpy', 'sklearn', 'matplotlib', 'jinja2'} & set
 
 
 def test_the_help_names_every_data_set():
-    from gradual_cf.cli import _NAMES
+    from gradual_cf.options import _NAMES
     from gradual_cf.data.datasets import RECIPES
     assert _NAMES == ', '.join(RECIPES)
+
+
+CALLS = [  # a stranger's call, its exit code, what is said
+    ('', 0, 'About one row'), ('explain', 2, 'gradual-cf explain loans --row'), ('explain loans', 2, 'gradual-cf explain loans --row 0'),
+    ('explain loans --row 0', 0, '--target refused'), ('explain loans --row 8', 0, '→'), ('explian loans', 2, 'explain'), ('explain lons --row 8', 2, "did you mean 'loans'"),
+    ('explain loans --row 8 --imutable debt', 2, 'gradual-cf explain --help'), ('explain loans --row 8 --immutable dept', 2, "'debt'"), ('explain loans --row 8 --max-changes none', 2, "'--max-changes'"),
+    ('explain loans --row 8 --target yes', 2, "--target must be one of the labels 'refused', 'granted'"), ('explain --csv rows.csv --row 0', 2, 'gradual-cf explain loans --row'), ('explain loans --row 999', 2, '--row must be in 0..399'),
+    ('letter loans --row 0', 2, 'the model says granted already; rows of which it does not: --row'), ('letter loans', 2, 'gradual-cf letter loans --row 0'), ('letter loans --row 8 --format pdf', 2, '--out must name a file'),
+    ('letter loans --row 8 --notices us-reg-b', 2, 'us-reg-b=FILE'), ('letter loans --row 8 --notices us-reg-b=', 2, "--sender must be given where notices names 'us-reg-b', or '' to leave it out"),
+    ('letter loans --row 8 --language xx', 2, '--language'), ('plan loans --row 8', 0, '1. '), ('reasons loans --row 8', 0, '2. '), ('reasons', 2, 'gradual-cf reasons loans --row')]
+
+
+def next_calls(call, said):
+    "The calls that an answer names: one that is written out, a word that is nearer, or other rows."
+    told = re.findall(r'gradual-cf [^;:`\n]*(?=[;:`\n]| lists)', said)
+    near = re.search(r"did you mean '(\w+)'", said, re.I)
+    words = shlex.split(call)
+    if near: told.append(' '.join(['gradual-cf', words[0], near[1], *words[2:]] if 'DATASET' in said else ['gradual-cf', near[1], *words[1:]]))
+    told += [re.sub(r'--row \d+', row, f'gradual-cf {call}') for row in re.findall(r'--row \d+', said.partition('does not: ')[2])[:1]]
+    return [told.replace(' lists what there is', '').removeprefix('gradual-cf').strip() for told in told]
+
+
+@pytest.fixture(scope='module')
+def fitted(networks):
+    "Commands find a task and its explainer as an earlier call left them."
+    from unittest.mock import patch
+    from gradual_cf import cli
+    make, fit, kept = cli._task, cli._fitted, {}
+    def task(*args, block=None, **told):
+        key = repr((args, block, told))
+        if key not in kept: kept[key] = make(*args, **told) if block is None else make(*args, block=block, **told)
+        return kept[key]
+    def fitted(task, preset=None):
+        if (id(task), preset) not in kept: kept[id(task), preset] = fit(task, preset)
+        return kept[id(task), preset]
+    with patch.object(cli, '_task', task), patch.object(cli, '_fitted', fitted): yield
+
+
+@pytest.mark.parametrize('call, code, says', CALLS, ids=[call or 'nothing' for call, _, _ in CALLS])
+def test_a_strangers_call_ends_in_an_answer_or_names_the_next_call(fitted, call, code, says):
+    r = run(*shlex.split(call))
+    assert r.exit_code == code and says in r.output and 'Traceback' not in r.output, r.output
+    if code: assert r.stderr.startswith('error: ') and r.stderr.count('\n') == 1
+    asked, seen = next_calls(call, r.output) if call else [], {call}
+    while asked:
+        call = asked.pop()
+        if call in seen: continue
+        seen.add(call)
+        r = run(*shlex.split(call))
+        assert len(seen) < 5 and (not r.exit_code or next_calls(call, r.output)), r.output
+        asked += next_calls(call, r.output) if r.exit_code else []
+
+
+def test_a_row_is_called_as_it_was_asked_for(fitted):
+    for command in ('explain', 'plan', 'reasons'): assert 'row 8' in run(command, 'loans', '--row', 8).stdout
+    assert 'reference 8' in run('letter', 'loans', '--row', 8).stdout and json.loads(run('explain', 'loans', '--row', 8, '--json').stdout)['row'] == 8
+    from gradual_cf.cli import _asked_panel
+    box = _asked_panel('loans', row=8)
+    try: assert box.panel.row == 8 and box.panel.w.find.value == '8' and box.panel.w.target.value == 'granted'
+    finally: box.close()
+    with pytest.raises(ValueError, match=r'--row must be in 0..399, got 999'): _asked_panel('loans', row=999)
+
+
+def test_letters_are_written_in_every_form(fitted, tmp_path):
+    pytest.importorskip('docx')
+    (tmp_path/'ours.txt').write_text('Our own words.')
+    slots = [w for name in ('sender', 'addressee', 'product', 'contact') for w in (f'--{name}', name.title())]
+    for name, begins in (('a.html', b'<!doctype html>'), ('a.txt', b'Sender'), ('a.json', b'{'), ('a.docx', b'PK')):
+        r = run('letter', 'loans', '--row', 8, '--out', tmp_path/name, *slots, '--notices', f'us-reg-b={tmp_path/"ours.txt"}', '--reasons', 2)
+        assert r.exit_code == 0 and r.stdout == f'the letter is in {tmp_path/name}\n', r.output
+        assert (tmp_path/name).read_bytes().lstrip().startswith(begins)
+    text = (tmp_path/'a.txt').read_text()
+    assert 'Our own words.' in text and 'Addressee' in text and 'Contact' in text and '2. ' in text and '3. The value' not in text
+
+
+def test_classes_of_a_model_get_their_names(loans):
+    own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
+    for told in ('refused,granted', '0=refused,1=granted', '1=granted,0=refused'):
+        rows = [json.loads(run('explain', *own, '--row', i, '--classes', told, '--target', 'granted', '--json').stdout) for i in (0, 1)]
+        assert all(one['target'] == 'granted' and one['valid'] and (one['prob'] >= .5) for one in rows)
+    wrong = run('explain', *own, '--row', 0, '--classes', 'a=refused,b=granted')
+    assert wrong.exit_code == 2 and wrong.stderr.startswith('error: --classes must name each label of the model')
+    assert run('explain', 'loans', '--row', 0, '--classes', 'a,b').exit_code == 2
+
+
+def test_help_shows_options_in_groups_with_examples():
+    for command in ('explain', 'letter', 'plan', 'reasons'):
+        said = run(command, '--help').stdout
+        assert all(part in said for part in ('Data and model', 'What may change', 'Search', 'For example:', f'gradual-cf {command} loans --row'))

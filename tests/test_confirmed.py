@@ -9,7 +9,7 @@ from torch import nn
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, tabular
 from gradual_cf.search import confirmed
-from gradual_cf.search.confirmed import _agreed, _drawn, jury
+from gradual_cf.search.confirmed import _agreed, _bootstrap, jury
 
 
 def people(n=300, seed=0):
@@ -104,10 +104,10 @@ def test_a_row_that_cannot_be_read_says_so(cf):
 
 def test_labels_are_drawn_as_the_model_says():
     z = torch.tensor([[4., 0.], [0., 0.], [0., 4.]]).repeat(1000, 1)
-    rows, label = _drawn(z, 3)
+    rows, label = _bootstrap(z, 3)
     share = pd.Series(label).groupby(rows % 3).mean()
     np.testing.assert_allclose(share, [.018, .5, .982], atol=.06)  # 5 standard deviations of a share of 1,000
-    never = _drawn(torch.tensor([[9., -9., -99.]]).repeat(50, 1), 0)[1]
+    never = _bootstrap(torch.tensor([[9., -9., -99.]]).repeat(50, 1), 0)[1]
     assert set(never) == {0, 1, 2}  # a fitted model refuses a class without a row
 
 

@@ -233,6 +233,7 @@ def environment():
         yield patch
 
 
+@pytest.mark.night  # a cluster of its own; by day Dask and Polars hand out batches
 @pytest.mark.filterwarnings('ignore:`use_:DeprecationWarning', 'ignore::ResourceWarning')  # Ray Data reads old settings of its own, and leaves files to the collector
 def test_ray(environment):
     ray = pytest.importorskip('ray', reason='need Ray (make .venv/.extras)')

@@ -464,7 +464,7 @@ def test_the_panel_shows_ways_and_what_leads_nowhere(fitted):
 def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):
     import gradual_cf.use.explorer as asking
     with monkeypatch.context() as m:
-        m.setattr(asking, '_answer', lambda *args: 1/0)
+        m.setattr(asking, '_answer_shown', lambda *args: 1/0)
         box.panel.go(box.panel.row + 1)
         assert box.wait() and 'ZeroDivisionError' in box.status
     box.panel.go(box.panel.row + 1)

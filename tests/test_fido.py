@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from written import load_task
 
-from gradual_cf.baselines.regions import FIDO, _INFILLS, _concrete, _masks, _Sought, _blurred, _find_regions
+from gradual_cf.baselines.regions import FIDO, _INFILLS, _concrete, _mask_log_odds, _Sought, _blurred, _find_regions
 from gradual_cf.models.asking import predict
 from gradual_cf.data.images import images
 
@@ -42,7 +42,7 @@ def test_a_block_is_switched_where_its_effect_exceeds_its_price(rows):
     model = Linear()
     fido = FIDO(model, images(block=1), tau=.5, infill='mean', lam=3., steps=120, legal=False).fit(rows)
     gain = (model.w[1].view(1, 3, 4)*(fido.colour - rows)).flatten(1).detach()
-    theta, effect = _masks(fido, towards(fido, rows, 1), 0)
+    theta, effect = _mask_log_odds(fido, towards(fido, rows, 1), 0)
     clear = (gain - 3./12).abs() > .05
     assert clear.double().mean() > .8
     assert torch.equal((theta > 0)[clear], (gain > 3./12)[clear])
@@ -61,7 +61,7 @@ def test_the_search_equals_a_replica_in_plain_numbers(rows):
     "One row, three classes: draws, slopes and Adam written out."
     model, x = Linear(3, seed=2), rows[:1]
     fido = FIDO(model, images(block=1), tau=.5, infill='mean', lam=2., steps=12, samples=3).fit(rows)
-    found, moved = _masks(fido, towards(fido, x, 2), 5)
+    found, moved = _mask_log_odds(fido, towards(fido, x, 2), 5)
     gen, g, w, fill, p = torch.Generator().manual_seed(5), 12, model.w.tolist(), fido.colour.item(), x.flatten().tolist()
     theta, mean, square, effect = [0.]*g, [0.]*g, [0.]*g, [0.]*g
     for step in range(1, 13):

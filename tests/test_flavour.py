@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from gradual_cf import all as everything
 from gradual_cf.all import GradualCF, load_loans, predictor, tabular
-from gradual_cf.scale.serve import _load_pyfunc, _plain, log_explainer
+from gradual_cf.scale.serve import _load_pyfunc, _mlflow_frame, log_explainer
 from made import loans, people
 
 needs_mlflow = pytest.mark.skipif(not find_spec('mlflow'), reason="need mlflow (pip install 'gradual_cf[mlflow]')")
@@ -28,7 +28,7 @@ def mixed():
 
 def same(told, answers):
     "Whether a frame holds these answers, bit for bit."
-    own = _plain(answers.df())
+    own = _mlflow_frame(answers.df())
     pd.testing.assert_frame_equal(told[list(own)], own, check_exact=True, check_dtype=False)
     names = [c.name for c in answers.domain.features]
     assert told.cf_changed.tolist() == [[n for n, on in zip(names, row) if on] for row in answers.changed]

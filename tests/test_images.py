@@ -16,7 +16,7 @@ from gradual_cf.search import plausible as prototypes
 from gradual_cf.search.goals import lacking, merit
 from gradual_cf.core import Encoded, State, Target, changed_groups
 from gradual_cf.models.asking import predict
-from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_of, _winners, construct, without_images
+from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_state, _best_place, construct, without_images
 from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels
 from gradual_cf.search.shorten import improve, put_back
 from gradual_cf.search.goals import prototype_distance, _term_grad
@@ -225,7 +225,7 @@ def test_the_finalist_that_suits_the_class_best_stays():
     cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=2).fit(x)
     enc = cf.encode(x[:12])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
-    ends = [_best_of(cf, s, cf.steps(s)) for s in cf.starts(enc, target, 0)]
+    ends = [_best_state(cf, s, cf.steps(s)) for s in cf.starts(enc, target, 0)]
     said = [predict(net, v).softmax(1).gather(1, target[:, None])[:, 0] for v in ends]
     suits = torch.stack([unsuitable(cf, State(enc, v, None, cf.aim(target)), cf.groups(enc.x)) for v in ends])
     place = suits.where(torch.stack(said) >= .6, torch.inf).argmin(0)
@@ -242,7 +242,7 @@ def test_an_answer_that_did_not_arrive_is_no_finalist():
     enc,target = cf.encode(x[:2]), torch.tensor([0, 1])     # two ends for each row, and one of them is of the class
     there = [x[int(predict(net, x.double()/255)[:, t].argmax())]/255 for t in (0, 1)]
     ends = torch.stack([torch.stack([there[1], there[1]]), torch.stack([there[0], there[0]])]).to(enc.x)
-    assert _winners(cf, enc, ends, target).tolist() == [1, 0]
+    assert _best_place(cf, enc, ends, target).tolist() == [1, 0]
 
 
 def test_what_stands_in_for_a_missing_prototype_comes_last(monkeypatch):

@@ -191,7 +191,7 @@ def test_damage_is_named(lone, tmp_path):
 def test_a_folder_from_a_stranger_names_no_code(lone):
     _, folder, _ = lone
     for told in ({'is': 'function', 'of': 'system'}, {'is': 'Path', 'of': {}}, {'is': 'partial', 'of': ['os.system']}):
-        with pytest.raises(KeyError): keep._unpacked(told, {})
+        with pytest.raises(KeyError): keep._from_json(told, {})
 
 
 @pytest.mark.parametrize('make', ['linear', 'xgboost', 'lightgbm', 'catboost', 'network'])

@@ -42,10 +42,10 @@ def test_no_class_exists_only_to_be_continued(measured): assert measured['relays
 def test_public_classes_are_not_deep(measured): assert measured['deepest'][0] <= 3
 
 
-def test_modules_are_few_and_none_is_long(measured): assert measured['modules'] <= 66 and measured['largest'][0] <= 680
+def test_modules_are_few_and_none_is_long(measured): assert measured['modules'] <= 73 and measured['largest'][0] <= 680
 
 
-def test_classes_are_few(measured): assert measured['classes'] <= 220
+def test_classes_are_few(measured): assert measured['classes'] <= 240
 
 
 def test_few_lines_are_wide(measured): assert measured['wide'] <= .015 and measured['longest'] <= house.WIDEST
@@ -59,7 +59,7 @@ def test_unlike_values_are_counted():
     assert house.unlike(ast.parse(code)) == ['a, b, c = (x.copy(), 0, {})', '(a, b), c, d = (e, f(1), [])']
 
 
-GOALS = dict(unlike=(89, 0))  # name of a measure -> what it may be today, and what it should become; today's number only falls
+GOALS = dict(unlike=(87, 0), repeated=(0, 0), many_arguments=(166, 50))  # name of a measure -> what it may be today, and what it should become; today's number only falls
 
 
 @pytest.mark.parametrize('name', GOALS)
@@ -69,7 +69,7 @@ def test_what_shrinks_does_not_grow_again(measured, name, capsys):
     assert goal <= measured[name] <= most
 
 
-def test_few_names_are_public(measured): assert measured['public'] <= 202
+def test_few_names_are_public(measured): assert measured['public'] <= 203
 
 
 def own_imports(tree, modules):

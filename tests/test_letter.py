@@ -23,7 +23,7 @@ from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, tabul
 from gradual_cf.search.proven import ways
 from gradual_cf.render import plain_json, value_text
 from gradual_cf.scale.workers import _digests
-from gradual_cf.use.enough import _column_texts, _frame_of, _put_back
+from gradual_cf.use.enough import _column_texts, _texts_frame, _put_back
 from gradual_cf.use.letter import check_letter, letter
 from gradual_cf.use.papers import carried
 
@@ -98,7 +98,7 @@ QUICK = dict(deadline=None, database=None, derandomize=True, suppress_health_che
 @given(tables())
 def test_any_table_comes_back_as_it_was(df):
     domain = tabular(df, categorical=[c for c in df if df[c].map(lambda v: isinstance(v, str)).any() and not df[c].dropna().map(numeral).all()])
-    back = _frame_of(domain, dict(df.dtypes), [_column_texts(c, df) for c in domain.features])
+    back = _texts_frame(domain, dict(df.dtypes), [_column_texts(c, df) for c in domain.features])
     pd.testing.assert_frame_equal(domain.rows(back), domain.rows(df), check_index_type=False, check_column_type=False)
 
 

@@ -13,7 +13,7 @@ from gradual_cf.core import changed_groups
 from gradual_cf.search.goals import target_prob
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import (_pairs, _pairs_differ, coherence, evaluate, in_range, measures, neighbours, out_of_range, plausibility,
+from gradual_cf.measures.metrics import (_row_pairs, _pairs_differ, coherence, evaluate, in_range, measures, neighbours, out_of_range, plausibility,
                                 _redundant)
 from gradual_cf.data.columns import MISSING
 
@@ -59,7 +59,7 @@ def test_coherence_equals_a_slow_replica(kind):
 def test_pairs_are_counted_and_measured_exactly(kind, n, d, most, seed):
     x = rows_of(kind, n, d, seed)
     slow = ((x[:, None] - x[None]).abs() >= .001).sum(2)
-    first,second = _pairs(x)
+    first,second = _row_pairs(x)
     assert _pairs_differ(x, .001).tolist() == slow[first, second].tolist()
     direct = (x[:, None] - x[None]).norm(dim=2)
     far = pdist(x)
@@ -69,7 +69,7 @@ def test_pairs_are_counted_and_measured_exactly(kind, n, d, most, seed):
 
 def test_differences_at_the_threshold_count_as_they_are_written():
     x = torch.tensor([[0.], [.0006], [.0012], [.002], [.5]], dtype=torch.float64)    # a chain: neighbours in value are equal, its ends are not
-    first,second = _pairs(x)
+    first,second = _row_pairs(x)
     assert _pairs_differ(x, .001).tolist() == (x[first] - x[second]).abs().ge(.001).sum(1).tolist()
 
 

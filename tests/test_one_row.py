@@ -9,11 +9,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.core import bisected
-from gradual_cf.data.tables import _encode, _exact, _raw, tabular
+from gradual_cf.data.tables import _encode_table, _exact_numbers, _raw, tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models.decisions import Predictor, _one_thread, asked_once, remembering
+from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once, remembering
 from gradual_cf.models.fitted import predictor
-from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _words_of
+from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _leaf_bits_of
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.goals import CLASSES, log_prob, said
 from gradual_cf.search.shorten import _middles
@@ -36,11 +36,11 @@ def test_all_columns_at_once_decode_as_each_by_itself():
     df = odd()
     for how in (dict(), dict(missing='level'), dict(scale='quantile'), dict(scale='standard')):
         table = tabular(df, **how).encode.args[0]
-        x = _encode(table, df).x.numpy()
+        x = _encode_table(table, df).x.numpy()
         moved = x + np.random.default_rng(1).normal(0, .1, x.shape)*(x != x[0])
         for v in (x, moved):
             each = np.concatenate([c.exact(v[:, at]) for c, at in zip(table.columns, table.at)], 1)
-            np.testing.assert_array_equal(_exact(table, v), each)
+            np.testing.assert_array_equal(_exact_numbers(table, v), each)
 
 
 def test_numbers_that_are_read_in_one_piece_are_those_of_each_column():
@@ -77,7 +77,7 @@ def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
     model = RandomForestClassifier(7, max_depth=5, random_state=0).fit(X, X.a + X.b > rng.integers(20, 40, 300))
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
-    words = _words_of(nodes, np.ones(1))
+    words = _leaf_bits_of(nodes, np.ones(1))
     for g, left in enumerate(nodes.left):
         side, out = words.sides[g], np.tile(words.full, (left.shape[1], 1, 1))
         ends = np.r_[side.start[1:], len(side.left)]
@@ -94,7 +94,7 @@ def test_the_first_and_the_last_cell_of_each_leaf_are_those_that_every_bit_tells
     model = RandomForestClassifier(5, random_state=0).fit(X, X.a + X.b > rng.integers(0, 80, n)) # of several words a tree
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
-    words = _words_of(nodes, np.ones(1))
+    words = _leaf_bits_of(nodes, np.ones(1))
     assert words.full.shape[1] > 1
     for g in range(4):
         bits = np.unpackbits(words.cell[g][:-1].view(np.uint8), axis=-1, bitorder='little').astype(bool)
@@ -113,12 +113,12 @@ def test_a_forest_that_is_asked_tree_by_tree_says_the_same_to_the_last_bit(made)
     y = (X.sum(axis=1) > 0).astype(int) + (X.a > 1)
     for data in (X, X.to_numpy()):
         forest = made(30, random_state=0, n_jobs=2).fit(data, y)
-        one, how = _one_thread(forest), 'predict_proba' if hasattr(forest, 'classes_') else 'predict'
+        one, how = _single_threaded(forest), 'predict_proba' if hasattr(forest, 'classes_') else 'predict'
         assert how in vars(one) and how not in vars(forest) and (one.n_jobs, forest.n_jobs) == (1, 2)
         assert np.array_equal(getattr(one, how)(data), getattr(forest.set_params(n_jobs=1), how)(data))
     twice = made(3, random_state=0).fit(X, np.c_[y, y]) # decides two things
     mine = type('Mine', (made,), {})(3).fit(X, y)
-    assert _one_thread(twice) is twice and _one_thread(mine) is mine
+    assert _single_threaded(twice) is twice and _single_threaded(mine) is mine
 
 
 class Counting:

@@ -11,7 +11,7 @@ from written import load_task
 
 from gradual_cf.data import words as reading
 from gradual_cf.data import texts as text
-from gradual_cf.cli import _measured
+from gradual_cf.cli import _metrics_object
 from gradual_cf.core import Domain
 from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import evaluate
@@ -104,7 +104,7 @@ def test_swaps_read_better_than_without(heard, task):
     cf, cfs = heard
     reader = cf.domain.note.args[0]
     plain = GradualCF(task.model, sentences(reader.vectors, length=40, reads=None), 'sparse').fit(task.X[:300]).explain(task.X_test[:30])
-    table = text._changes(reader, replace(plain, domain=cf.domain))
+    table = text._changed_words(reader, replace(plain, domain=cf.domain))
     assert cfs.changes().reads.median() > table.reads.median()
     assert 'reads' not in plain.changes() and 'reads' not in plain[0].text()
 
@@ -171,6 +171,6 @@ def test_the_kind_of_a_word_is_kept(heard, task):
     kept = {}
     for name, cf in dict(plain=heard[0], both=both).items():
         table = evaluate(cf, task.X_test[:30], eps=())
-        kept[name] = _measured(table)['tag_kept']
-        assert _measured(table)['valid'] == 1
+        kept[name] = _metrics_object(table)['tag_kept']
+        assert _metrics_object(table)['valid'] == 1
     assert kept['plain'] is None and kept['both'] > .9

@@ -37,7 +37,7 @@ from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import cheapest, ways
 from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.explorer import dashboard_tab
-from gradual_cf.use.evidence import evidence, save_evidence
+from gradual_cf.use.evidence import _seal, evidence, reconsider, save_evidence
 from gradual_cf.render import language_of, plain_json
 
 DAY = datetime.date(2026, 3, 1)
@@ -369,6 +369,19 @@ GROUPS = {
     *[(f'decisions {name}', lambda d, bad=bad: save_evidence(bad(), d/'out'), 'texts must … got') for name,
         bad in dict(of_nothing=lambda: [None], of_a_list=lambda: ['[]'], of_brackets=lambda: ['['*50_000],
                  cut=lambda: [proof()[0][:99]]).items()],
+    *[(f'reconsider: {name}', lambda how=how, text=text: reconsider(text(), cf(), **how), says) for name, text, how, says in (
+        ('nothing', lambda: proof()[0], {}, 'corrected or view must be given, got neither'),
+        ('a blank view', lambda: proof()[0], dict(view=' '), 'corrected or view must be given, got neither'),
+        ('an unknown column', lambda: proof()[0], dict(corrected=dict(luck=1)), 'corrected must name columns of the record … got'),
+        ('no number', lambda: proof()[0], dict(corrected=dict(late='often')), 'corrected must hold values that can be read, got'),
+        ('a level that is none', lambda: proof()[0], dict(corrected=dict(job='boat')), 'corrected must hold values that can be read, got'),
+        ('a list', lambda: proof()[0], dict(corrected=['late']), 'corrected must be a dict … got'), ('a number', lambda: proof()[0], dict(view=3), 'view must be a text, got int'),
+        ('a page', lambda: proof()[0], dict(view='x', format='pdf'), "format must be 'md' or 'html', got"),
+        ('no record', lambda: '{}', dict(view='x'), 'texts must be what evidence returned, got'),
+        ('what was changed', lambda: proof()[0].replace('"tau": null', '"tau": 0.6'), dict(view='x'), 'texts must be what evidence returned, got'),
+        ('what does not hold', lambda: sealed_anew(after=.999), dict(view='x'), 'text must be evidence that holds, got one that does not: the model says'))],
+    ('a correction to what is on record', lambda: reconsider(proof()[0], cf(), dict(late=on_record('late'))), 'corrected must be other than what is on record, got'),
+    ('a record of another model', lambda: reconsider(proof()[0], of_today(), view='x'), 'text must be of the model, data and settings of cf, got another'),
     *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
         ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"),
         ('a level that is none', lambda: X().assign(job='boat'), {}, 'known levels … got'),
@@ -398,6 +411,20 @@ def test_letters(row, tmp_path): refuses(row, tmp_path)
 
 @cache
 def proof(): return evidence(found(), made_at='2026-01-01')
+
+
+def on_record(column):
+    "The first row's cell."
+    told = json.loads(proof()[0])
+    return dict(zip((c['name'] for c in told['columns']), told['answer']['data']))[column]
+
+
+def sealed_anew(**said):
+    "A decision in which the answer says something else."
+    told = json.loads(proof()[0])
+    told['answer'].update(said)
+    del told['sha256']
+    return json.dumps(told | dict(sha256=_seal(told)))
 
 
 # Images, series, texts

@@ -42,7 +42,7 @@ def test_parts_run_once_and_again_when_anything_changes(counted, tmp_path, monke
     monkeypatch.setattr('gradual_cf.__version__', '99')
     reproduce('two', tmp_path)
     assert counted == ['a', 'b']*4
-    monkeypatch.setattr(module, '_code', lambda: 'other code')
+    monkeypatch.setattr(module, '_code_digest', lambda: 'other code')
     reproduce('two', tmp_path)
     assert counted == ['a', 'b']*5
 

@@ -20,7 +20,7 @@ from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.fitted import predictor
 from gradual_cf.models.networks import load_model, save_model, series_cnn, series_resnet
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import _DONORS, _crowd, _faded, _outlying, _smaller, _spans, composed, n_segments, pasted, variation
+from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed, n_segments, pasted, variation
 from gradual_cf.use.drawing import frames
 
 
@@ -289,11 +289,11 @@ def test_the_outlier_factor_is_that_of_scikit_learn():
     pool, new = torch.randn(2, 40, 1, 12, generator=torch.Generator().manual_seed(1))
     label = torch.arange(40) % 2
     known = LocalOutlierFactor(40//3, novelty=True).fit(pool.flatten(1).numpy())
-    ours = _outlying([(torch.tensor(1), _crowd(pool))], new, label)
+    ours = _outlying([(torch.tensor(1), _reference_series(pool))], new, label)
     assert torch.allclose(ours[label == 1], torch.from_numpy(-known.score_samples(new[label == 1].flatten(1).numpy())).float(), atol=1e-4)
     assert (ours[label == 0] == 1).all()
     twice = pool[:1].expand(10, -1, -1) # all the same: no distance to divide by
-    assert _outlying([(torch.tensor(1), _crowd(twice))], new, label).isfinite().all()
+    assert _outlying([(torch.tensor(1), _reference_series(twice))], new, label).isfinite().all()
 
 
 def test_answers_keep_the_company_that_is_asked_of_them(task):
@@ -303,7 +303,7 @@ def test_answers_keep_the_company_that_is_asked_of_them(task):
         cf = GradualCF(task.model, task.domain, 'sparse', classes=task.classes, steps=steps).fit(task.X)
         cfs = cf.explain(rows, 'bell')
         own = in_target(cf.z_train, torch.tensor(1))
-        return cfs, _outlying([(torch.tensor(1), _crowd(cf.x_train[own]))], cfs.xp, cfs.tensors.target)[~torch.from_numpy(cfs.already)]
+        return cfs, _outlying([(torch.tensor(1), _reference_series(cf.x_train[own]))], cfs.xp, cfs.tensors.target)[~torch.from_numpy(cfs.already)]
     (loose, far), (strict, near) = answered(float('inf')), answered(bar)
     assert strict.valid.all() and loose.valid.all() and (near <= bar + 1e-5).all() and (far > bar).any()
     assert (strict.xp != strict.x).sum() > (loose.xp != loose.x).sum()
@@ -363,7 +363,7 @@ def test_weights_fade_where_there_is_something_to_fade_to():
 @given(st.integers(1, 3), st.integers(10, 60), st.integers(0, 99))
 def test_intervals_gain_most_and_do_not_touch(c, length, seed):
     share = torch.randn(4, c, length, generator=torch.Generator().manual_seed(seed))
-    spans = _spans(share)
+    spans = _candidate_spans(share)
     a, b = spans[..., 1], spans[..., 2]
     there = a >= 0
     assert there[..., 0].all() and (b[there] <= length).all()
@@ -381,9 +381,9 @@ def test_intervals_gain_most_and_do_not_touch(c, length, seed):
 def test_segments_become_smaller_from_either_end_and_from_the_middle():
     spans = torch.tensor([[[0, 10, 30], [-1, -1, 0], [-1, -1, 0]], [[0, 0, 3], [1, 10, 20], [0, 40, 50]], [[0, 5, 7], [-1, -1, 0], [-1, -1, 0]]])
     before = spans.clone()
-    assert _smaller(spans, 0, .5, 1)[:, 0].tolist() == [[0, 20, 30], [0, 1, 3], [0, -1, 7]] # one point is no segment
-    assert _smaller(spans, 0, .5, 2)[:2, 0].tolist() == [[0, 10, 20], [0, 0, 2]]
-    middle = _smaller(spans, 0, .5, 0)
+    assert _without_part(spans, 0, .5, 1)[:, 0].tolist() == [[0, 20, 30], [0, 1, 3], [0, -1, 7]] # one point is no segment
+    assert _without_part(spans, 0, .5, 2)[:2, 0].tolist() == [[0, 10, 20], [0, 0, 2]]
+    middle = _without_part(spans, 0, .5, 0)
     assert middle[0].tolist() == [[0, 10, 15], [0, 25, 30], [-1, -1, 0]]
     assert middle[1:].equal(spans[1:]) and spans.equal(before) # no piece is free, or nothing is left to halve
 

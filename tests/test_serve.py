@@ -99,6 +99,22 @@ def test_letters_evidence_and_checks(saved, address):
     fits('decisions', json.loads(text))
 
 
+@pytest.mark.parametrize('form, begins', [('txt', ''), ('pdf', '%PDF'), ('docx', 'PK')])
+def test_letters_of_every_form_come_and_are_checked(saved, form, begins):
+    if form != 'txt': pytest.importorskip(dict(pdf='weasyprint', docx='docx')[form])
+    _, cf, _, rows = saved
+    told = serve._letters(cf, dict(rows=rows[:1], target='granted', format=form), None)
+    fits('letters', json.loads(told))
+    text, = json.loads(told)['letters']
+    if form == 'txt':
+        assert text.startswith('About this decision') and serve._as_letter(text) == text
+        return
+    assert serve._as_letter(text)[:len(begins)] == begins.encode()
+    line, = json.loads(serve._letters_checked(cf, dict(letters=[text]), None))['checks']
+    assert line['flips'] and line['model'] and line['data']
+    assert serve._as_letter('UEsDB, as somebody may begin') == 'UEsDB, as somebody may begin'
+
+
 @pytest.mark.parametrize('body, status, field', [
     (dict(), 422, 'rows'), (dict(rows=[]), 422, 'rows'), (dict(rows=[[1]]), 422, 'rows[0]'), (dict(rows=[dict(age=[1])]), 422, 'rows[0].age'),
     (dict(max_changes=0), 422, 'max_changes'), (dict(max_changes=1.5), 422, 'max_changes'), (dict(seconds=-1), 422, 'seconds'),

@@ -52,6 +52,21 @@ def test_no_page_shows_an_object_where_a_picture_belongs():
     assert {p.name: found for p in SITE.glob('*.html') if (found := UNSEEN.findall(words(p)))} == {}
 
 
+NOISE = re.compile(r"\bnp\.\w+\(|/tmp/\S*|site-packages|<[\w.]+ object")  # Python's words for a number, and paths of the machine that built the site
+
+
+def outputs(page):
+    "What the cells of a page print."
+    found = re.findall(r'<div class="output text_(?:plain|html)[^>]*>(.*?)</div>\s*</div>|<div class="output (?:stream|stderr)[^>]*>(.*?)</div>\s*</div>', page.read_text(), re.S)
+    return html.unescape(re.sub(r'<[^>]+>', '', '\n'.join(map(''.join, found))))
+
+
+def test_outputs_are_free_of_noise():
+    found = {p.name: outputs(p) for p in SITE.glob('*.html')}
+    assert sum(map(bool, found.values())) > 60
+    assert {name: noise for name, text in found.items() if (noise := NOISE.findall(text))} == {}
+
+
 def test_figures_say_what_they_claim():
     for p in (ROOT/'nbs/figures').glob('*.ipynb'):
         page = (SITE/f'{p.stem}.html').read_text()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, against_direction, load_loans, predictor, reasons, tabular
 from gradual_cf.cli import app
-from gradual_cf.data.columns import Column, _inside, replace
+from gradual_cf.data.columns import Column, _bounds_inside, replace
 
 DRAW = np.random.default_rng(0)
 
@@ -71,7 +71,7 @@ def test_places_roundings_and_limits_are_of_one_set(step, bits, between, near, w
     x = float(c.stored(near*step/20))
     distance = np.abs(np.r_[v, c.between] - x)
     if -250*step < x < 250*step: assert abs(float(c.rounded(np.array([x]))[0]) - x) <= distance.min() + 1e-9*step + 1e-6*abs(x)*bool(bits)
-    low, high = (float(e) for e in _inside(c, x, x + wide*step))
+    low, high = (float(e) for e in _bounds_inside(c, x, x + wide*step))
     inside = v[(v >= c.stored(x)) & (v <= c.stored(x + wide*step))]
     if len(inside) and abs(x) < 100*step: assert (low, high) == pytest.approx((inside[0], inside[-1]), abs=1e-9*step)
 

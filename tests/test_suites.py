@@ -11,7 +11,7 @@ from test_cli import run
 from test_watch import lender, people, Score
 
 from gradual_cf.all import GradualCF, run_suite, Suite, tabular
-from gradual_cf.use.suites import _alone, _compared, _judged
+from gradual_cf.use.suites import _against_threshold, _ratio_against_threshold, _judged
 
 SHARES = [dict(check='recourse', least=.9), dict(check='recourse', least=.9, by='sex')]
 
@@ -101,7 +101,7 @@ def shares(rng, p, q, n=250):
     "Lines about two shares and their ratio, each exactly at its threshold, if `p` is `q`."
     a, b = ((rng.random(n) < v).astype(float) for v in (p, q))
     told = lambda title, line: dict(no=1, check='recourse', title=title, side='least', by='everybody', group='all rows', rows=n) | line
-    return _judged([told('alone', dict(limit=q) | _alone(a, True, 1, q)), told('beside', dict(limit=1.) | _compared(a, b, True, 1, 1.))], .05)
+    return _judged([told('alone', dict(limit=q) | _against_threshold(a, True, 1, q)), told('beside', dict(limit=1.) | _ratio_against_threshold(a, b, True, 1, 1.))], .05)
 
 
 @pytest.mark.parametrize('share', [.5, .9, .99])
@@ -117,9 +117,9 @@ def test_ten_points_less_are_found():
 def test_medians_and_ratios_of_lengths_have_their_level():
     rng = np.random.default_rng(0)
     draws = [rng.lognormal(0, .6, (2, 200)) for _ in range(300)]
-    assert np.mean([_alone(a, False, -1, 1.)['p'] <= .05 for a, _ in draws]) <= .08
-    assert np.mean([_compared(a, b, False, -1, 1.)['p'] <= .05 for a, b in draws]) <= .08
-    assert np.mean([_compared(1.3*a, b, False, -1, 1.)['p'] <= .05 for a, b in draws]) >= .95
+    assert np.mean([_against_threshold(a, False, -1, 1.)['p'] <= .05 for a, _ in draws]) <= .08
+    assert np.mean([_ratio_against_threshold(a, b, False, -1, 1.)['p'] <= .05 for a, b in draws]) <= .08
+    assert np.mean([_ratio_against_threshold(1.3*a, b, False, -1, 1.)['p'] <= .05 for a, b in draws]) >= .95
 
 
 def test_pages_and_junit_of_odd_names(tmp_path):

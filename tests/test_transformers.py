@@ -14,7 +14,7 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import seeded
 from gradual_cf.data.words import reads_well
 from gradual_cf.data.words import _ear
-from gradual_cf.data.texts import _changes, _swap_drops
+from gradual_cf.data.texts import _changed_words, _swap_drops
 from gradual_cf.data.words import load_toy_reviews
 from gradual_cf.data.transformers import tokens
 from gradual_cf.data.transformers import _FromEmbeddings, _whole_words
@@ -122,7 +122,7 @@ def test_the_rule_for_reading_well_holds_for_pieces(bert):
     one, two = (cf.explain(test['text'][:8]) for cf in (heard, plain))
     assert one.valid.all() and heard.domain.legal(one.data, one.raw).all()
     reader = heard.domain.note.args[0]
-    before, after = one.changes().reads, _changes(reader, replace(two, domain=heard.domain)).reads
+    before, after = one.changes().reads, _changed_words(reader, replace(two, domain=heard.domain)).reads
     assert before.median() > after.median() and 'reads' not in two.changes()
     notes = heard.ask(one.data)[1].notes
     rows, places, drops = _swap_drops(reader, notes, one.xp[:, :, 0], (one.xp != one.x).flatten(2).any(2))

@@ -13,8 +13,8 @@ from gradual_cf.models.fitted import recognised
 from gradual_cf.search.proven import prove
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.goals import lacking
-from gradual_cf.search.trees import _agrees, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
-from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened
+from gradual_cf.search.trees import _same_scores, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
+from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened_to_64
 
 
 
@@ -74,7 +74,7 @@ def test_the_reading_equals_the_library(name):
     source, data = MADE[name]()
     trees, domain = read(source, data)
     x = domain.encode(data).x
-    assert trees is not None and _agrees(trees.scores(x), trees(x))
+    assert trees is not None and _same_scores(trees.scores(x), trees(x))
 
 
 @pytest.mark.parametrize('name', ['forest', 'hist', 'boosting_exponential', 'forest_three', 'forest_number'])
@@ -103,7 +103,7 @@ def test_32_bits_round_onto_a_cut():
     last = _below(t)
     assert (last.astype(np.float32) < t).all() and (np.nextafter(last, np.inf).astype(np.float32) >= t).all()
     wide = t.astype(float) + rng.normal(size=2000)*np.spacing(t)
-    last = _widened(_rounded_down(wide))
+    last = _widened_to_64(_rounded_down(wide))
     assert (last.astype(np.float32) <= wide).all() and (np.nextafter(last, np.inf).astype(np.float32) > wide).all()
 
 
@@ -167,7 +167,7 @@ def test_missing_values_follow_each_node():
     lost = np.arange(100) % 3 == 0
     trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
     x = domain.encode(X.head(100)).x
-    assert np.isnan(trees.write(x).a).any() and _agrees(trees.scores(x), trees(x))
+    assert np.isnan(trees.write(x).a).any() and _same_scores(trees.scores(x), trees(x))
 
 
 def test_missing_cells_stay_missing_and_levels_may_be_missing():
@@ -204,7 +204,7 @@ def test_ordered_levels_that_are_numbers_are_read_as_these(make):
     source = make(max_depth=4, random_state=0, **({'categorical_features': None} if 'Hist' in make.__name__ else {})).fit(data, Y)
     trees, domain = read(source, data)
     x = domain.encode(data).x
-    assert domain.features[1].kind == 'ordinal' and _agrees(trees.scores(x), trees(x))
+    assert domain.features[1].kind == 'ordinal' and _same_scores(trees.scores(x), trees(x))
     got = GradualCF(trees, domain, 'sparse').fit(data).explain(data.head(30))
     assert got.valid.all() and (source.predict(got.raw) == got.target).all()
 
@@ -213,7 +213,7 @@ def test_levels_that_are_cut_as_codes_are_read():
     library = pytest.importorskip('lightgbm')
     source = library.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1).fit(X, Y, categorical_feature=[])
     trees, domain = read(source, X)
-    assert trees is not None and _agrees(trees.scores(domain.encode(X).x), trees(domain.encode(X).x))
+    assert trees is not None and _same_scores(trees.scores(domain.encode(X).x), trees(domain.encode(X).x))
 
 
 def test_the_explainer_says_whether_a_model_is_read_or_asked():
@@ -287,7 +287,7 @@ def test_a_category_may_be_the_first_column(name):
     made, _ = MADE[name]()
     trees, domain = read(made.fit(first, Y), first)
     x = domain.encode(first).x
-    assert trees is not None and _agrees(trees.scores(x), trees(x))
+    assert trees is not None and _same_scores(trees.scores(x), trees(x))
 
 
 def test_no_rows_have_an_answer_of_the_right_width():

@@ -14,7 +14,7 @@ from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, SPARSE, bootstra
 from gradual_cf.search.goals import lacking
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.search.pairs import counted_pairs, usual_support
-from gradual_cf.search.plausible import _among_their_own, _circle, _forest, _in_halves, _shrunk
+from gradual_cf.search.plausible import _among_their_own, _circle, _forest, _in_halves, _shrunk_bar
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.core import changed_groups
 from gradual_cf.search.plausible import crowd, held_back
@@ -392,7 +392,7 @@ def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch
     rows = df[(cf.z_train.argmax(1) == 0).numpy()].head(30)
     whole = cf.explain(rows, 1)
     held = []
-    trials,tried = masking._trials, plausible._tried
+    trials,tried = masking._trials, plausible._tried_in_groups
     def counted(t):
         held.append(t.numel())
         return t
@@ -400,7 +400,7 @@ def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch
         t,owner = tried(*parts)
         return counted(t), owner
     monkeypatch.setattr(masking, '_trials', lambda *parts: counted(trials(*parts)))
-    monkeypatch.setattr(plausible, '_tried', block)
+    monkeypatch.setattr(plausible, '_tried_in_groups', block)
     for module in (masking, plausible): monkeypatch.setattr(module, '_NUMBERS', 4000)
     parts = cf.explain(rows, 1)
     assert torch.equal(parts.xp, whole.xp) and whole.valid.all()
@@ -589,7 +589,7 @@ def test_few_rows_lean_on_all():
     everywhere = _circle(x, legal, .85, .9, values=[], atomic=[]).strange
     for rows in (few, x[:800]):
         own = _circle(rows, legal[:len(rows)], .85, .9, values=[], atomic=[])
-        leant, weight = _shrunk(own, x, .9), len(own.x)/(len(own.x) + 50)
+        leant, weight = _shrunk_bar(own, x, .9), len(own.x)/(len(own.x) + 50)
         assert torch.isclose(leant.strange, weight*own.strange + (1 - weight)*everywhere, atol=1e-6)
         assert leant.lonely.equal(own.lonely)
     assert len(_in_halves(x[:31])) == 30
@@ -647,7 +647,7 @@ def twos_one_by_one(explainer, s):
             one = s.take(torch.tensor([i]))
             less = torch.where((groups == order[i, a]) | (groups == order[i, b]), one.x, one.xp)
             t, worth = plausible._best(explainer, one._replace(xp=less), ~one.enc.frozen)
-            far = plausible._way(explainer, one._replace(xp=t))
+            far = plausible._distance_or_cost(explainer, one._replace(xp=t))
             if worth[0] > 0 and far[0] < nearest[i]: xp[i], nearest[i] = t[0], far[0]
     return xp
 
@@ -657,7 +657,7 @@ def test_two_changes_for_one_all_at_once(case):
     far = rows.iloc[:12]
     cfs = cf.explain(far, 1)
     s = cf.start(cfs.enc, cfs.tensors.target)
-    xp = plausible._pasted(cf.company, cf.company.circles[0], s.target.company.near, s.enc)[:, 0] # a real row, with all its columns
+    xp = plausible._pasted_rows(cf.company, cf.company.circles[0], s.target.company.near, s.enc)[:, 0] # a real row, with all its columns
     s = plausible.moved(cf, s, xp)
     together, apart = plausible._one_for_two(cf, s), twos_one_by_one(cf, s)
     assert together.equal(apart) and (together != xp).any()
@@ -670,7 +670,7 @@ def test_candidates_change_one_column_and_are_legal(case, finer):
     s = cf.start(cfs.enc, cfs.tensors.target)._replace(xp=cfs.xp)
     circle = cf.company.circles[0]
     free = ~s.enc.frozen
-    (t, may, rare), = plausible._candidates(cf, s, free, circle, finer)
+    (t, may, rare), = plausible._values_to_try(cf, s, free, circle, finer)
     differ = changed_groups(s.xp.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), cf.groups(s.x)).view(*t.shape[:2], -1)
     assert (differ.sum(2) <= 1).all() and (differ.any(2) & (differ & ~free[:, None]).any(2)).sum() == (differ.any(2) & ~may).sum()
     x = s.x.repeat_interleave(t.shape[1], 0)

@@ -10,7 +10,7 @@ from test_cli import run
 from torch import nn
 
 from gradual_cf.all import GradualCF, confirm, explain_dataset, tabular, watch
-from gradual_cf.use.watch import _compared, _Measured
+from gradual_cf.use.watch import _drifted, _Measured
 
 
 class Score(nn.Module):
@@ -118,7 +118,7 @@ def days(share, then, seed, n=500):
     "A day of five hundred people in two groups: do their answers hold, do they find a way?"
     rng = np.random.default_rng(seed)
     some = lambda p: _Measured(pd.DataFrame(dict(sex=rng.choice(['woman', 'man'], n))), (rng.random(n) < p).astype(float))
-    frame = _compared(dict(without=some(1 - then)), dict(holds=some(share), without=some(1 - share)), 'sex', then, 0)
+    frame = _drifted(dict(without=some(1 - then)), dict(holds=some(share), without=some(1 - share)), 'sex', then, 0)
     return bool((frame.corrected <= .05).any())
 
 

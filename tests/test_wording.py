@@ -11,10 +11,10 @@ from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search.lookahead import _swap_logits
 from gradual_cf.models.networks import text_cnn
-from gradual_cf.data.words import _left_out, _put_in, _Trigrams, reads_well
+from gradual_cf.data.words import _left_out, _loss_of_insertion, _Trigrams, reads_well
 from gradual_cf.data.texts import sentences
 from gradual_cf.data.words import content_word, corpus_vectors, load_toy_reviews
-from gradual_cf.data.wording import _closed, _ClosedUp, _drop_of, _said_of, wordings
+from gradual_cf.data.wording import _without_gaps, _ClosedUp, _drop_of, _said_of, wordings
 
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 
@@ -53,7 +53,7 @@ def test_what_a_missing_or_further_word_costs_is_the_difference_of_whole_texts()
         assert _drop_of(model, [[i] if p != at else [] for p, i in enumerate(ids)], ids[at], at) == pytest.approx(without)
         for new in range(4):
             more = _said_of(model, ids) - _said_of(model, [*ids[:at], new, *ids[at:]]) + alone[new]
-            assert _put_in(model, torch.tensor([ids]), torch.tensor([[at]]), torch.tensor([new])).item() == pytest.approx(more)
+            assert _loss_of_insertion(model, torch.tensor([ids]), torch.tensor([[at]]), torch.tensor([new])).item() == pytest.approx(more)
             both = [[i] if p != at else [new, i] for p, i in enumerate(ids)]
             assert _drop_of(model, both, ids[at], at) == pytest.approx(more)
 
@@ -65,7 +65,7 @@ def test_places_close_up(there, length):
     x[0, :, :, -1] = torch.tensor(there, dtype=torch.float)
     x[0, :, :, :-1] = (1 + torch.arange(len(there)*2).view(-1, 2, 1))*x[0, :, :, -1:]
     want = [1 + i for i, t in enumerate(np.ravel(there)) if t][:length]
-    got = _closed(x, length)[0, :, 0].tolist()
+    got = _without_gaps(x, length)[0, :, 0].tolist()
     assert got == want + [0]*(len(got) - len(want)) and len(got) == min(length, 2*len(there))
 
 
@@ -80,7 +80,7 @@ def test_swaps_are_what_whole_texts_say(asked):
     long = x.clone()
     long[0, 2, 0, -1] = 1.                                     # with one more word in front, the last one is out of sight
     for start in (x, long):
-        quick, slow = (_swap_logits(m, start, at, values).detach() for m in (_ClosedUp(net, 12), lambda x: net(_closed(x, 12))))
+        quick, slow = (_swap_logits(m, start, at, values).detach() for m in (_ClosedUp(net, 12), lambda x: net(_without_gaps(x, 12))))
         assert torch.allclose(quick, slow, atol=1e-5)
     assert not hasattr(_ClosedUp(torch.nn.Flatten(), 12), 'swaps')
 

@@ -16,11 +16,11 @@ from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import aimed_at, Counterfactuals
-from .nearest import _admitted, _away, _enough, _fixed, _OfImages, _within_limit
+from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _within_limit
 from ..core import changed_groups, Encoded, take_rows
 from ..data.columns import Column, _read_numbers
 from ..models.asking import predict
-from ..models.networks import load_model, _network, save_model
+from ..models.networks import load_model, _registered, save_model
 from ..scale.workers import kept
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
@@ -30,14 +30,14 @@ from ..search.goals import arrived, class_words
 __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']
 
 # %% ../../nbs/baselines/01_lore.ipynb #c6
-def _winners(fitness, rivals):
+def _fittest(fitness, rivals):
     "The fittest of each place's rivals: fitness `(..., p)`, rivals and result long `(..., p, r)` and `(..., p)`."
     many = rivals.shape[-2]
     score = fitness.unsqueeze(-2).expand(*fitness.shape[:-1], many, -1).gather(-1, rivals)
     return rivals.gather(-1, score.argmax(-1, keepdim=True))[..., 0]
 
 # %% ../../nbs/baselines/01_lore.ipynb #c10
-def _stretches(gen, shape, width, share):
+def _mating_columns(gen, shape, width, share):
     "Columns that each child takes from its mate, bool `(*shape, width)`; a `share` of the children takes any."
     cuts = (torch.rand(*shape, 2, generator=gen)*(width + 1)).long().sort(-1).values
     chosen = torch.rand(*shape, 1, generator=gen) < share
@@ -154,12 +154,12 @@ def _offspring(pop, fitness, groups, x_train, gen):
     b, _, p, d = pop.shape
     at, many = groups.cpu(), int(groups.max()) + 1 # chance is drawn for columns, and spread over their entries
     rand = lambda *shape: torch.rand(2, p, *shape, generator=gen)
-    swap = _stretches(gen, (2, p//2), many, _CROSSED).repeat_interleave(2, 1)
+    swap = _mating_columns(gen, (2, p//2), many, _CROSSED).repeat_interleave(2, 1)
     mutate = (rand(1) < _MUTATED) & (rand(many) < _MUTATED)
     rows = (rand(many)*len(x_train)).long()
     rivals = (rand(_RIVALS)*p).long().to(pop.device)
     swap, mutate, rows = (t[..., at].to(pop.device) for t in (swap, mutate, rows))
-    parent = _winners(fitness, rivals.expand(b, -1, -1, -1))
+    parent = _fittest(fitness, rivals.expand(b, -1, -1, -1))
     kids = pop.gather(2, parent[..., None].expand(-1, -1, -1, d))
     mates = kids.view(b, 2, p//2, 2, d).flip(3).reshape(b, 2, p, d)
     new = torch.where(mutate, _borrowed(x_train, rows), torch.where(swap, mates, kids))
@@ -279,7 +279,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
-    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _enough(lore.tau))
+    if len(at): ok = arrived(predict(lore.model, at), target.expand(len(at)), _probability_with_margin(lore.tau))
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
@@ -293,7 +293,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
 # %% ../../nbs/baselines/01_lore.ipynb #c82
 _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
-def _reasons(lore, enc, target, seed, wordy):
+def _lore_reasons(lore, enc, target, seed, wordy):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
     h, z = lore.settings, predict(lore.model, enc.x)
     own = z.argmax(1)
@@ -385,7 +385,7 @@ class LORE(Explainer):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        found = list(_reasons(self, enc, target, seed, wordy=self.noted is not None))
+        found = list(_lore_reasons(self, enc, target, seed, wordy=self.noted is not None))
         if self.noted is not None: self.noted.extend(why for _,why in found)
         return torch.cat([xp for xp,_ in found])
 
@@ -493,7 +493,7 @@ class _AdversarialAutoencoder(nn.Module):
     def forward(self, x): return self.decode(self.encode(x))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac11
-@_network
+@_registered
 def _adversarial_autoencoder(shape, latent:int=8, width:int=512, low:float=0., high:float=1.) -> nn.Module:
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
     return _AdversarialAutoencoder(shape, latent, width, low, high)
@@ -541,7 +541,7 @@ def _kernel(z, z0):
 # %% ../../nbs/baselines/01_lore.ipynb #ac23
 _ENDS = 20 # Nearest training codes that a population starts towards
 
-def _on_the_way(z0, some, size, gen, near=_ENDS):
+def _points_between(z0, some, size, gen, near=_ENDS):
     "Points `(size, l)` between a code and the nearest of others; copies of the code where there are none."
     if not len(some): return z0.repeat(size, 1)
     ends = some[(some - z0).norm(dim=1).argsort(stable=True)[:near]]
@@ -551,7 +551,7 @@ def _on_the_way(z0, some, size, gen, near=_ENDS):
 # %% ../../nbs/baselines/01_lore.ipynb #ac26
 def _cross(z, share, gen):
     "Two-point crossover of every code with the one before it, for a `share` of the codes."
-    return torch.where(_stretches(gen, (len(z),), z.shape[1], share).to(z.device), z.roll(1, 0), z)
+    return torch.where(_mating_columns(gen, (len(z),), z.shape[1], share).to(z.device), z.roll(1, 0), z)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac29
 def _mutate(z, pool, share, gen):
@@ -570,7 +570,7 @@ def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, ge
     f, p = fitness(z), len(z)
     for _ in range(generations):
         rivals = torch.randint(p, (p, _RIVALS), generator=gen).to(z.device)
-        child = _mutate(_cross(z[_winners(f, rivals)], crossover, gen), pool, mutation, gen)
+        child = _mutate(_cross(z[_fittest(f, rivals)], crossover, gen), pool, mutation, gen)
         elite = f.topk(max(1, p//_ELITE)).indices
         child[:len(elite)] = z[elite]
         z, f = child, fitness(child)
@@ -608,14 +608,14 @@ class ABELESettings(Common):
 _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the farthest row still has
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
-def _around(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
+def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
     "Breed neighbours of both kinds and grow a tree on them."
     gen, z0, h = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0], abele.settings
     own = int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
     def population(k):
         fitness = lambda z: torch.where(abele.accepts(z), .5*_kernel(z, z0) + .5*probs(z)[:, k], 0.)
-        start = _on_the_way(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
+        start = _points_between(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
         return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen)
 
     z = torch.cat([population(k) for k in (own, target)])
@@ -626,7 +626,7 @@ def _around(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48
-def _counter_exemplars(abele, enc, near, target): # `near` as `_around` returns it
+def _counter_exemplars(abele, enc, near, target): # `near` as `_neighbourhood` returns it
     "Images `(n, c, h, w)` over the thresholds of the tree, then bred ones, and the target's probability `(n,)`."
     z0, z, prob, leaves = near
     code = z0.cpu().double().numpy()
@@ -757,7 +757,7 @@ class ABELE(_OfImages):
         out = enc.x.clone()
         for i in _away(self, enc, target).tolist():
             one, goal = enc.take(slice(i, i + 1)), int(target[i])
-            x, p = _counter_exemplars(self, one, _around(self, one, goal, seed), goal)
+            x, p = _counter_exemplars(self, one, _neighbourhood(self, one, goal, seed), goal)
             if not len(x): continue
             there, far = p >= self.tau, (x - one.x).flatten(1).norm(dim=1)
             out[i] = x[far.masked_fill(~there, torch.inf).argmin() if there.any() else p.argmax()]
@@ -790,7 +790,7 @@ class ABELE(_OfImages):
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
         goal = int(predict(self.model, enc.x)[0].topk(2).indices[1]) if target is None else int(target)
-        z0, z, prob, leaves = near = _around(self, enc, goal, seed)
+        z0, z, prob, leaves = near = _neighbourhood(self, enc, goal, seed)
         x, p = _counter_exemplars(self, enc, near, goal)
         home = leaves.take([leaves.holds(z0.cpu().double().numpy()).argmax()])
         keeps = prob.argmax(1) == predict(self.model, enc.x).argmax()

@@ -14,7 +14,7 @@ from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
 from ..core import changed_groups, Encoded, per_row, State
-from ..models.asking import evaluating, input_grad, predict, with_graph
+from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
@@ -34,7 +34,7 @@ def _admitted(explainer, enc, c):
     return torch.where((enc.frozen | stay)[:, groups], enc.x, p)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c11
-def _enough(tau): return tau + .001*(1 - tau) # The probability that a search asks for
+def _probability_with_margin(tau): return tau + .001*(1 - tau) # The probability that a search asks for
 def _most(tau) -> float: return float(tau.max()) if isinstance(tau, Tensor) else tau # Of two classes
 
 def _away(explainer, enc, target):
@@ -54,10 +54,10 @@ class _Arrivals:
         self.xp[rows[win]], self.dist[rows[win]] = xp[win], dist[win]
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c17
-def _wanted(explainer, enc, xp, target):
+def _states_wanted(explainer, enc, xp, target):
     "Rows as a `State` whose target is the probability that a search asks for."
     aim = explainer.aim(target)
-    return State(enc, xp, None, aim._replace(level=levels(_enough(explainer.tau), target, aim.level)))
+    return State(enc, xp, None, aim._replace(level=levels(_probability_with_margin(explainer.tau), target, aim.level)))
 
 
 def _within_limit(explainer, enc, xp, target):
@@ -67,7 +67,7 @@ def _within_limit(explainer, enc, xp, target):
     too_many = lambda xp: changed_groups(enc.x, xp, groups).sum(1) > enc.most
     over = too_many(xp).nonzero()[:, 0]
     if not len(over): return xp
-    fewer = put_back_smallest(explainer, _wanted(explainer, enc.take(over), xp[over], target[over]))
+    fewer = put_back_smallest(explainer, _states_wanted(explainer, enc.take(over), xp[over], target[over]))
     xp = xp.index_copy(0, over, fewer.xp)
     return torch.where(per_row(too_many(xp), xp), enc.x, xp)
 
@@ -169,8 +169,8 @@ def _descended(wachter, enc, target, loose, weight):
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
         slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
-        if loose: there = arrived(wachter.model(xp).detach(), target, _enough(wachter.tau))
-        else: there = arrived(z, target, max(h.aim - h.tol, _most(_enough(wachter.tau))))
+        if loose: there = arrived(put_to(wachter.model, xp).detach(), target, _probability_with_margin(wachter.tau))
+        else: there = arrived(z, target, max(h.aim - h.tol, _most(_probability_with_margin(wachter.tau))))
         best.see(adam.rows, xp, wachter.distance(enc.x, xp).masked_fill(~there, torch.inf))
         loss = weight*(prob - h.aim)**2 + wachter.distance(enc.x, at)
         rests[adam.rows] = torch.where(adam.note(loss, h.decay), there, rests[adam.rows])
@@ -183,7 +183,7 @@ def _descended(wachter, enc, target, loose, weight):
     return best, rests
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c46
-def _weighted(x, first, rounds, descend, between):
+def _nearest_weighted(x, first, rounds, descend, between):
     "Each row's nearest arrival under weights of its own; `descend`: weights -> (arrivals, whether each weight did)."
     best, every = _Arrivals(x), torch.arange(len(x), device=x.device)
     low, high = torch.zeros_like(best.dist), torch.full_like(best.dist, torch.inf) # a failure, a success
@@ -297,7 +297,7 @@ class Wachter(Explainer):
                 live = live[best.dist[live] == torch.inf]
                 if not len(live): break
                 descend = partial(_descended, self, enc.take(live), target[live], loose)
-                found = _weighted(enc.x[live], h.lam, h.rounds, descend, between)
+                found = _nearest_weighted(enc.x[live], h.lam, h.rounds, descend, between)
                 best.see(live, found.xp, found.dist)
         return _within_limit(self, enc, best.xp, target)
 
@@ -372,7 +372,7 @@ def _fista(cem, enc, target, weight):
             enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
         at = _admitted(cem, enc, xp)
-        there, delta = arrived(cem.model(at), target, cem.reach), (at - enc.x).flatten(1)
+        there, delta = arrived(put_to(cem.model, at), target, cem.reach), (at - enc.x).flatten(1)
         net = h.beta*delta.abs().sum(1) + delta.square().sum(1)
         best.see(rows, at, net.masked_fill(~there, torch.inf))
     return best, best.dist < torch.inf
@@ -465,7 +465,7 @@ class CEM(Explainer):
         -------
         float
         """
-        p = _most(_enough(self.tau))
+        p = _most(_probability_with_margin(self.tau))
         return max(math.log(p/(1 - p)), 0.) + self.settings.kappa
 
     @property
@@ -492,7 +492,7 @@ class CEM(Explainer):
         if not len(live): return enc.x.clone()
         descend = partial(_fista, self, enc.take(live), target[live])
         with evaluating(self.model), torch.no_grad():
-            found = _weighted(enc.x[live], h.c, h.rounds, descend, lambda low, high: (low + high)/2)
+            found = _nearest_weighted(enc.x[live], h.c, h.rounds, descend, lambda low, high: (low + high)/2)
         best.see(live, found.xp, found.dist)
         return _within_limit(self, enc, best.xp, target)
 
@@ -531,7 +531,7 @@ def _enemies(explainer, enc, target, inner, outer, gen):
         for d,r in zip(direction.split(size), u.split(size)):
             points, each = _shell(x[i], free[i], d, r, inner[i], outer[i]), i.repeat_interleave(len(r))
             at = _admitted(explainer, enc.take(each), points.flatten(0, 1))
-            there = arrived(predict(explainer.model, at), target[each], _enough(explainer.tau))
+            there = arrived(predict(explainer.model, at), target[each], _probability_with_margin(explainer.tau))
             far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(~there, torch.inf)
             dist, nearest = far.view(len(i), -1).min(1)
             best.see(i, at.view_as(points)[every[:len(i)], nearest], dist)
@@ -635,5 +635,5 @@ class GrowingSpheres(Explainer):
         if not len(live): return xp
         some, goal = enc.take(live), target[live]
         found = _nearest_enemies(self, some, goal, seed).xp
-        xp[live] = put_back_smallest(self, _wanted(self, some, found, goal), how == 'first').xp if how else found
+        xp[live] = put_back_smallest(self, _states_wanted(self, some, found, goal), how == 'first').xp if how else found
         return _within_limit(self, enc, xp, target)

@@ -12,7 +12,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import (_admitted, _away, _enough, _fixed, _OfImages, _other_logits, _through,
+from .nearest import (_admitted, _away, _probability_with_margin, _fixed, _OfImages, _other_logits, _through,
                                           _within_limit)
 from ..core import Encoded
 from ..models.asking import evaluating, predict
@@ -84,7 +84,7 @@ def _infilled(fido, q, z):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c27
 _MEMORY, _CORNER = .9, 1e-6 # Share of the effect that the next step keeps; draws stay so far from 0 and 1
 
-def _masks(fido, q, seed):
+def _mask_log_odds(fido, q, seed):
     "Log-odds of being switched for each block of each row, and the effect of its switch, `(n, g)` each."
     h, gen, (n, g) = fido.settings, torch.Generator().manual_seed(seed), q.enc.frozen.shape
     theta = torch.zeros(n, g, dtype=q.enc.x.dtype, device=q.enc.x.device, requires_grad=True)
@@ -138,7 +138,7 @@ class _Region(NamedTuple):
 
 def _find_regions(fido, q, seed):
     "The smallest region of every row."
-    theta, effect = _masks(fido, q, seed)
+    theta, effect = _mask_log_odds(fido, q, seed)
     rank, *sizes = _rank_blocks(q.enc.frozen, theta, effect)
     many, there = _fewest_blocks(fido, q, rank, *sizes)
     on, groups = rank < many[:, None], fido.groups(q.enc.x)
@@ -228,7 +228,7 @@ class FIDO(_OfImages):
         """
         xp, live = enc.x.clone(), _away(self, enc, target)
         if not len(live): return xp
-        there = lambda z: arrived(z, target[live], _enough(self.tau))
+        there = lambda z: arrived(z, target[live], _probability_with_margin(self.tau))
         found = _find_regions(self, _Sought(enc.take(live), target[live], 1, False, there), seed)
         xp[live[found.there]] = found.xp[found.there]
         return _within_limit(self, enc, xp, target)
@@ -328,13 +328,13 @@ class _Edits(NamedTuple):
     xp:Tensor     # The images with the edits pasted as pixels, `(n, c, h, w)`
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
-def _edited(e, maps, given, target, free):
+def _edit_rounds(e, maps, given, target, free):
     "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
     grid, maps, z = maps.shape[2:], maps.flatten(2), e.head(maps)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source
-        live = ~arrived(z, target, _enough(e.tau)) & free.any(1) & unused.any(1)
+        live = ~arrived(z, target, _probability_with_margin(e.tau)) & free.any(1) & unused.any(1)
         if not live.any(): return
         i = live.nonzero()[:, 0]
         if e.linear is None: scores = _slope_scores(e.head, maps[i], given[i], grid, target[i])
@@ -352,11 +352,11 @@ def _edited(e, maps, given, target, free):
         free[i, cell[best]], unused[i, donor_cell[best]] = False, False
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c73
-def _described(maps, x): return predict(lambda v: maps(v).mean((2, 3)), x) # Mean features of images, `(n, d)`
+def _mean_features(maps, x): return predict(lambda v: maps(v).mean((2, 3)), x) # Mean features of images, `(n, d)`
 
 def _nearest_donors(goyal, x, target):
     "The nearest training images of the targets, positions `(n, donors)`; `ValueError` where there are too few."
-    many, means = goyal.settings.donors, _described(goyal.maps, x)
+    many, means = goyal.settings.donors, _mean_features(goyal.maps, x)
     out = target[:, None].repeat(1, many)
     for t in target.unique().tolist():
         pool = (goyal.z_train.softmax(1)[:, t] >= goyal.tau).nonzero()[:, 0]
@@ -387,7 +387,7 @@ def _edit_rows(e, enc, target):
         maps, given = predict(e.maps, enc.x), predict(e.maps, donors.flatten(0, 1))
         given = given.unflatten(0, near.shape).transpose(1, 2).flatten(2)
         fixed = nn.functional.adaptive_max_pool2d(_fixed(e, enc).any(1, keepdim=True).to(maps), maps.shape[2:])
-        *_, (z, source) = _edited(e, maps, given, target, fixed.flatten(1) == 0)
+        *_, (z, source) = _edit_rounds(e, maps, given, target, fixed.flatten(1) == 0)
     source, prob = source.unflatten(1, maps.shape[2:]), log_prob(z, target).exp()
     xp = _admitted(e, enc, _collage(enc.x, donors, source))
     return _Edits(enc.x, donors, source, prob, arrived(z, target, e.tau), xp)
@@ -443,7 +443,7 @@ class Goyal(_OfImages):
             self.maps = self.domain.adapt(features)
             if not torch.allclose(self.head(self.maps(x)), self.z_train[:2], atol=1e-3):
                 raise ValueError("halves must give the model's logits, got others for the first training images")
-            self.linear, self.means = _pooled_linear(self.head), _described(self.maps, self.x_train)
+            self.linear, self.means = _pooled_linear(self.head), _mean_features(self.maps, self.x_train)
         return self
 
     def search(self, enc:Encoded, target:Tensor, seed:int=0) -> Tensor:

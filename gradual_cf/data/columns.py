@@ -131,7 +131,7 @@ def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # Ascending `(k,)`, 
     return np.where(v - below <= above - v, below, above)
 
 
-def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
+def _decoded_numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
     v,scale = c.decoded(x), c.scale
     with np.errstate(over='ignore'): near = c.stored(np.rint(v*scale)/scale) # infinite, and so not near, for what is too large
@@ -144,7 +144,7 @@ def _numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(
     return np.where(x == MISSING, np.nan, out) if c.missing else out
 
 # %% ../../nbs/data/00_columns.ipynb #c27
-def _on_the_way(levels:np.ndarray, c:Tensor, x:Tensor) -> Tensor: # Encoded levels `(q,)`, entries `(n, 1)` each
+def _last_offered(levels:np.ndarray, c:Tensor, x:Tensor) -> Tensor: # Encoded levels `(q,)`, entries `(n, 1)` each
     "Let an ordinal go no further than the last level on its way that is offered."
     p = torch.from_numpy(levels).to(x)
     least,best = (p - c).abs().masked_fill((p - x)*(p - c) > 0, torch.inf).min(-1, keepdim=True)
@@ -157,7 +157,7 @@ def _off_codes(c:Column, v:np.ndarray, own:np.ndarray) -> np.ndarray: # Raw numb
         v = np.where(np.isin(v, c.codes) & (way != 0), c.at(c.place(v) + way.astype(np.int64)), v)
     return v
 
-def _one_of(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)`, entries `(…, w)` each
+def _largest_offered(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)`, entries `(…, w)` each
     "Snap one-hot siblings to the largest of them that is offered, or the row's own."
     allowed = offered.to(x.device) | (x > .5)
     largest = c.masked_fill(~allowed, -torch.inf).argmax(-1, keepdim=True)
@@ -166,7 +166,7 @@ def _one_of(offered:Tensor, c:Tensor, x:Tensor) -> Tensor: # bool `(w,)`, entrie
 # %% ../../nbs/data/00_columns.ipynb #c31
 _FEW = 3 # An integer with fewer values than three grids offers them all
 
-def _candidates(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
+def _numbers_to_try(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
     "Numbers of a column to try."
     if (c.unit or c.every) and 0 <= c.high - c.low < _FEW*grid*c.step:
         raw = np.arange(np.ceil(c.low/c.step), np.floor(c.high/c.step) + 1)*c.step
@@ -178,7 +178,7 @@ def _candidates(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
 # %% ../../nbs/data/00_columns.ipynb #20b447c4
 _FARTHEST_PLACE = 1e17 # Places beyond this are not told apart
 
-def _place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole numbers
+def _last_legal_place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)` -> whole numbers
     "The place of the last legal number up to each."
     k = np.floor(np.clip(v/c.step, -_FARTHEST_PLACE, _FARTHEST_PLACE))
     for _ in range(2): # what rounding moved
@@ -355,7 +355,7 @@ class Column:
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
     def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
         return _read_numbers(self, df[self.sources[0]])[:, None]
-    def exact(self, x:np.ndarray) -> np.ndarray: return _numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
+    def exact(self, x:np.ndarray) -> np.ndarray: return _decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
         return self.stored(np.round(k*self.step, self.digits) + 0.)
     def on_steps(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest numbers on the steps
@@ -370,7 +370,7 @@ class Column:
         if not len(self.between): return near
         other = _nearest(self.between, v)
         return np.where(np.abs(other - v) < np.abs(near - v), other, near)
-    def place(self, v:np.ndarray) -> np.ndarray: return _place(self, v) # Numbers `(n,)` -> place of the last up to each
+    def place(self, v:np.ndarray) -> np.ndarray: return _last_legal_place(self, v) # Numbers `(n,)` -> place of the last up to each
     def at(self, place:np.ndarray) -> np.ndarray: return _number_at(self, place) # The legal numbers at places `(n,)`
     def one(self, v:np.ndarray) -> np.ndarray: return v[:, 0] # Raw entries `(n, w)` -> `(n,)`, NaN where missing
     def entries(self, v:np.ndarray) -> np.ndarray: return v[:, None] # The inverse of `one`
@@ -399,7 +399,7 @@ class Column:
         return {self.name: self.cells(v[:, 0], dtypes[self.name])}
     def named(self, df:pd.DataFrame) -> np.ndarray: return df[self.sources[0]].to_numpy(object) # As people name values
 
-    def candidates(self, grid:int) -> np.ndarray: return _candidates(self, grid)[:, None] # Raw entries to try, `(q, w)`
+    def candidates(self, grid:int) -> np.ndarray: return _numbers_to_try(self, grid)[:, None] # Raw entries to try, `(q, w)`
     def projection(self) -> Callable|None: # (c, x) -> c, entries `(n, w)` each; None where steps are all that counts
         between = any(self.low < code < self.high for code in self.codes)
         return self.whole if self.knots is not None or self.bits or between else None
@@ -497,7 +497,7 @@ class Ordinal(Column):
         return {self.name: self.known[np.where(np.isnan(v[:, 0]), len(self.levels), at).astype(int)]}
     def projection(self) -> Callable|None:
         at = np.array([self.levels.index(v) for v in self.offered])
-        return partial(_on_the_way, at/self.span) if self.codes and self.offered else None
+        return partial(_last_offered, at/self.span) if self.codes and self.offered else None
     def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
     def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)
     def cuts(self, bounds:np.ndarray) -> np.ndarray: return np.arange(len(self.levels) - 1) + .5 # Each level is a cell
@@ -548,7 +548,7 @@ class Category(Column):
     def write(self, v:np.ndarray, dtypes:dict) -> dict: return {self.name: self.known[v.argmax(1)]}
 
     def candidates(self, grid:int) -> np.ndarray: return np.eye(self.width)[self.may]
-    def projection(self) -> Callable|None: return partial(_one_of, torch.from_numpy(self.may))
+    def projection(self) -> Callable|None: return partial(_largest_offered, torch.from_numpy(self.may))
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return pd.Series(comparable(new[self.sources[0]])).isin(self.offered).to_numpy(bool)
@@ -637,7 +637,7 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
     up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
     return np.where(np.rint(v*scale/parts)*parts/scale == v, v, up)
 
-def _inward(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
+def _inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."
     scale = 10.**np.asarray(digits)
     return _upward(low, scale, parts), -_upward(-high, scale, parts)
@@ -656,10 +656,10 @@ def _inside_cells(c:Column, low, high) -> tuple:
         ends.append(out.reshape(np.shape(v)))
     return tuple(ends)
 
-def _inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
+def _bounds_inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
     "Move bounds inward to what is legal."
     if c.bits: return _inside_cells(c, low, high)
-    ends = _inward(low, high, c.digits, c.parts)
+    ends = _inward_to_steps(low, high, c.digits, c.parts)
     if not len(c.between): return ends
     at = np.searchsorted(c.between, low), np.searchsorted(c.between, high, side='right')
     first,last = np.r_[c.between, np.inf][at[0]], np.r_[-np.inf, c.between][at[1]]
@@ -674,7 +674,7 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     try: ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else _read_numbers(c, pd.Series([v], name=c.name))[0]
                  for v,none in zip(pair, (-np.inf, np.inf))]
     except ValueError as e: raise ValueError(str(e).replace('data', 'bounds', 1)) from None
-    low,high = (float(v) for v in _inside(c, *ends))
+    low,high = (float(v) for v in _bounds_inside(c, *ends))
     if low <= high: return low, high
     if ends[0] > ends[1]: raise ValueError(f'bounds must have low ≤ high, got {c.name!r}: {tuple(pair)}')
     form = 'whole numbers' if c.unit else f'numbers with {c.digits} decimals'
@@ -730,7 +730,7 @@ def _precise(c:Column, v:np.ndarray) -> Column:
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
     return replace(c, known=None if (restored & c.written(v)).all() else np.unique(v))
 
-def _as_written(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
+def _with_decimals(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
     "A column whose answers have as many decimals as its numbers."
     if c.unit: return _precise(c, v)
     digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
@@ -757,9 +757,9 @@ def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     if cls is Date: c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
     if not there.any(): return replace(c, low=1., high=0.)
     if form in _TEXTS: c = replace(c, digits=min(_decimals(s[there]), _MOST_DECIMALS))
-    return _as_written(_scaled(c, v[there], special), v[there], _float_dtype(s))
+    return _with_decimals(_scaled(c, v[there], special), v[there], _float_dtype(s))
 
-def _bounded(c:Column, pair) -> Column:
+def _with_bounds(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."
     if pair is None or c.low > c.high: return c # nobody has a value
     low,high = _interval(c, pair)
@@ -813,9 +813,9 @@ def _unstepped(columns, groups) -> tuple: # Columns, and positions of some
     free = lambda c: replace(c, every=0., usual=0.) if c.every or c.usual else c
     return tuple(free(c) if g in groups else c for g,c in enumerate(columns))
 
-def _as_it_is(c:Column, s:pd.Series) -> Column: return c # A column of which no more is to be learnt
+def _nothing_to_learn(c:Column, s:pd.Series) -> Column: return c # A column of which no more is to be learnt
 
-def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=_as_it_is) -> list:
+def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=_nothing_to_learn) -> list:
     "Read the columns of a frame, as `tabular` was told about them; `more`: what else is learnt of each."
     owner,out = {c: name for name,cols in siblings.items() for c in cols.sources}, {}
     by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
@@ -827,7 +827,7 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
             cls,form = _kind(s, integer, categorical, decided)
             c = by_levels[cls](s, levels.get(name)) if cls in by_levels else _fit_numbers(cls, s, form, special)
             c = more(c, s)
-        out[c.name] = _bounded(c, bounds.get(c.name))
+        out[c.name] = _with_bounds(c, bounds.get(c.name))
     return list(out.values())
 
 # %% ../../nbs/data/00_columns.ipynb #c6d7a11a

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -181,7 +182,7 @@ _ANIMALS = tuple(_PARTS)
 # %% ../../nbs/data/05_datasets.ipynb #c29
 _SIDE = 32 # Pixels
 
-def _cover(part:_Part, x, y, radius) -> np.ndarray: # Middle and radius of each head, `(n,)` -> shares `(n, 32, 32)`
+def _pixel_shares(part:_Part, x, y, radius) -> np.ndarray: # Middle and radius of each head, `(n,)` -> shares `(n, 32, 32)`
     "How much of every pixel a part covers."
     x,y,radius = (np.asarray(v, float)[:, None, None] for v in (x, y, radius))
     row,col = np.mgrid[:_SIDE, :_SIDE]
@@ -196,17 +197,17 @@ _FUR = np.array([[.56, .57, .62], [.94, .74, .42], [.80, .62, .52]])
 _BACKGROUND = np.array([[.62, .80, .93], [.70, .87, .66], [.88, .76, .92]])
 _FIXED = dict(dark=(.13, .10, .12), pink=(.95, .55, .60), light=(.99, .97, .92))
 
-def _shades(colours, n, rng):
+def _colour_shades(colours, n, rng):
     "One of the colours for each picture, a little lighter or darker, `(n, 3)`."
     return colours[rng.integers(0, len(colours), n)] + rng.uniform(-.03, .03, (n, 1))
 
-def _drawn(parts, n:int, rng) -> np.ndarray: # Parts of one animal -> pixels, uint8 `(n, 32, 32, 3)`
+def _animal_pictures(parts, n:int, rng) -> np.ndarray: # Parts of one animal -> pixels, uint8 `(n, 32, 32, 3)`
     "Pictures of one animal: place, size and colours differ."
     x,y,radius = 15.5 + rng.uniform(-.7, .7, n), 19 + rng.uniform(-.7, .7, n), rng.uniform(7.8, 8.6, n)
-    fur,out = _shades(_FUR, n, rng), _shades(_BACKGROUND, n, rng)[:, None, None]
+    fur,out = _colour_shades(_FUR, n, rng), _colour_shades(_BACKGROUND, n, rng)[:, None, None]
     for part in parts:
         colour = fur[:, None, None] if part.colour == 'fur' else np.array(_FIXED[part.colour])
-        share = _cover(part, x, y, radius)[..., None]
+        share = _pixel_shares(part, x, y, radius)[..., None]
         out = out*(1 - share) + colour*share
     return (out.clip(0, 1)*255).round().astype(np.uint8)
 
@@ -217,7 +218,7 @@ def _animal_rows(n, rng):
     from PIL import Image
     label = rng.integers(0, len(_ANIMALS), n)
     values = np.empty((n, _SIDE, _SIDE, 3), np.uint8)
-    for i,parts in enumerate(_PARTS.values()): values[label == i] = _drawn(parts, (label == i).sum(), rng)
+    for i,parts in enumerate(_PARTS.values()): values[label == i] = _animal_pictures(parts, (label == i).sum(), rng)
     features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=list(_ANIMALS)))
     rows = dict(image=[Image.fromarray(v) for v in values], label=label.tolist())
     return datasets.Dataset.from_dict(rows, features=features)
@@ -350,6 +351,8 @@ class Recipe:
         Column -> what people call it
     codes : dict, default field(default_factory=dict)
         Special code -> what it means
+    wanted : str, default ''
+        The class that people want, where there is one
     """
     load:Callable  # (path, seed) -> train rows, labels, test rows, labels; for images and texts two data sets
     classes:tuple  # Names of the classes
@@ -362,6 +365,7 @@ class Recipe:
     length:int=256 # Words that the network reads, for texts
     names:dict=field(default_factory=dict) # Column -> what people call it
     codes:dict=field(default_factory=dict) # Special code -> what it means
+    wanted:str='' # The class that people want, where there is one
 
 # %% ../../nbs/data/05_datasets.ipynb #c49
 def _kept_network(label:str, name:str, make:Callable, *parts) -> nn.Module: # `make`: () -> network, what is beside it
@@ -420,11 +424,11 @@ _HELOC_CODES = {-9: 'no record', -8: 'none usable', -7: 'never'}
 
 RECIPES = dict(
     loans=Recipe(_loans_as_numbers, ('refused', 'granted'), dict(epochs=100), width=32, domain=_BANK,
-                 names=dict(months_in_job='months in the job', late_payments='late payments')),
+                 names=dict(months_in_job='months in the job', late_payments='late payments'), wanted='granted'),
     breast_cancer=Recipe(lambda path, seed: load_breast_cancer(), ('malignant', 'benign'), dict(epochs=100)),
     heloc=Recipe(lambda path, seed: load_heloc(path), ('bad', 'good'), dict(epochs=100), names=_HELOC_NAMES,
-                 codes=_HELOC_CODES),
-    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100)))
+                 codes=_HELOC_CODES, wanted='good'),
+    uci_credit=Recipe(lambda path, seed: load_uci_credit(path), ('paid', 'default'), dict(epochs=100), wanted='paid'))
 
 # %% ../../nbs/data/05_datasets.ipynb #c57
 _FIT_ON = 1000 # Training texts that the explainer is fitted on
@@ -598,7 +602,9 @@ def load_task(
     >>> cf = GradualCF(task.model, task.domain).fit(task.X)
     >>> cf.explain(task.X_test[:5]).quality()
     """
-    if name not in RECIPES: raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}')
+    if name not in RECIPES:
+        near = ''.join(f'; did you mean {n!r}?' for n in get_close_matches(str(name), RECIPES, 1))
+        raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}{near}')
     r = RECIPES[name]
     return _BUILDERS[r.kind](r, domain, name, path, seed, model, progress, full)
 

@@ -71,28 +71,28 @@ _LUCK = log(1e-3)     # Most luck of columns that share a name …
 _LUCK_MORE = log(1e-6)# … and of others, divided by how many such sets there are
 _LUCK_EACH = log(1e-4)# Most luck of one further column
 
-def _apart(c:np.ndarray) -> bool: return not (c - np.diag(np.diag(c))).any() # Counts `(k, k)`
+def _no_joint_counts(c:np.ndarray) -> bool: return not (c - np.diag(np.diag(c))).any() # Counts `(k, k)`
 
 def _falling(c:np.ndarray) -> np.ndarray: # Positions
     "Columns by their ones, the most first."
     return np.argsort(-np.diag(c), kind='stable')
 
-def _within(c:np.ndarray) -> bool: # Counts `(k, k)`, the most ones first
+def _nested(c:np.ndarray) -> bool: # Counts `(k, k)`, the most ones first
     "Whether each column is 1 only where the one before is."
     return bool((np.diag(c, 1) == np.diag(c)[1:]).all())
 
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
     c = counts[np.ix_(some, some)]
-    if _apart(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
+    if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
     order = _falling(c)
     c = c[np.ix_(order, order)]
-    return ([some[i] for i in order], False) if _within(c) and _luck_within(n, np.diag(c)) < most else None
+    return ([some[i] for i in order], False) if _nested(c) and _luck_within(n, np.diag(c)) < most else None
 
 # %% ../../nbs/data/06_found.ipynb #a8702f7e
 _MOST_LONE = 300 # Columns without a common name that are compared
 
-def _grown(n:int, counts:np.ndarray, free:list, apart:bool) -> list: # Positions
+def _grown_set(n:int, counts:np.ndarray, free:list, apart:bool) -> list: # Positions
     "The set that grows from the first of the free columns."
     ones,some = np.diag(counts).tolist(), [free[0]]
     fits = lambda j: not counts[j, some].any() if apart else counts[j, some[-1]] == ones[j]
@@ -103,7 +103,7 @@ def _grown(n:int, counts:np.ndarray, free:list, apart:bool) -> list: # Positions
     if not apart: return some
     rare = [j for j in rest if j not in some and fits(j)]
     whole = [*some, *rare]
-    return sorted(whole) if _apart(counts[np.ix_(whole, whole)]) and sum(ones[j] for j in whole) == n else some
+    return sorted(whole) if _no_joint_counts(counts[np.ix_(whole, whole)]) and sum(ones[j] for j in whole) == n else some
 
 def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, whether they stay apart)
     "Categories among columns whose names say nothing."
@@ -111,7 +111,7 @@ def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, wheth
     for apart in (True, False):
         left = free if apart else sorted(free, key=lambda j: -counts[j, j])
         while len(left) > 1:
-            some = _grown(n, counts, left, apart)
+            some = _grown_set(n, counts, left, apart)
             most = _LUCK_MORE - _log_ways(len(free), len(some))
             found = _as_family(n, counts, some, most) if len(some) > 1 else None
             if found: out.append(found)
@@ -120,7 +120,7 @@ def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, wheth
     return out
 
 # %% ../../nbs/data/06_found.ipynb #3fadff03
-def _sets(df:pd.DataFrame, names:list) -> list: # (columns, whether they stay apart)
+def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether they stay apart)
     "Which 0/1 columns are one category each."
     counts,n = _counts(df, names), len(df)
     ones = np.diag(counts)
@@ -209,7 +209,7 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
     "Categories that come as 0/1 columns, unless one of these is named; `named`: argument -> columns."
     names = [c for c in df if _is_binary(df[c])]
     out,told = {}, []
-    for cols,apart in _sets(df, names) if len(names) > 1 else ():
+    for cols,apart in _category_sets(df, names) if len(names) > 1 else ():
         listed,by = ', '.join(map(str, cols)), [arg for arg,some in named.items() if set(cols) & set(some)]
         if by:
             told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
@@ -228,7 +228,7 @@ def _says(kind:str, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behi
     "What the first column should be."
     return v[0]*v[1] if kind == '*' else sum(v[1:], v[0])
 
-def _agrees(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
+def _explained_by_others(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."
     b = _says(kind, others)
     room = .5*10.**-c.digits if kind == '*' else 1e-6*c.grain
@@ -243,7 +243,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
     def tell(kind, a, others):
         if a in taken or taken & set(others) and kind == '=': return
         there = ~np.isnan(np.stack([v[g] for g in (a, *others)])).any(0)
-        if there.sum() < _FEWEST_ROWS or not _agrees(kind, columns[a], v[a], [v[g] for g in others]).all(): return
+        if there.sum() < _FEWEST_ROWS or not _explained_by_others(kind, columns[a], v[a], [v[g] for g in others]).all(): return
         out.append((kind, (a, *others), ()))
         taken.add(a)
     tries = [('=', 1), ('+', 2), ('*', 2)] + [('+', 3)]*(len(some) <= _MOST_OF_THREE)
@@ -311,7 +311,7 @@ def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray:
     v = [columns[g].one(columns[g].read(df)) for g in groups]
     if kind == '!': return (v[0] == levels[0]) & (v[1] == levels[1])
     coded = np.any([np.isin(x, columns[g].codes) for g,x in zip(groups, v)], 0)
-    return ~_agrees(kind, columns[groups[0]], v[0], v[1:]) & ~coded
+    return ~_explained_by_others(kind, columns[groups[0]], v[0], v[1:]) & ~coded
 
 def _contradictions(columns:Sequence[Column], ties:Sequence, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # `(n,)`
     "How much of that each answer breaks, and its row does not."
@@ -407,7 +407,7 @@ def _told_levels(c:Column) -> str:
     names = [value_text(v) for v in c.offered]
     return ', '.join(names[:_FEW_NAMES]) + (f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else '')
 
-def _described(table) -> pd.DataFrame: # Of a `_Table`; one line a column
+def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
     "What is known of each column, in words."
     lines = []
     for g,c in enumerate(table.columns):

@@ -145,30 +145,30 @@ class _Pixels:
     def channels(self): return len(self.low)
 
 # %% ../../nbs/05_images.ipynb #c37
-def _limits(p, like):
+def _black_and_white(p, like):
     "Black and white, `(c, 1, 1)` each."
     return (torch.tensor(v, dtype=like.dtype, device=like.device).view(-1, 1, 1) for v in (p.low, p.high))
 
 # %% ../../nbs/05_images.ipynb #c39
-def _shares(p, values):
+def _shares_of_range(p, values):
     "Values in the network's range as shares of it."
-    low,high = _limits(p, values)
+    low,high = _black_and_white(p, values)
     return (values - low)/(high - low)
 
 def _are_levels(v) -> bool: return not v.is_floating_point() # Whole numbers are 0 … 255, others the network's own
 
-def _values(p, data):
+def _image_values(p, data):
     "Images of any type in the network's range, `(n, c, h, w)`, floating."
     v = pixels(data, p.channels)
     if not _are_levels(v): return v
     v = v.to(torch.float32)
-    low,high = _limits(p, v)
+    low,high = _black_and_white(p, v)
     return low + v*((high - low)/255)
 
 # %% ../../nbs/05_images.ipynb #c45
-def _encode(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
+def _encode_images(p:_Pixels, data) -> Encoded: # `(n, c, h, w)` in [0, 1]
     "Images as shares of the range; every block may change, no pixel may leave the range."
-    x = _shares(p, _values(p, data))
+    x = _shares_of_range(p, _image_values(p, data))
     groups = int(_groups(p, x.shape[1:]).max()) + 1
     black,white = (x.new_tensor(v).expand_as(x) for v in (0., 1.))
     return Encoded(x, torch.zeros(len(x), groups, dtype=torch.bool), black, white)
@@ -198,7 +198,7 @@ def _checked_rows(p, data):
     data = _image_rows(data)
     v = pixels(data, p.channels)
     if _are_levels(v): return data
-    low,high = _limits(p, v)
+    low,high = _black_and_white(p, v)
     outside = ~((v >= low) & (v <= high))
     if not outside.any(): return data
     pairs = [f'[{a:g}, {b:g}]' for a,b in zip(p.low, p.high)]
@@ -206,27 +206,27 @@ def _checked_rows(p, data):
     raise ValueError(f'data must lie in the bounds {said}, got {v[outside][0].item():g}')
 
 # %% ../../nbs/05_images.ipynb #c57
-def _decode(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
+def _decode_images(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
     "Images as they came; without legality floating, and as far outside the range as they are."
     came = None if raw is None else pixels(raw, p.channels)
     if legal and (came is None or _are_levels(came)): # the nearest of 256 levels
         v = (x.detach().cpu().double()*255).round().clamp(0, 255).to(torch.uint8)
         return (v[:, 0] if v.shape[1] == 1 else v.permute(0, 2, 3, 1)).numpy()
     x = x.detach()
-    low,high = _limits(p, x)
+    low,high = _black_and_white(p, x)
     values = low + x*(high - low)
     if legal: values = values.clamp(low, high)
     if came is None: return values
-    old = _values(p, came).to(x)
-    return torch.where(x == _shares(p, old), old, values)
+    old = _image_values(p, came).to(x)
+    return torch.where(x == _shares_of_range(p, old), old, values)
 
 # %% ../../nbs/05_images.ipynb #c60
-def _moved(x, down, right):
+def _shifted_images(x, down, right):
     "Images `(n, c, h, w)` moved by up to a pixel; the edge repeats itself."
     wide = nn.functional.pad(x, [1]*4, mode='replicate')
     return wide[..., 1 - down:1 - down + x.shape[-2], 1 - right:1 - right + x.shape[-1]]
 
-_SHIFTS = tuple(partial(_moved, down=d, right=r) for d,r in ((0, 0), (0, -1), (-1, 0), (0, 1), (1, 0)))
+_SHIFTS = tuple(partial(_shifted_images, down=d, right=r) for d,r in ((0, 0), (0, -1), (-1, 0), (0, 1), (1, 0)))
 
 # %% ../../nbs/05_images.ipynb #c64
 def _block_corners(ids):
@@ -262,7 +262,7 @@ def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for eac
     return rows
 
 # %% ../../nbs/05_images.ipynb #c75
-def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
+def _constrain_images(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
     for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
@@ -275,14 +275,14 @@ def _constrain(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
 # %% ../../nbs/05_images.ipynb #c79
 def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every block keeps to the bounds, or is as it was."
-    before,after = _values(p, old), pixels(new, p.channels)
+    before,after = _image_values(p, old), pixels(new, p.channels)
     ids = _groups(p, after.shape[1:]).flatten()
-    low,high = _limits(p, before)
+    low,high = _black_and_white(p, before)
     bad = ((after < low) | (after > high)) & (after != before) & (not _are_levels(after))
     return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
 
 # %% ../../nbs/05_images.ipynb #c85
-def _shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
+def _plot_shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
     return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
@@ -306,7 +306,7 @@ def draw_image(
     title : default ''
         Above it
     """
-    picture = ax.imshow(_shades(x, bounds), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
+    picture = ax.imshow(_plot_shades(x, bounds), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
     ax.set_axis_off()
     ax.set_title(title, fontsize=9)
     return picture
@@ -393,17 +393,17 @@ def images(
     """
     check_whole(block=block)
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
-    return _domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions)))
+    return _image_domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions)))
 
-def _domain(p:_Pixels) -> Domain:
+def _image_domain(p:_Pixels) -> Domain:
     "The record of functions of images."
     groups,own_range = partial(_groups, p), set(p.low) != {0.} or set(p.high) != {1.}
     adapted:dict[str, Any] = dict(adapt=partial(_InRange, low=p.low, high=p.high)) if own_range else {}
     return Domain(
-        partial(_encode, p), partial(_decode, p), groups, project=steps(torch.tensor(1/255)),
+        partial(_encode_images, p), partial(_decode_images, p), groups, project=steps(torch.tensor(1/255)),
         kind='image', defaults='colour' if p.channels == 3 else 'image',
         display=Display(changes=_block_changes, show=_show_images, plot=_plot_images, columns=('image',)),
-        rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain, groups),
+        rows=partial(_checked_rows, p), legal=partial(_legal_blocks, p), constrain=partial(_constrain_images, groups),
         views=_SHIFTS, **adapted)
 
 # %% ../../nbs/05_images.ipynb #c107

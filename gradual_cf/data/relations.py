@@ -132,7 +132,7 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
         got = f'{c.name!r} and {against.name!r} in {where!r}'
         raise ValueError(f'relations must compare columns with the same levels, got {got}')
 
-def _numeric(tree:ast.expr, columns, where:str) -> ast.expr:
+def _numeric_tree(tree:ast.expr, columns, where:str) -> ast.expr:
     "The tree with numbers for levels and dates; raises `ValueError` where columns do not suit what is done with them."
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
@@ -188,14 +188,14 @@ class _Sentence(NamedTuple):
         "Whether rows are as it says; `value` evaluates it."
         return (value or _by_tree)(self, new)
 
-def _sentence(tree:ast.expr) -> _Sentence:
+def _known_tree(tree:ast.expr) -> _Sentence:
     "A checked tree with what is known of it."
     names = {int(n.id[1:]) for n in ast.walk(tree) if isinstance(n, ast.Name)}
     return _Sentence(tree, ast.unparse(tree), frozenset(names), _compiled(tree))
 
 def _read_sentence(text:str, columns:Sequence[Column], where:str) -> _Sentence:
     "Read an expression; raises `ValueError` for anything else."
-    return _sentence(_numeric(_tree_of(text, columns, where), columns, where))
+    return _known_tree(_numeric_tree(_tree_of(text, columns, where), columns, where))
 
 def _by_tree(s:_Sentence, env:dict): # `(n,)`, or a number
     "Evaluate a sentence as the search does."
@@ -258,7 +258,7 @@ def _half_step(c:Column) -> float:
     "Half of the distance between two numbers that can be written; 0 for levels."
     return 0. if c.levels else .5*10.**-c.digits
 
-def _near(c:Column, a:np.ndarray, b:np.ndarray) -> np.ndarray: # bool `(n,)`
+def _agree_as_written(c:Column, a:np.ndarray, b:np.ndarray) -> np.ndarray: # bool `(n,)`
     "Whether numbers of a column agree as far as they can be written; two that are missing do."
     with np.errstate(invalid='ignore'): near = np.abs(a - b) <= _half_step(c) + _TIES*(1 + np.abs(b))
     return near | ~_differs(a, b)
@@ -287,7 +287,7 @@ def _equality(s:_Sentence, columns:Sequence[Column]) -> _Equality|None:
     t = s.tree
     if not isinstance(t, ast.Compare) or len(t.ops) != 1 or not isinstance(t.ops[0], ast.Eq): return None
     for one,other in ((t.left, t.comparators[0]), (t.comparators[0], t.left)):
-        rest = _sentence(other)
+        rest = _known_tree(other)
         if not isinstance(one, ast.Name) or int(one.id[1:]) in rest.groups: continue
         g = int(one.id[1:])
         return _Equality(g, rest, _half_step(columns[g]))
@@ -369,7 +369,7 @@ def _in_order(followers:Sequence[_Follower], columns) -> tuple:
     return tuple(out)
 
 # %% ../../nbs/data/01_relations.ipynb #c33
-def _among(columns:Sequence[Column], arg:str, name) -> int: # Position
+def _column_named(columns:Sequence[Column], arg:str, name) -> int: # Position
     "The column of a name in an argument; raises `ValueError` for an unknown one."
     names = [c.name for c in columns]
     if name not in names: raise ValueError(f'{arg} must name columns of df, got {name!r}')
@@ -404,7 +404,7 @@ def _derived_anew(told:Callable, frame:Callable, group:int, needs, old:dict, new
 
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a derived column; raises `ValueError` for none. `frame`: (numbers, groups) -> rows."
-    g = _among(columns, 'derive', name)
+    g = _column_named(columns, 'derive', name)
     c = columns[g]
     if not callable(function): raise ValueError(f'derive must be a function of a frame for {name!r}, got {function!r}')
     few = df.iloc[:_TRIED_ROWS].reset_index(drop=True)
@@ -435,9 +435,9 @@ def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFram
         raise ValueError(f'causes must be (parents, fitted regressor) for {name!r}, got {told!r}')
     if isinstance(told[0], str) or not len(told[0]):
         raise ValueError(f'causes must have a list of parents for {name!r}, got {told[0]!r}')
-    g,model = _among(columns, 'causes', name), told[1]
+    g,model = _column_named(columns, 'causes', name), told[1]
     if columns[g].levels: raise ValueError(f'causes must have children that are numbers, got {name!r}')
-    needs = [_among(columns, 'causes', p) for p in told[0]]
+    needs = [_column_named(columns, 'causes', p) for p in told[0]]
     if g in needs: raise ValueError(f'relations, derive and causes must not form a circle, got {name!r} → {name!r}')
     parents = [source for p in needs for source in columns[p].sources]
     try: model.predict(df[parents].iloc[:1])
@@ -447,7 +447,7 @@ def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFram
     return _Follower(g, frozenset(needs), partial(_moved_along, model, frame, g), None, f'causes {name!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c44
-def _there(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`
+def _columns_present(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`
     "Whether rows have a cell in every column that a relation names."
     return ~reduce(np.logical_or, [np.isnan(env[g]) for g in r.groups])
 
@@ -487,20 +487,20 @@ class _Ties(NamedTuple):
         out = [np.zeros((len(next(iter(new.values()))), 0), bool)]
         for r in self.relations:
             moved = reduce(np.logical_or, [_differs(old[g], new[g]) for g in r.groups])
-            out.append((moved & _there(r, new) & ~r.kept(old, new, value))[:, None])
+            out.append((moved & _columns_present(r, new) & ~r.kept(old, new, value))[:, None])
         return np.concatenate(out, 1)
 
 # %% ../../nbs/data/01_relations.ipynb #c48
 def _strayed(ties:_Ties, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
     "Computed columns that differ from what they should be."
     out,after = np.zeros((len(next(iter(new.values()))), len(ties.columns)), bool), ties.followed(old, new)
-    for g in ties.unchosen: out[:, g] = ~_near(ties.columns[g], after[g], new[g])
+    for g in ties.unchosen: out[:, g] = ~_agree_as_written(ties.columns[g], after[g], new[g])
     return out
 
 # %% ../../nbs/data/01_relations.ipynb #c53
 def _flat_rows(x:Tensor) -> np.ndarray: return x.detach().cpu().double().flatten(1).numpy() # `(n, d)`
 
-def _read(t:_Ties, x:Tensor, groups) -> dict: # Group -> numbers `(n,)`
+def _read_groups(t:_Ties, x:Tensor, groups) -> dict: # Group -> numbers `(n,)`
     "Rows as they are."
     v = _flat_rows(x)
     return {g: t.columns[g].kept(v[:, t.at[g]]) for g in groups}
@@ -513,7 +513,7 @@ def _read_moved(t:_Ties, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numb
         out[g] = np.where((now[:, at] == was[:, at]).all(1), v, c.rounded(c.kept(now[:, at])))
     return out
 
-def _put(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict, groups) -> Tensor: # `(n, d)`
+def _write_derived(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict, groups) -> Tensor: # `(n, d)`
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
     for g in groups:
@@ -527,7 +527,7 @@ def _put(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict, groups) -
 # %% ../../nbs/data/01_relations.ipynb #c55
 _EDGE = 1e-6 # Room for the rounding of 32 bits at a limit, in encoded units
 
-def _within(t:_Ties, computed:Tensor, enc:Encoded, xp:Tensor, old:dict, after:dict, groups) -> np.ndarray: # bool `(n,)`
+def _follows_within_limits(t:_Ties, computed:Tensor, enc:Encoded, xp:Tensor, old:dict, after:dict, groups) -> np.ndarray: # bool `(n,)`
     "Whether columns that followed stay within the limits of table and rows; `computed`: those that cannot be chosen."
     ok = np.ones(len(xp), bool)
     for g in groups:
@@ -564,26 +564,26 @@ class _Relations:
     def follow(self, xp:Tensor, x:Tensor) -> Tensor: # `(n, d)` each
         "Rows with all columns that follow."
         if not self.led: return xp
-        old = _read(self.ties, x, self.needed)
+        old = _read_groups(self.ties, x, self.needed)
         new = _read_moved(self.ties, xp, x, old)
-        return _put(self.ties, xp, x, old, new, self.ties.followed(old, new), self.led)
+        return _write_derived(self.ties, xp, x, old, new, self.ties.followed(old, new), self.led)
 
     def holds(self, enc:Encoded, xp:Tensor) -> Tensor: # bool `(n,)`
         "Whether rows keep all relations, and whether all that follows has followed."
-        old = _read(self.ties, enc.x, self.used)
+        old = _read_groups(self.ties, enc.x, self.used)
         new = _read_moved(self.ties, xp, enc.x, old)
         bad = self.ties.broken(old, new).any(1) | _strayed(self.ties, old, new).any(1)
-        return torch.from_numpy(~bad & _within(self.ties, self.computed, enc, xp, old, new, self.led)).to(xp.device)
+        return torch.from_numpy(~bad & _follows_within_limits(self.ties, self.computed, enc, xp, old, new, self.led)).to(xp.device)
 
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
         t = self.ties
         near = self.near[group]
         n,q = trials.shape[:2]
-        old = _read(self.ties, s.x, self.used)
+        old = _read_groups(self.ties, s.x, self.used)
         others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
         new,still = _read_moved(t, s.xp, s.x, old), [g for g in self.led if g not in near.led]
-        kept = ~others.broken(old, new).any(1) & _within(t, self.computed, s.enc, s.xp, old, new, still)
+        kept = ~others.broken(old, new).any(1) & _follows_within_limits(t, self.computed, s.enc, s.xp, old, new, still)
         may = torch.from_numpy(kept).to(s.xp.device)[:, None].expand(n, q)
         if not near.relations and not near.followers: return trials, may
         many:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.enc._replace(most=None)]
@@ -591,15 +591,15 @@ class _Relations:
         old = {g: old[g].repeat(q) for g in {group} | _all_named(near.relations, near.followers)}
         new = _read_moved(t, xp, x, old)
         after = near.followed(old, new)
-        xp = _put(t, xp, x, old, new, after, near.led)
-        ok = ~near.broken(old, after).any(1) & _within(t, self.computed, Encoded(*many), xp, old, after, near.led)
+        xp = _write_derived(t, xp, x, old, new, after, near.led)
+        ok = ~near.broken(old, after).any(1) & _follows_within_limits(t, self.computed, Encoded(*many), xp, old, after, near.led)
         for g in near.led: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
 
     def possible(self, x:Tensor, group:int) -> tuple[np.ndarray, np.ndarray]: # Raw numbers `(n,)` each
         "The smallest and the largest value that a number of each row may have by itself."
         c,near = self.ties.columns[group], self.near[group]
-        old = _read(self.ties, x, {group} | _all_named(near.relations, near.followers))
+        old = _read_groups(self.ties, x, {group} | _all_named(near.relations, near.followers))
         def may_have(v):
             after = near.followed(old, {**old, group: v})
             bad = [_differs(old[g], after[g]) & self.ties.columns[g].outside(after[g]) for g in near.led]
@@ -664,11 +664,11 @@ _NAMED_ROWS = 5 # Rows that a warning names
 
 def _warn_of_rows(ties:_Ties, env:dict, df:pd.DataFrame):
     "Warn about training rows that break a relation, or whose value differs from the derived one."
-    bad = [(r.text, _there(r, env) & ~r.kept(env, env)) for r in ties.relations if not r.moves]
+    bad = [(r.text, _columns_present(r, env) & ~r.kept(env, env)) for r in ties.relations if not r.moves]
     for name,function in ties.derive.items():
-        g = _among(ties.columns, 'derive', name)
+        g = _column_named(ties.columns, 'derive', name)
         c,says = ties.columns[g], _computed(ties.columns[g], function(df.copy()), len(df))
-        bad.append((f'derive {name!r}', ~_near(c, says, env[g])))
+        bad.append((f'derive {name!r}', ~_agree_as_written(c, says, env[g])))
     for told,broken in bad:
         rows = np.flatnonzero(broken)
         if not len(rows): continue
@@ -686,11 +686,11 @@ def _at_fault(ties:_Ties, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # b
     changed = np.stack([_differs(a[g], b[g]) for g in a], 1)
     out = _strayed(ties, a, b)
     for name,function in ties.derive.items(): # where the function says something else than before, the column does
-        g = _among(ties.columns, 'derive', name)
+        g = _column_named(ties.columns, 'derive', name)
         c = ties.columns[g]
         before,now = (_computed(c, function(df.copy()), len(df)) for df in (old, new))
         wanted = np.where(_differs(before, now) & ~(np.isnan(now) & np.isnan(a[g])), now, a[g])
-        out[:, g] |= ~_near(c, wanted, b[g])
+        out[:, g] |= ~_agree_as_written(c, wanted, b[g])
     broken = ties.broken(a, b, _by_pandas)
     for r,bad in zip(ties.relations, broken.T): out[:, sorted(r.groups)] |= changed[:, sorted(r.groups)] & bad[:, None]
     return out

@@ -54,12 +54,12 @@ def load_series(
         lines = [l.strip() for l in text.splitlines() if l.strip() and l[0] not in '@#%']
         parts = [l.split(':') if path.suffix == '.ts' else gap.split(l, maxsplit=1)[::-1] for l in lines]
         rows = [[np.array(gap.split(c.replace('?', 'nan')), float) for c in channels] for *channels,_ in parts]
-        return _whole(rows), np.array([label for *_,label in parts])
+        return _padded(rows), np.array([label for *_,label in parts])
     except (OSError, ValueError) as e:
         raise ValueError(f'path must be a .ts or .tsv file of the archive, got {str(path)!r} ({e})') from None
 
 # %% ../../nbs/08_series.ipynb #t11
-def _whole(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`, or `(n, length)` for one
+def _padded(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`, or `(n, length)` for one
     "Put series of different lengths into one array, NaN behind their ends."
     many,longest = {len(r) for r in rows}, max((len(c) for r in rows for c in r), default=0)
     if len(many) != 1 or not longest: raise ValueError(f'series of as many channels each, not {sorted(many)}')
@@ -68,17 +68,17 @@ def _whole(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c
         for j,c in enumerate(r): out[i, j, :len(c)] = c
     return out[:, 0] if out.shape[1] == 1 else out
 
-def _numbers(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or `(n, c, length)`, or one series
+def _series_array(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or `(n, c, length)`, or one series
     "Series of any type as one array; raises `ValueError` for anything else."
     if isinstance(data, Tensor): data = data.detach().cpu().numpy()
     try:
         if isinstance(data, pd.DataFrame):
-            if (data.dtypes == object).any(): return _whole(data.to_numpy())
+            if (data.dtypes == object).any(): return _padded(data.to_numpy())
             v = data.to_numpy(float)
             return v if channels in (None, 1) else v.reshape(len(v), channels, -1)
         if isinstance(data, np.ndarray) and data.dtype != object: return data.astype(float)
         rows = [v.to_numpy(float).T if isinstance(v, pd.DataFrame) else np.asarray(v, float) for v in data]
-        return np.array(rows) if rows and not rows[0].ndim else _whole([np.atleast_2d(v) for v in rows])
+        return np.array(rows) if rows and not rows[0].ndim else _padded([np.atleast_2d(v) for v in rows])
     except (TypeError, ValueError) as e:
         raise ValueError(f'data must be series: an array (n, channels, length), lists or a frame, got {e}') from None
 
@@ -128,14 +128,14 @@ def _bridge(v:np.ndarray, there:np.ndarray) -> np.ndarray: # `(n, c, length)`
         if len(at): out[i, j, :at[-1] + 1] = np.interp(np.arange(at[-1] + 1), at, v[i, j, at])
     return out
 
-def _lengths(v:np.ndarray) -> np.ndarray: # `(n, c, length)` -> points up to the last that is there, `(n,)`
+def _series_lengths(v:np.ndarray) -> np.ndarray: # `(n, c, length)` -> points up to the last that is there, `(n,)`
     return np.where(~np.isnan(v).all(1), np.arange(v.shape[2]) + 1, 0).max(1)
 
-def _checked(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # Values, which are there `(n, c, length)`
+def _check_series(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # Values, which are there `(n, c, length)`
     "Raise `ValueError` for series of another length, with holes, infinite or constant."
     if v.shape[2] < length: v = np.pad(v, ((0, 0), (0, 0), (0, length - v.shape[2])), constant_values=np.nan)
     if np.isinf(v).any(): raise ValueError('data must be finite, got an infinite point')
-    there,ends = ~np.isnan(v), _lengths(v)
+    there,ends = ~np.isnan(v), _series_lengths(v)
     wrong = np.flatnonzero((ends < shortest) | (ends > length))
     span = f'{length}' if shortest == length else f'{shortest} to {length}'
     if len(wrong): raise ValueError(f'data must have {span} points a series, as the training data, '
@@ -150,14 +150,14 @@ def _checked(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple: # V
 
 def _rows(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
     "One or many series as an array."
-    v = _numbers(data, len(p.channels))
+    v = _series_array(data, len(p.channels))
     return v[None] if v.ndim == 1 or v.ndim == 2 and len(p.channels) > 1 else v
 
-def _read(p:_Series, data) -> tuple: # Values, and which are there, `(n, c, length)`
+def _read_series(p:_Series, data) -> tuple: # Values, and which are there, `(n, c, length)`
     "Series as training had them; raises `ValueError` for others."
     v,(c,length) = _rows(p, data), p.locked.shape
     if v.ndim == 2: v = v[:, None]
-    if v.ndim == 3 and v.shape[1] == c: return _checked(v, p.shortest, length, p.bridged)
+    if v.ndim == 3 and v.shape[1] == c: return _check_series(v, p.shortest, length, p.bridged)
     turned = _TURNED*(v.shape[-1] == c and v.ndim == 3)
     raise ValueError(f'data must be series (n, {c}, {length}): row, channel, time; got shape {v.shape}{turned}')
 
@@ -166,21 +166,21 @@ def _windows(p:_Series, shape=None) -> Tensor: # Long `(c, length)`
     "The window of every point, channel by channel."
     return torch.arange(len(p.channels))[:, None]*-(-p.length//p.window) + torch.arange(p.length)//p.window
 
-def _counted(p:_Series, on:Tensor) -> Tensor: # Points, bool `(n, c, length)` -> how many of each window, `(n, g)`
+def _points_of_windows(p:_Series, on:Tensor) -> Tensor: # Points, bool `(n, c, length)` -> how many of each window, `(n, g)`
     at = _windows(p).flatten()
     return torch.zeros(len(on), int(at.max()) + 1).index_add_(1, at, on.flatten(1).float())
 
-def _held(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, bool `(n, c, length)`
+def _without_room(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, bool `(n, c, length)`
     "Leave points no room; a window without a free point is frozen."
     low,high = (torch.where(still, enc.x, cast(Tensor, v)) for v in (enc.low, enc.high))
-    return enc._replace(frozen=enc.frozen | (_counted(p, ~still) == 0), low=low, high=high)
+    return enc._replace(frozen=enc.frozen | (_points_of_windows(p, ~still) == 0), low=low, high=high)
 
-def _encode(p:_Series, data) -> Encoded: # `(n, c, length)`
+def _encode_series(p:_Series, data) -> Encoded: # `(n, c, length)`
     "Series as the model reads them; missing and locked points stay."
-    v,there = _read(p, data)
+    v,there = _read_series(p, data)
     x = torch.from_numpy(v).float()
     enc = Encoded(x, torch.zeros(len(x), 1, dtype=torch.bool), p.low.expand_as(x), p.high.expand_as(x))
-    return _held(p, enc, p.locked | ~torch.from_numpy(there))
+    return _without_room(p, enc, p.locked | ~torch.from_numpy(there))
 
 def _are_counts(raw) -> bool: return isinstance(raw, np.ndarray) and raw.dtype.kind in 'iu'
 
@@ -194,31 +194,31 @@ def _whole_only(at:Tensor, c:Tensor, x:Tensor) -> Tensor: # Channels `(c, 1)`, v
     "Whole numbers stay whole; a point of one's own stays as it is."
     return torch.where(at.to(c.device) & (c != x), c.round(), c)
 
-def _decode(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
+def _decode_series(p:_Series, x:Tensor, raw=None, legal:bool=True) -> np.ndarray:
     "Series again, with the axes that went in; what did not move is as it came, bridged where it was missing."
     new = x.detach().cpu().double().numpy()
     if raw is None: return new[:, 0] if len(p.channels) == 1 else new
-    given = _numbers(raw, len(p.channels))
-    v,there = _read(p, raw)
+    given = _series_array(raw, len(p.channels))
+    v,there = _read_series(p, raw)
     until = np.flip(np.maximum.accumulate(np.flip(there, 2), 2), 2) # the end of each channel
     new = np.where(until, np.where(new == v.astype(np.float32), v, new), np.nan)
     new = new[..., :given.shape[-1]].reshape(given.shape if given.ndim > 1 else (1, -1))
     return new.astype(raw.dtype) if _are_counts(raw) and (new % 1 == 0).all() else new
 
-def _frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel by channel
+def _points_frame(p:_Series, x:Tensor) -> pd.DataFrame: # One column a point, channel by channel
     "Series as fitted models of other makes read them."
     return pd.DataFrame(x.detach().cpu().double().flatten(1).numpy(), columns=list(_point_names(p)))
 
-def _framed(p:_Series, rows) -> pd.DataFrame: return _frame(p, _encode(p, rows).x) # Raw series -> a frame of points
+def _raw_points_frame(p:_Series, rows) -> pd.DataFrame: return _points_frame(p, _encode_series(p, rows).x) # Raw series -> a frame of points
 
 def _arrays(p:_Series, ask, frame): return ask(np.asarray(frame).reshape(len(frame), *p.locked.shape))
 
 def _adapt(p:_Series, model):
     "A model of any make as one that reads series; those of aeon read arrays `(n, c, length)`."
-    model = as_module(model, partial(_frame, p), _point_names(p))
+    model = as_module(model, partial(_points_frame, p), _point_names(p))
     if not hasattr(model, 'read'): return model # a network
     model = copy.copy(model)
-    model.frames = partial(_framed, p)
+    model.frames = partial(_raw_points_frame, p)
     if type(model.predictor.source).__module__.startswith('aeon.'):
         own = model.predictor
         model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(),
@@ -245,7 +245,7 @@ def _where(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
             raise ValueError(f'immutable must have times as slices of points, got {times!r}') from None
     return torch.from_numpy(out)
 
-def _ends(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -> `(c, 2)`
+def _channel_bounds(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -> `(c, 2)`
     "Bounds of all channels, NaN where nothing is said."
     out = torch.full((len(channels), 2), torch.nan)
     for name,pair in (bounds or {}).items():
@@ -253,7 +253,7 @@ def _ends(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -
         out[_channel(channels, 'bounds', name)] = torch.tensor([torch.nan if v is None else v for v in pair])
     return out
 
-def _inward(whole:tuple, low:Tensor, high:Tensor) -> tuple: # `(…, c, 1)` each
+def _inward_to_whole(whole:tuple, low:Tensor, high:Tensor) -> tuple: # `(…, c, 1)` each
     "Limits moved inward to whole numbers where a channel has no others."
     at = torch.isin(torch.arange(low.shape[-2]), torch.tensor(whole, dtype=torch.long))[:, None]
     return torch.where(at, low.ceil(), low), torch.where(at, high.floor(), high)
@@ -264,17 +264,17 @@ def _of_each(name:str, asked, one, n:int, read) -> Tensor: # `(n, …)`
     if len(rows) != n: raise ValueError(f'{name} must be for all rows, or one for each of {n}, got {len(rows)}')
     return torch.stack([read(row) for row in rows])
 
-def _constrain(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
+def _constrain_series(p:_Series, enc:Encoded, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Lock points, and narrow the limits of channels."
-    asked = _of_each('bounds', bounds, (dict, type(None)), len(enc.x), partial(_ends, p.channels))
+    asked = _of_each('bounds', bounds, (dict, type(None)), len(enc.x), partial(_channel_bounds, p.channels))
     low,high = torch.fmax(p.low, asked[..., :1]), torch.fmin(p.high, asked[..., 1:]) # of a number and NaN, the number
-    low,high = _inward(p.whole, low, high)
+    low,high = _inward_to_whole(p.whole, low, high)
     if (low > high).any(): raise ValueError(f'bounds must leave room for a value, got {bounds}')
     low,high = (v.repeat(1, 1, p.length) for v in (low, high))
     for limit,name,channels in ((low, 'increase_only', increase_only), (high, 'decrease_only', decrease_only)):
         for j in (_channel(p.channels, name, c) for c in channels): limit[:, j] = enc.x[:, j]
     locked = _of_each('immutable', immutable, list, len(enc.x), partial(_where, p.channels, p.length))
-    return _held(p, enc._replace(low=low, high=high), locked | (low > high) | (enc.low == enc.high))
+    return _without_room(p, enc._replace(low=low, high=high), locked | (low > high) | (enc.low == enc.high))
 
 # %% ../../nbs/08_series.ipynb #t23
 class _Steps:
@@ -295,12 +295,12 @@ class _Steps:
     def tried(self, s, t, g): # Candidates `(n, q, *s)` -> the same, and whether they hold the rule
         return t, self.keeps(s.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1)).view(t.shape[:2])
 
-def _legal(p:_Series, old, new) -> np.ndarray: # bool `(n, g)`
+def _legal_windows(p:_Series, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every window respects range, locks and steps, or is unchanged."
-    a,b = (torch.from_numpy(_read(p, v)[0]).float() for v in (old, new))
+    a,b = (torch.from_numpy(_read_series(p, v)[0]).float() for v in (old, new))
     off = p.project(b, a) != b if p.project else torch.zeros_like(b, dtype=torch.bool)
     bad = ((b < p.low - 1e-6) | (b > p.high + 1e-6) | p.locked | off) & (a != b) | _Steps(p).broken(a, b)
-    return (_counted(p, bad) == 0).numpy()
+    return (_points_of_windows(p, bad) == 0).numpy()
 
 # %% ../../nbs/08_series.ipynb #t39
 def _record_of(domain) -> _Series: return domain.encode.args[0] # What `series` has made it of
@@ -312,7 +312,7 @@ def _as_in(cfs, i:int, j:int, at:slice) -> str: # Row, channel, points
     far[~in_target(cfs.explainer.z_train, cfs.tensors.target[i])] = torch.inf
     return f', as in training row {far.argmin().item()}' if far.isfinite().any() else ''
 
-def _stretches(cfs:Counterfactuals) -> pd.DataFrame:
+def _changed_stretches(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every changed stretch of a channel; values before and after are means."
     p,lines = _record_of(cfs.domain), []
     for i,j in np.ndindex(*cfs.x.shape[:2]):
@@ -325,7 +325,7 @@ def _stretches(cfs:Counterfactuals) -> pd.DataFrame:
             lines.append((i, name, before, after, p.channels[j], start, end, note))
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'channel', 'start', 'end', 'note'])
 
-def _plot(cfs:Counterfactuals, most:int=5): # A matplotlib figure
+def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after overlaid, the changed segments shaded; one panel per channel."
     p,n,table = _record_of(cfs.domain), min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
@@ -342,13 +342,13 @@ def _plot(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     axes[0, 0].legend(fontsize=8)
     return fig
 
-def _show(cfs:Counterfactuals, most:int=5) -> str: # HTML
+def _show_series(cfs:Counterfactuals, most:int=5) -> str: # HTML
     "The picture, with its content in words as the alternative text."
     more = f'<p>… and {len(cfs) - most:,} more series</p>' if len(cfs) > most else ''
-    return figure_html(_plot(cfs, most), cfs[:most].text()) + more
+    return figure_html(_plot_series(cfs, most), cfs[:most].text()) + more
 
 # %% ../../nbs/08_series.ipynb #t39p
-def _panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what moves them to a step
+def _step_panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what moves them to a step
     "Every channel before and at a step, with a bar where they differ."
     axes,(time,unit) = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], p.axis()
     at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))]) # `(steps, c, length)`
@@ -401,7 +401,7 @@ def dtw(
         last = now
     return np.sqrt(last[L])
 
-def _measures(cfs:Counterfactuals) -> dict: # Name -> `(n,)`
+def _series_measures(cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "The field's measures for series."
     far = (cfs.xp - cfs.x).flatten(1)
     return dict(share=(far != 0).double().mean(1), segments=n_segments(cfs.x, cfs.xp), l1_point=far.abs().mean(1),
@@ -410,7 +410,7 @@ def _measures(cfs:Counterfactuals) -> dict: # Name -> `(n,)`
 # %% ../../nbs/08_series.ipynb #t44
 _PROPOSED = 24 # Real series of which stretches are proposed to whoever asks window by window
 
-def _propose(p:_Series, x:Tensor, group:int) -> Tensor: # `(1, q, w)`
+def _propose_stretches(p:_Series, x:Tensor, group:int) -> Tensor: # `(1, q, w)`
     "The same stretch of real series."
     return p.real.flatten(1)[:, (_windows(p) == group).flatten()].to(x)[None]
 
@@ -481,36 +481,37 @@ def series(
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
     for name,u in dict(fs=fs, steepest=steepest).items():
         if not (u is None or isinstance(u, (int, float)) and u > 0): raise ValueError(f'{name} must be positive, got {u!r}')
-    v = _numbers(X)
+    v = _series_array(X)
     if v.ndim not in (2, 3) or not v.size: raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
     names = _channel_names(v, channels, X)
     v = v.reshape(len(v), len(names), -1)
-    L = length or int(_lengths(v).max())
+    L = length or int(_series_lengths(v).max())
     check_whole(length=L, window=window or 1)
-    shortest,bridged = min(max(int(_lengths(v).min()), 1), L), missing == 'bridge'
-    filled,there = _checked(v, shortest, L, bridged)
+    shortest,bridged = min(max(int(_series_lengths(v).min()), 1), L), missing == 'bridge'
+    filled,there = _check_series(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)
     own = torch.from_numpy(np.stack([np.nanmin(known, (0, 2)), np.nanmax(known, (0, 2))], 1)).float()
     flat = [name for name,(low,high) in zip(names, own.tolist()) if not low < high]
     if flat: raise ValueError(f'X must vary in every channel, got a constant {flat[0]!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
-    asked = _ends(names, bounds)
+    asked = _channel_bounds(names, bounds)
     whole = _whole_channels(known, names, integer)
-    low,high = _inward(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
+    low,high = _inward_to_whole(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
-    return _domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
+    return _series_domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
                            torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real, whole))
 
-def _domain(p:_Series) -> Domain:
+def _series_domain(p:_Series) -> Domain:
     "The record of functions of series."
     return Domain(
-        partial(_encode, p), partial(_decode, p), partial(_windows, p), p.project, partial(_propose, p), kind='series',
-        defaults='series', rows=partial(_given, p), legal=partial(_legal, p), constrain=partial(_constrain, p),
-        write=partial(_frame, p), measures=_measures, relations=_Steps(p),
+        partial(_encode_series, p), partial(_decode_series, p), partial(_windows, p), p.project, partial(_propose_stretches, p),
+        kind='series', defaults='series', rows=partial(_given, p), legal=partial(_legal_windows, p),
+        constrain=partial(_constrain_series, p), write=partial(_points_frame, p), measures=_series_measures, relations=_Steps(p),
         adapt=partial(_adapt, p),
-        display=Display(_stretches, _show, _plot, panel=partial(_panel, p), names=_names(p), columns=_point_names(p)))
+        display=Display(_changed_stretches, _show_series, _plot_series, panel=partial(_step_panel, p),
+                        names=_window_names(p), columns=_point_names(p)))
 
-def _names(p:_Series) -> tuple: # Of windows
+def _window_names(p:_Series) -> tuple: # Of windows
     spans = [f'from {p.time(a)} to {p.time(min(a + p.window, p.length) - 1)}' for a in range(0, p.length, p.window)]
     return tuple(f'{c} {span}' for c in p.channels for span in spans)

@@ -14,14 +14,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _inside,
-                                     _inward, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
+from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _bounds_inside,
+                                     _inward_to_steps, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import (_as_relation, _by_name, _contradictions, _described, _finer_notes,
+from .found import (_as_relation, _by_name, _contradictions, _columns_in_words, _finer_notes,
                                    _found_categories, _guesses, _hanging, _hanging_told, _named_category, _pointing,
                                    _tell, _with_step, Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
@@ -120,7 +120,7 @@ def _cast(s:pd.Series, dtype) -> pd.Series:
     except (TypeError, ValueError, ArithmeticError): return s
     return new if (comparable(new) == comparable(s)).all() else s
 
-def _with_columns(df:pd.DataFrame, new:dict) -> pd.DataFrame:
+def _columns_replaced(df:pd.DataFrame, new:dict) -> pd.DataFrame:
     "Rows with some columns replaced; the very frame where there are none."
     if not new: return df
     df = df.copy()
@@ -128,7 +128,7 @@ def _with_columns(df:pd.DataFrame, new:dict) -> pd.DataFrame:
     return df
 
 # %% ../../nbs/04_tables.ipynb #c12
-def _framed(rows:list) -> pd.DataFrame:
+def _cells_frame(rows:list) -> pd.DataFrame:
     "Rows of cells by their names; where a number is larger than any dtype holds, columns stay objects."
     try: return pd.DataFrame(rows)
     except OverflowError: return pd.DataFrame(rows, dtype=object)
@@ -136,18 +136,18 @@ def _framed(rows:list) -> pd.DataFrame:
 def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
     "Rows of any type as a frame; raises `ValueError` if there are none."
     if isinstance(data, pd.DataFrame): return data
-    if isinstance(data, dict): return _framed([data])
+    if isinstance(data, dict): return _cells_frame([data])
     if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
     if (there := arrow_table(data)) is not None: return arrow_frame(there) # of Arrow, Polars, DuckDB and others
     if hasattr(data, 'to_pandas'): return data.to_pandas()
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _framed(data)
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _cells_frame(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
         return pd.DataFrame(data, columns=list(names)).infer_objects()
     got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
     wanted = f'a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`'
     raise ValueError(f'data must be {wanted}, got {got}')
 
-def _frame(table:_Table, data) -> pd.DataFrame:
+def _fitted_columns(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."
     df = _as_frame(data, table.names)
     names = table.names
@@ -155,9 +155,9 @@ def _frame(table:_Table, data) -> pd.DataFrame:
     if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
     if got == names:
         other = [c for (c,dtype),own in zip(table.dtypes.items(), df.dtypes) if own is not dtype and own != dtype]
-        df = _with_columns(df, {c: _cast(df[c], table.dtypes[c]) for c in other})
+        df = _columns_replaced(df, {c: _cast(df[c], table.dtypes[c]) for c in other})
         gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
-        return _with_columns(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
+        return _columns_replaced(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
     missing,extra = [c for c in names if c not in got], [c for c in got if c not in names]
     if missing: raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
     raise ValueError(f'data must have distinct columns, got {got}')
@@ -165,13 +165,13 @@ def _frame(table:_Table, data) -> pd.DataFrame:
 # %% ../../nbs/04_tables.ipynb #c16
 def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
     "Limits moved inward to legal values."
-    ends = [end.copy() for end in _inward(low, high, table.scales.digits, table.scales.parts)]
+    ends = [end.copy() for end in _inward_to_steps(low, high, table.scales.digits, table.scales.parts)]
     for c,at in table.scales.between:
         i = at.start
-        ends[0][:, i],ends[1][:, i] = _inside(c, low[:, i], high[:, i])
+        ends[0][:, i],ends[1][:, i] = _bounds_inside(c, low[:, i], high[:, i])
     return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
 
-def _room(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
+def _room_of_entries(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
     "The values that each entry of each row may take; limits that all rows share are held once."
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
     if down.any(): high = np.where(down, np.fmin(high, raw), high)
@@ -187,19 +187,19 @@ def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
 # %% ../../nbs/04_tables.ipynb #c18
 def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
     "Rows as numbers in raw units."
-    df = _frame(table, data)
+    df = _fitted_columns(table, data)
     if not len(df): raise ValueError('data must have at least one row, got an empty frame')
     if table.scales.plain and all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in df.dtypes):
         v = df.to_numpy(float)
         if np.isfinite(v).all(): return np.ascontiguousarray(v) # numbers only, none missing: read at once
     return np.concatenate([c.read(df) for c in table.columns], 1)
 
-def _encode(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
+def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
     x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
     lowest,highest,room = table.shared
-    if table.up.any() or table.down.any(): low,high = _room(table, raw, lowest, highest, table.up[group], table.down[group])
+    if table.up.any() or table.down.any(): low,high = _room_of_entries(table, raw, lowest, highest, table.up[group], table.down[group])
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
@@ -237,9 +237,9 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
 
-def _unread(table:_Table, data) -> list: # A text for each row
+def _why_unread_of(table:_Table, data) -> list: # A text for each row
     "Why each row cannot be read; '' for rows that can."
-    df = _frame(table, data)
+    df = _fitted_columns(table, data)
     return ['; '.join(sum(told, [])) for told in zip(*(_unread_cells(c, df) for c in table.columns))]
 
 # %% ../../nbs/04_tables.ipynb #c26
@@ -252,7 +252,7 @@ def _one_by_one(rules, c, x):
     for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
     return c
 
-def _alone(whole:Entrywise, rules:dict, at:Tensor, x:Tensor) -> Callable: # v `(n, q)` -> v
+def _legal_alone(whole:Entrywise, rules:dict, at:Tensor, x:Tensor) -> Callable: # v `(n, q)` -> v
     "What the form demands of numbers for the entries `at`, `(n, q)`, each by itself; `rules`: entry -> rule of its column."
     old,even = x.gather(1, at), whole.narrow(at, x)
     some = [(mine, rule) for entry,rule in rules.items() if (mine := at == entry).any()]
@@ -270,15 +270,15 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
     form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
     by_entry = {at.start: rule for at,rule in rules}
-    if rules and table.relations is None: setattr(form, 'alone', partial(_alone, whole, by_entry))
+    if rules and table.relations is None: setattr(form, 'alone', partial(_legal_alone, whole, by_entry))
     if table.relations is None: return form
     project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
-    setattr(project, 'single', partial(_alone, whole, by_entry)) # of single numbers, before anything follows
+    setattr(project, 'single', partial(_legal_alone, whole, by_entry)) # of single numbers, before anything follows
     return project
 
 # %% ../../nbs/04_tables.ipynb #c30
-def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
+def _propose_values(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
     "Values of one column to try."
     c,relations = table.columns[group], table.relations
     values = table.tried[group].to(x)[None]
@@ -289,7 +289,7 @@ def _propose(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, e
     return torch.cat([values.expand(len(x), -1, -1), own[..., None]], 1)
 
 # %% ../../nbs/04_tables.ipynb #c33
-def _exact(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing
+def _exact_numbers(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing
     "Decode rows to the very numbers that were encoded; as each column does it, all numbers at once."
     k = table.scales
     v = k.origin + x*k.span
@@ -299,9 +299,9 @@ def _exact(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)`
     for c,at in k.own: out[:, at] = c.exact(x[:, at])
     return np.asfortranarray(out)
 
-def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
+def _model_frame(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
     "Encoded rows as the frame that a model reads; `legal` rounds numbers."
-    exact,cells = _exact(table, x.detach().cpu().double().numpy()), {}
+    exact,cells = _exact_numbers(table, x.detach().cpu().double().numpy()), {}
     for c,at in zip(table.columns, table.at):
         v = exact[:, at]
         cells |= c.write(c.rounded(v) if legal else v, table.dtypes)
@@ -313,7 +313,7 @@ def _written(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, r
     return pd.DataFrame(dict(enumerate(map(kept, columns)))).set_axis(table.labels, axis=1)
 
 # %% ../../nbs/04_tables.ipynb #c37
-def _put(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
+def _replace_cells(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
     "Replace the changed cells of one column, in its own dtype where that can hold them, else in one of floats."
     old = df[name].to_numpy(object).copy()
     old[changed] = np.asarray(cells, dtype=object)[changed]
@@ -333,11 +333,11 @@ def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and th
         out[:, i] = torch.where(v[:, i] == x[:, i], x[:, i], legal)
     return out
 
-def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
+def _decode_table(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
     "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
-    if raw is None: return _written(table, x, legal)
-    df = _frame(table, raw)
-    v,enc,df = x.detach().cpu(), _encode(table, df), df.copy()
+    if raw is None: return _model_frame(table, x, legal)
+    df = _fitted_columns(table, raw)
+    v,enc,df = x.detach().cpu(), _encode_table(table, df), df.copy()
     differs,v = v != enc.x.to(v), v.double()
     if legal: v = _legal_entries(table, v.clamp(enc.low, enc.high), enc.x)
     if legal and table.relations is not None:
@@ -349,11 +349,11 @@ def _decode(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
         changed = differs[:, at].any(1).numpy()
         new = c.exact(v[:, at].numpy())
         cells = c.write(c.rounded(new) if legal else new, table.dtypes)
-        for name,one in cells.items(): _put(df, name, one, changed, table.dtypes[name])
+        for name,one in cells.items(): _replace_cells(df, name, one, changed, table.dtypes[name])
     return df
 
 # %% ../../nbs/04_tables.ipynb #c43
-def _legal(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+def _legal_columns(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Whether the column may take every changed value."
     out = []
     for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
@@ -380,11 +380,11 @@ def _check_names(columns:Sequence[Column], **named):
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
 # %% ../../nbs/04_tables.ipynb #c48
-def _check_rows(arg, rows, n):
+def _check_row_values(arg, rows, n):
     "Raise `ValueError` unless there is a value for each row."
     if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
 
-def _whole(columns:Sequence[Column], row:Any) -> Any: # The same where none is named so
+def _category_names(columns:Sequence[Column], row:Any) -> Any: # The same where none is named so
     "Names of columns, with a category in place of all 0/1 columns that it comes as."
     if isinstance(row, str) or not hasattr(row, '__iter__'): return row
     row = list(row)
@@ -404,8 +404,8 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
         value = [[c for c,on in zip(value.columns, row) if on] for row in value.to_numpy(bool)]
     is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
-    if rows is value: _check_rows(arg, rows, n)
-    whole = partial(_whole, columns)
+    if rows is value: _check_row_values(arg, rows, n)
+    whole = partial(_category_names, columns)
     for row in rows: _check_names(columns, **{arg: whole(row)})
     return np.repeat([[c in row for c in names] for row in map(whole, rows)], n//len(rows), 0)
 
@@ -416,7 +416,7 @@ def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     rows = [bounds or {}] if bounds is None or isinstance(bounds, dict) else bounds
     if not isinstance(rows, (list, tuple)) or not all(isinstance(r, (dict, type(None))) for r in rows):
         raise ValueError(f'bounds must be a dict of columns, a list of dicts or a frame of pairs, got {bounds!r}')
-    if rows is bounds: _check_rows('bounds', rows, n)
+    if rows is bounds: _check_row_values('bounds', rows, n)
     out = np.tile([[[-np.inf]], [[np.inf]]], (1, len(rows), len(table.columns)))
     for i,row in enumerate(rows):
         _check_names(table.columns, bounds=list(row or ()))
@@ -450,13 +450,13 @@ def _check_reach(table, raw, bounds=None, **others):
 
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
-def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
+def _constrain_table(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
     "Rows with the constraints of a question on top of the table's own."
     n,group = len(enc.x), table.group
     named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
     fixed,up,down = _directions(table.columns, named, n)
     low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
-    low,high = (v.to(enc.x) for v in _room(table, _raw(table, raw), low, high, up[:, group], down[:, group]))
+    low,high = (v.to(enc.x) for v in _room_of_entries(table, _raw(table, raw), low, high, up[:, group], down[:, group]))
     fixed = torch.from_numpy(fixed).to(enc.frozen.device)
     if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
     else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
@@ -467,9 +467,9 @@ def _constrain(table, enc, raw, immutable=(), bounds=None, increase_only=(), dec
     return enc._replace(frozen=enc.frozen | fixed | shut, low=low, high=high)
 
 # %% ../../nbs/04_tables.ipynb #c59
-def _changes(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position), index, feature, before, after
+def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position), index, feature, before, after
     "One line for every feature that changed; with relations, also whether it only followed from others."
-    old,new,relations = _frame(table, cfs.data), _frame(table, cfs.raw), table.relations
+    old,new,relations = _fitted_columns(table, cfs.data), _fitted_columns(table, cfs.raw), table.relations
     led = relations.consequences(cfs.x, cfs.xp).cpu().numpy() if relations is not None and relations.led else None
     lines,follows = [], []
     for g,(c,at) in enumerate(zip(table.columns, table.at)):
@@ -554,7 +554,7 @@ def _plot_many(table:_Table, cfs:Counterfactuals):
 
 _FEW = 5 # Rows whose tracks are drawn where nobody says how many
 
-def _plot(table:_Table, cfs:Counterfactuals, most:int|None=None, ranges:bool|None=None):
+def _plot_table(table:_Table, cfs:Counterfactuals, most:int|None=None, ranges:bool|None=None):
     "Few rows with all that is known of them; many as one picture, unless `most` or `ranges` asks for tracks."
     if most is None and ranges is None and len(cfs) > _FEW and cfs.changed.any(): return _plot_many(table, cfs)
     return _plot_few(table, cfs[:_FEW if most is None else most], ranges)
@@ -575,7 +575,7 @@ def _check_frame(df, integer, siblings, categorical):
     for cols in siblings.values(): _check_names(raw, categorical=cols)
 
 # %% ../../nbs/04_tables.ipynb #c65
-def _check_words(grid, max_changes, missing, **more):
+def _check_options(grid, max_changes, missing, **more):
     "Raise `ValueError` for options that `tabular` does not know."
     check_whole(2, grid=grid)
     if max_changes is not None: check_whole(max_changes=max_changes)
@@ -602,7 +602,7 @@ def _weights(c:Column, v) -> tuple[float, ...]: # Up, down
     return _weight(c.name, v[0]), _weight(c.name, v[1])
 
 # %% ../../nbs/04_tables.ipynb #c76
-def _priced(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
+def _column_cost(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
     "The cost that a function gives to changes of a column; raises `ValueError` if that is not a cost."
     before,after = (c.seen(c.kept(v)) for v in (a, b))
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
@@ -631,43 +631,43 @@ class _Cost:
         for c,s,function in self.functions:
             rows = (x[:, s] != xp[:, s]).any(1).nonzero()[:, 0]
             if not len(rows): continue
-            v = _priced(c, function, *(t[rows, s].detach().cpu().double().numpy() for t in (x, xp)))
+            v = _column_cost(c, function, *(t[rows, s].detach().cpu().double().numpy() for t in (x, xp)))
             paid = torch.zeros_like(out)
             paid[rows] = torch.from_numpy(v.copy()).to(out)
             out = out + paid
         return out
 
 # %% ../../nbs/04_tables.ipynb #c86
-def _groups_of(groups, shape): return groups # Of every row, whatever their number
+def _all_groups(groups, shape): return groups # Of every row, whatever their number
 
 def _never_met(table:_Table) -> Iterator[tuple]:
     "Entries of levels that no training row has together."
     for kind,groups,levels in table.hangs:
         if kind == '!': yield tuple(table.at[g].start + level for g,level in zip(groups, levels))
 
-def _domain(table:_Table) -> Domain:
+def _table_domain(table:_Table) -> Domain:
     "The record of functions of a table."
-    display = Display(changes=partial(_changes, table), plot=partial(_plot, table),
+    display = Display(changes=partial(_changed_columns, table), plot=partial(_plot_table, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
-    groups,write = torch.from_numpy(table.group), partial(_written, table)
-    return Domain(encode=partial(_encode, table), decode=partial(_decode, table), groups=partial(_groups_of, groups),
-                  project=table.project, propose=partial(_propose, table), constrain=partial(_constrain, table),
+    groups,write = torch.from_numpy(table.group), partial(_model_frame, table)
+    return Domain(encode=partial(_encode_table, table), decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
+                  project=table.project, propose=partial(_propose_values, table), constrain=partial(_constrain_table, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
-                  rows=partial(_frame, table), unread=partial(_unread, table), legal=partial(_legal, table),
+                  rows=partial(_fitted_columns, table), unread=partial(_why_unread_of, table), legal=partial(_legal_columns, table),
                   check=partial(_check_reach, table), extend=partial(_extended, table),
                   contradicts=partial(_contradicting, table) if table.hangs else None,
                   never_met=tuple(_never_met(table)),
                   keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
-                  relations=table.relations, cost=table.price, measures=partial(_measures, table),
-                  offer=partial(_offering, table), told=table.told, about=partial(_described, table))
+                  relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
+                  offer=partial(_offering, table), told=table.told, about=partial(_columns_in_words, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
 def _offering(table:_Table, levels:dict) -> Domain:
     "The same table, of which some categories propose fewer levels; raises `ValueError` for others than it knows."
     _check_names(table.columns, levels=list(levels))
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
-    return _domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
+    return _table_domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
 # %% ../../nbs/04_tables.ipynb #de999f4e
 def _keeping(table:_Table) -> Domain|None:
@@ -680,12 +680,12 @@ def _keeping(table:_Table) -> Domain|None:
     except ValueError: return None # a circle
     computed = np.isin(np.arange(len(table.columns)), ties.always)
     if (table.frozen | computed).all(): return None
-    return _domain(replace(table, columns=ties.columns, relations=_Relations(ties), computed=computed))
+    return _table_domain(replace(table, columns=ties.columns, relations=_Relations(ties), computed=computed))
 
 # %% ../../nbs/04_tables.ipynb #4780a644
 _MOST_UNSEEN = 50 # New levels of a column in one question
 
-def _with_levels(c:Column, new:tuple, dtype) -> Column:
+def _with_further_levels(c:Column, new:tuple, dtype) -> Column:
     "A category that knows further levels and offers none of them."
     last = c.levels[-1:]*c.missing
     levels = (*c.levels[:len(c.levels) - len(last)], *new, *last)
@@ -694,7 +694,7 @@ def _with_levels(c:Column, new:tuple, dtype) -> Column:
 
 def _extended(table:_Table, data) -> Domain|None:
     "The same table, which knows the new names of a question; None where there are none, or where it cannot."
-    df,new = _frame(table, data), {}
+    df,new = _fitted_columns(table, data), {}
     for g,c in enumerate(table.columns):
         if c.kind != 'category' or len(c.sources) > 1 or getattr(table.dtypes[c.name], 'ordered', False): continue
         known = set(c.levels)
@@ -704,21 +704,21 @@ def _extended(table:_Table, data) -> Domain|None:
     if not new or table.relations is not None or table.price is not None: return None
     names = [table.columns[g].name for g in new]
     dtypes = table.dtypes | {name: _by_name(table.dtypes[name]) for name in names}
-    columns = [_with_levels(c, new[g], dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
+    columns = [_with_further_levels(c, new[g], dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
     unseen = {g: [columns[g].levels.index(v) for v in extra] for g,extra in new.items()}
-    return _domain(replace(table, columns=tuple(columns), dtypes=dtypes, unseen=unseen))
+    return _table_domain(replace(table, columns=tuple(columns), dtypes=dtypes, unseen=unseen))
 
 # %% ../../nbs/04_tables.ipynb #c90
 def _contradicting(table:_Table, old, new) -> np.ndarray: # `(n,)`
     "How much of what all training rows keep each answer breaks."
-    return _contradictions(table.columns, table.hangs, _frame(table, old), _frame(table, new))
+    return _contradictions(table.columns, table.hangs, _fitted_columns(table, old), _fitted_columns(table, new))
 
-def _measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
+def _table_measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "How many columns break a relation, and what the changes cost."
     out:dict[str, Any] = {}
     if table.hangs: out['contradictions'] = _contradicting(table, cfs.data, cfs.raw)
     if table.relations is not None:
-        out['broken'] = _at_fault(table.relations.ties, _frame(table, cfs.data), _frame(table, cfs.raw)).sum(1)
+        out['broken'] = _at_fault(table.relations.ties, _fitted_columns(table, cfs.data), _fitted_columns(table, cfs.raw)).sum(1)
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
 
 # %% ../../nbs/04_tables.ipynb #c92
@@ -728,7 +728,7 @@ def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, 
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     table = _Table(tuple(columns), df.columns, dict(df.dtypes), fixed, up, down, **more)
     tied = len(relations) or derive or causes
-    ties = _ties(columns, table.at, _frame(table, df), table.dtypes, relations, derive, causes, named) if tied else None
+    ties = _ties(columns, table.at, _fitted_columns(table, df), table.dtypes, relations, derive, causes, named) if tied else None
     follow = ((), ()) if ties is None else (ties.always, ties.led)
     computed,led = (np.isin(np.arange(len(columns)), groups) for groups in follow)
     if (fixed | computed).all(): raise ValueError('derive and causes must leave a column to choose, got none')
@@ -828,7 +828,7 @@ def tabular(
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
     _check_frame(df, integer, siblings, categorical)
-    _check_words(grid, max_changes, missing, cost=cost, step=step, better=better)
+    _check_options(grid, max_changes, missing, cost=cost, step=step, better=better)
     bounds,levels,told = bounds or {}, levels or {}, ()
     siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
@@ -836,7 +836,7 @@ def tabular(
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
                    step=step or (), better=better or (), relations=_names_in(relations, df.columns))
         siblings,told = _found_categories(df, own)
-        immutable = _whole(siblings.values(), immutable)
+        immutable = _category_names(siblings.values(), immutable)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special,
                            partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
@@ -850,7 +850,7 @@ def tabular(
     more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed)
     table = _fit_table(df, columns, named, relations, derive, causes, cost, **more)
     if derive is None or derive:
-        hangs = _hanging(table.columns, _frame(table, df))
+        hangs = _hanging(table.columns, _fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
     _tell(table.told)
-    return _domain(table)
+    return _table_domain(table)

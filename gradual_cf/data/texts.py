@@ -4,9 +4,11 @@
 
 # %% ../../nbs/06_texts.ipynb #c4
 from __future__ import annotations
-import html, re
+import hashlib, html, re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -17,8 +19,11 @@ from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
 from ..core import Display, Domain, Encoded, token_groups
+from ..models.asking import Adapted
+from ..models.decisions import FrameModel
+from ..models.of_texts import framed, of_texts
 from .images import _kept_names
-from .words import (_can_tag, _CLITIC, content_word, _ear, _fits, _ids_now, _in_place, _lookup_form,
+from .words import (_can_tag, _CLITIC, content_word, _ear, _fitting_proposals, _ids_now, _in_place, _lookup_form,
     _nearest_words, _pipeline, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
 
 # %% auto #0
@@ -49,12 +54,12 @@ class _Reader:
 
     def differ(self, old:str, new:str) -> dict: # Place -> (old word, new word) as written
         "Where two texts have different words."
-        words = [[t[a:b] for a,b in _places(self, t)] for t in (old, new)]
+        words = [[t[a:b] for a,b in _known_word_places(self, t)] for t in (old, new)]
         return {p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b}
 
     def beside(self, old:str, new:str) -> list: # (start, end) each, None for a word that was left out
         "Where the word of each place of a text stands in another one."
-        return _places(self, new)
+        return _known_word_places(self, new)
 
     def lost(self, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
         "What changes lose in log-probability, by row and place, with all others in place."
@@ -103,25 +108,25 @@ def _read_once(reader, text) -> _Tokens:
     return found
 
 # %% ../../nbs/06_texts.ipynb #c21
-def _nothing_known(i, text):
+def _no_verdict(i, text):
     return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
 
-def _read(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
+def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
     texts = _raw_texts(data)
     ids = torch.full((len(texts), reader.length), -1)
     loose = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for i,t in enumerate(texts):
         row = _read_once(reader, t)
-        if not any(r >= 0 for r in row.ids): raise _nothing_known(i, t)
+        if not any(r >= 0 for r in row.ids): raise _no_verdict(i, t)
         ids[i, :len(row.ids)] = torch.tensor(row.ids)
         loose[i, :len(row.ids)] = torch.tensor(row.loose)
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
 # %% ../../nbs/06_texts.ipynb #c24
-def _encode(reader:_Reader, data) -> Encoded: # `(n, l, e)`
+def _encode_texts(reader:_Reader, data) -> Encoded: # `(n, l, e)`
     "Texts as the network reads them; words that may not change are frozen."
-    _,ids,free = _read(reader, data)
+    _,ids,free = _look_up_texts(reader, data)
     return Encoded(reader.vectors.rows(ids), ~free)
 
 # %% ../../nbs/06_texts.ipynb #c27
@@ -133,7 +138,7 @@ def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     return out
 
 # %% ../../nbs/06_texts.ipynb #c30
-def _constrain(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
+def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze words, wherever they stand; raises `ValueError` for any other constraint."
     frozen,texts = enc.frozen.clone(), _raw_texts(raw)
     for row,text,kept in zip(frozen, texts, _kept_names('texts', len(texts), **rules)):
@@ -143,7 +148,7 @@ def _constrain(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     return enc._replace(frozen=frozen)
 
 # %% ../../nbs/06_texts.ipynb #c32
-def _places(reader, text):
+def _known_word_places(reader, text):
     "Where the words stand that the network reads."
     return _read_once(reader, text).spans[:reader.length]
 
@@ -165,27 +170,27 @@ def _named(reader, v):
     return [reader.vectors.words[may[i]] for i in ids[:, 0].tolist()]
 
 # %% ../../nbs/06_texts.ipynb #c42
-def _decode(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
+def _decode_texts(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "Texts again: a vector that moved becomes the nearest word, the rest stays to the byte."
     x,v = x.detach().cpu().float(), reader.vectors
     if raw is None:
         nearest = [_nearest_words(v.table, row[row.any(1)])[0][:, 0] for row in x]
         return [' '.join(v.words[i] for i in ids) for ids in nearest]
-    texts,ids,free = _read(reader, raw)
+    texts,ids,free = _look_up_texts(reader, raw)
     moved = (x != v.rows(ids)).any(2) & free
     names = iter(_named(reader, x[moved]))
     new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
     return [_rewrite(t, _read_once(reader, t).spans, n) for t,n in zip(texts, new)]
 
 # %% ../../nbs/06_texts.ipynb #c45
-def _swapped(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
+def _swapped_words(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
     "The words that differ between the texts and their counterfactuals."
     return [reader.differ(old, new) for old,new in zip(_raw_texts(cfs.data), _raw_texts(cfs.raw))]
 
 # %% ../../nbs/06_texts.ipynb #c47
 def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     "The words of texts, as the rule numbers them."
-    spans = [_places(reader, t) for t in texts]
+    spans = [_known_word_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans):
         row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
@@ -198,12 +203,14 @@ def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     return -reader.lost(_raw_texts(cfs.data), _raw_texts(cfs.raw), rows, at).numpy()
 
 # %% ../../nbs/06_texts.ipynb #c49
-def _changes(reader, cfs:Counterfactuals) -> pd.DataFrame:
+def _changed_words(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     near = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
-    cosine = lambda a, b: near(a, b) if len(b.split()) == 1 else np.nan
-    lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped(reader, cfs)) for p,(a,b) in swaps.items()]
+    known = reader.vectors.table.shape[1] > 0
+    cosine = lambda a, b: near(a, b) if known and len(b.split()) == 1 else np.nan
+    lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped_words(reader, cfs)) for p,(a,b) in swaps.items()]
     table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
+    if not known: return table.drop(columns='cosine') # of words without vectors
     return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
 
 # %% ../../nbs/06_texts.ipynb #c51
@@ -218,9 +225,9 @@ def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 
     return np.array([tags[0][i][p:p + 1] == tags[1][i][p:p + 1] for i,p in judged], float)
 
 # %% ../../nbs/06_texts.ipynb #c53
-def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but the first two are for each swap
+def _text_measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but the first two are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
-    table = _changes(reader, cfs)
+    table = _changed_words(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
     known = np.array([all(_lookup_form(w) in reader.vectors for w in v.split()) for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
@@ -229,10 +236,10 @@ def _measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but th
                 known=known, reads=_scores(reader, cfs, *at), tag_kept=_tag_kept(reader, cfs, *at))
 
 # %% ../../nbs/06_texts.ipynb #c58
-def _legal(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
+def _legal_words(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     "Whether every word that changed may change, and became a word that may be proposed."
     gaps = lambda t, spans: [t[a:b] for a,b in zip([0, *(e for _,e in spans)], [*(a for a,_ in spans), len(t)])]
-    texts,_,free = _read(reader, old)
+    texts,_,free = _look_up_texts(reader, old)
     out = np.ones(free.shape, bool)
     for ok,a,b,may in zip(out, texts, _raw_texts(new), free.tolist()):
         before,after = (_read_once(reader, t).spans for t in (a, b))
@@ -248,7 +255,7 @@ _SHOWN = 60 # Words shown of a long text
 
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
-    text,swaps = _raw_texts(cfs.data)[0], _swapped(reader, cfs)[0]
+    text,swaps = _raw_texts(cfs.data)[0], _swapped_words(reader, cfs)[0]
     spans = list(reader.tokenizer(text))
     a,b = 0, len(text)
     if len(spans) > _SHOWN: # the part around the changed words
@@ -262,7 +269,7 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
 # %% ../../nbs/06_texts.ipynb #c66
 def _headline(reader, cfs) -> str:
     "Target and probability of one explained text, and how its swaps read on average where that was learnt."
-    found,table = '' if cfs.valid[0] else ' (none found)', _changes(reader, cfs)
+    found,table = '' if cfs.valid[0] else ' (none found)', _changed_words(reader, cfs)
     reads = f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
     return f'to be {aimed_at(cfs, 0)}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
 
@@ -277,7 +284,7 @@ def _html_swap(old, new):
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
 # %% ../../nbs/06_texts.ipynb #c71
-def _show(reader, cfs:Counterfactuals, most:int=10) -> str: # HTML
+def _show_texts(reader, cfs:Counterfactuals, most:int=10) -> str: # HTML
     "Each text with deletions struck and insertions underlined."
     page = ''
     for i in range(min(most, len(cfs))):
@@ -294,18 +301,18 @@ def _terminal(reader, cfs:Counterfactuals, colour:bool=False, names=None) -> str
     return '\n'.join(f'{_headline(reader, one)}\n    {_marked(reader, one, form)}' for one in each)
 
 # %% ../../nbs/06_texts.ipynb #c75
-def _note(reader, enc:Encoded, raw) -> Encoded:
+def _noted(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question."
-    texts,ids,_ = _read(reader, raw)
-    spans = [_places(reader, t) for t in texts]
+    texts,ids,_ = _look_up_texts(reader, raw)
+    spans = [_known_word_places(reader, t) for t in texts]
     return enc._replace(notes=_ear(reader).note(texts, spans, ids))
 
 # %% ../../nbs/06_texts.ipynb #c76
-def _candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+def _word_candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
     x = s.xp
     E,classes,words = _proposals(reader, common, x)
-    fits = partial(_fits, reader, x, classes, similarity)
+    fits = partial(_fitting_proposals, reader, x, classes, similarity)
     fits,likely = _in_place(reader, s, words, fits, (x != s.x).any(2), x)
     at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q, likely)
     return at, E[pick], ok
@@ -339,7 +346,7 @@ def _search_again(reader, enc:Encoded, xp, arrived, drops_of:Callable|None=None)
     return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))
 
 # %% ../../nbs/06_texts.ipynb #c84
-def _rule_of(reads):
+def _fluency_of(reads):
     "Read `reads`; raises `ValueError` for what is no rule."
     if reads is None or hasattr(reads, 'learn'): return reads
     if not isinstance(reads, str) or reads != 'auto':
@@ -349,19 +356,19 @@ def _rule_of(reads):
 def _learnable(reader, make) -> Domain:
     "The domain of a reader; its rule learns from the texts of `fit` where it has none of its own."
     if reader.reads is None or reader.reads.texts is not None: return make(reader)
-    return replace(make(reader), learn=partial(_learn, reader, make))
+    return replace(make(reader), learn=partial(_learn_fluency, reader, make))
 
-def _learn(reader, make, domain, raw):
+def _learn_fluency(reader, make, domain, raw):
     "The domain that listens to training texts."
     told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
-    return replace(make(told), learn=partial(_learn, reader, make))
+    return replace(make(told), learn=partial(_learn_fluency, reader, make))
 
 def _domain_of(
     reader:Any,       # Reads texts; the first argument of the functions that follow
     encode:Callable, decode:Callable, legal:Callable, places:Callable, # As `Domain` has them; `places` are its `words`
     candidates:Callable, # What the look-ahead tries
     ahead:tuple,      # Beam and depth
-    note:Callable=_note, again:Callable=_search_again, # What is done where texts shall read well
+    note:Callable=_noted, again:Callable=_search_again, # What is done where texts shall read well
     **more,           # What else the domain has
 ) -> Domain:
     "What the domains of all readers have in common; a group is named by the position of its word."
@@ -370,20 +377,147 @@ def _domain_of(
     if reader.reads is not None: more |= dict(note=of(note), again=of(again))
     return Domain(
         of(encode), of(decode), kind='text', probe=(candidates, *ahead), legal=of(legal), words=of(places),
-        display=Display(changes=of(_changes), show=of(_show), text=of(_terminal), **names),
-        constrain=partial(_constrain, of(places)), measures=of(_measures), rows=_raw_texts, **more)
+        display=Display(changes=of(_changed_words), show=of(_show_texts), text=of(_terminal), **names),
+        constrain=partial(_constrain_texts, of(places)), measures=of(_text_measures), rows=_raw_texts, **more)
 
 def _text_domain(reader, pool, ahead) -> Domain:
     "All that a reader gives."
-    return _domain_of(reader, _encode, _decode, _legal, _places, partial(_candidates, reader, **pool), ahead,
+    candidates = partial(_word_candidates, reader, **pool)
+    return _domain_of(reader, _encode_texts, _decode_texts, _legal_words, _known_word_places, candidates, ahead,
                       groups=token_groups, project=partial(_to_words, reader), defaults='text')
+
+# %% ../../nbs/06_texts.ipynb #sp2
+_PLAIN = re.compile(r"\w+(?:['’]\w+)*")
+
+def _plain_spans(text:str) -> list: return [m.span() for m in _PLAIN.finditer(text)] # (start, end) of each word
+
+_UNIT = 2.**-20   # What a word adds to 1, times its number
+_KEPT_TEXTS = 20_000 # Originals that are remembered, at most
+
+@dataclass(frozen=True, eq=False)
+class _Spliced(_Reader):
+    "How texts are read whose words are exchanged in place."
+    allow:Callable=content_word # Lower case -> whether a word may change and be proposed
+    leave_out:bool=False        # Whether words may be left out
+    seen:dict=field(default_factory=dict) # Fingerprint -> original
+
+    def differ(self, old:str, new:str) -> dict:
+        "Where two texts have different words; '' for one that was left out."
+        a,b = ([t[s:e] for s,e in _known_word_places(self, t)] for t in (old, new))
+        if len(a) == len(b): return super().differ(old, new)
+        out = {}
+        for kind,i,to,j,end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+            if kind != 'equal': out |= {p: (a[p], b[j + p - i] if j + p - i < end else '') for p in range(i, to)}
+        return out
+
+    def model_of(self, ask) -> Any: return of_texts(ask) # How a function of texts is asked
+
+    def may(self, word:str) -> bool: # As written
+        "Whether a word may change, or be proposed."
+        said = self.allow(_lookup_form(word))
+        if isinstance(said, (bool, np.bool_)): return bool(said)
+        raise ValueError(f'allow must say True or False of a word for a function of texts, got {said!r} for {word!r}')
+
+# %% ../../nbs/06_texts.ipynb #sp4
+def _fingerprint(text:str) -> tuple: # Two whole numbers below 2**24
+    "What a row says of its original."
+    code = hashlib.blake2b(text.encode('utf8', 'surrogatepass'), digest_size=6).digest()
+    return int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big')
+
+def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
+    "Texts as they are written: no place changed yet; what may not change is frozen."
+    texts = _raw_texts(data)
+    x = torch.zeros(len(texts), reader.length + 2)
+    frozen = torch.ones(len(texts), reader.length + 1, dtype=torch.bool)
+    for i,t in enumerate(texts):
+        spans = _known_word_places(reader, t)
+        if not spans: raise ValueError(f'data must have a word in every text, got none in row {i}: {t[:40]!r}')
+        key = _fingerprint(t)
+        if len(reader.seen) >= _KEPT_TEXTS: del reader.seen[next(iter(reader.seen))]
+        reader.seen[key] = t
+        x[i, -2:] = torch.tensor(key, dtype=torch.float32)
+        frozen[i, :len(spans)] = torch.tensor([not reader.may(t[a:b]) for a,b in spans])
+    return Encoded(x, frozen)
+
+def _word_at(reader:_Spliced, v:float) -> str: return '' if v < 0 else reader.vectors.words[round((v - 1)/_UNIT)]
+
+def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> list[str]:
+    "The original of each row with its words exchanged; gaps, punctuation and capitals stay."
+    rows = x.detach().cpu().double()
+    if raw is not None: texts = _raw_texts(raw)
+    else:
+        keys = [tuple(map(int, k)) for k in rows[:, -2:].tolist()]
+        lost = [i for i,k in enumerate(keys) if k not in reader.seen]
+        if lost: raise ValueError(f'x must come from texts that this domain encoded, got another original in row {lost[0]}')
+        texts = [reader.seen[k] for k in keys]
+    new = [{p: _word_at(reader, row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
+    return [_rewrite(t, _known_word_places(reader, t), n) if n else t for t,n in zip(texts, new)]
+
+def _groups_spliced(shape) -> Tensor: # Long `(l + 2,)`
+    "A group for each word, and one for the original."
+    return torch.cat([torch.arange(shape[0] - 1), torch.tensor([shape[0] - 2])])
+
+def _confirm_spliced(xp, again): return xp # The row of the original, whose words changed
+
+# %% ../../nbs/06_texts.ipynb #sp7
+def _legal_spliced(reader:_Spliced, old, new) -> np.ndarray: # bool `(n, 1)`
+    "Whether only words that may change did, each into a word of the training texts, or was left out if that is allowed."
+    ok = []
+    for a,b in zip(_raw_texts(old), _raw_texts(new)):
+        swaps,spans = reader.differ(a, b), _known_word_places(reader, a)
+        may = lambda was, now: reader.may(was) and (_lookup_form(now) in reader.vectors if now else reader.leave_out)
+        same = _rewrite(a, spans, {p: now for p,(_,now) in swaps.items()}, lambda _, now: now) == b
+        ok.append([same and all(may(*swap) for swap in swaps.values())])
+    return np.array(ok, bool).reshape(-1, 1)
+
+def _count_words(reader, cfs:Counterfactuals) -> dict: return dict(words=cfs.changed.sum(1)) # Name -> `(n,)`
+
+def _written_texts(reader, x:Tensor) -> pd.DataFrame: return framed(_decode_spliced(reader, x)) # What a model is asked
+
+def _as_function(reader, model) -> FrameModel:
+    "Any function of texts as a model of rows."
+    if isinstance(model, Adapted): return cast(Any, model)
+    out = FrameModel(of_texts(model), partial(_written_texts, reader))
+    out.frames = framed
+    return out
+
+# %% ../../nbs/06_texts.ipynb #sp8
+def _vocabulary(texts:Sequence, spans_of:Callable, may:Callable) -> list: # The most used first
+    "Words of letters that two texts or more use, and that may be proposed; all of them in fewer than ten texts."
+    used = Counter(w for t in texts for w in {_lookup_form(t[a:b]) for a,b in spans_of(t)})
+    least = 2 if len(texts) >= 10 else 1
+    return [w for w,n in used.most_common() if n >= least and len(w) > 1 and w.isalpha() and may(w)][:2**20]
+
+def _check_of_functions(**others):
+    "Raise `ValueError` for what only a network of vectors has."
+    for name,v in others.items():
+        if v not in (None, 'auto'):
+            raise ValueError(f'{name} must be left out for sentences(texts), whose model reads no vectors, got {v!r}')
+
+def _spliced_domain(texts, length, tokenizer, allow, leave_out) -> Domain:
+    "Texts for a function of texts; raises `ValueError` where these are no texts."
+    texts,length = _raw_texts(texts), 1024 if length is None else length
+    if not texts: raise ValueError('vectors must be word vectors, or training texts for a function of texts, got none')
+    _check_text_settings(length, 0., 1, 1)
+    spans_of = _plain_spans if tokenizer is _word_spans else tokenizer
+    allow = allow if callable(allow) else frozenset(allow).__contains__
+    empty = _Spliced(_Vectors([], torch.zeros(0, 0)), length, spans_of, torch.zeros(0), allow=allow, leave_out=leave_out)
+    words = _vocabulary(texts, spans_of, empty.may)
+    reader = replace(empty, vectors=_Vectors(words, torch.zeros(len(words), 0)), classes=torch.zeros(len(words)))
+    of = lambda f: partial(f, reader)
+    names:dict[str, Any] = dict(names=(*range(length), 'text'), columns=('text',))
+    return Domain(
+        of(_encode_spliced), of(_decode_spliced), _groups_spliced, kind='text', legal=of(_legal_spliced), words=of(_known_word_places),
+        display=Display(changes=of(_changed_words), show=of(_show_texts), text=of(_terminal), **names), write=of(_written_texts),
+        constrain=partial(_constrain_texts, of(_known_word_places)), measures=of(_count_words), rows=_raw_texts,
+        adapt=of(_as_function), confirm=_confirm_spliced, defaults='texts', spliced=reader)
 
 # %% ../../nbs/06_texts.ipynb #c86
 _FULL,_FILTERED = (.2, 16, 32, 4), (0., 12, 8, 2) # Similarity, positions, words, beam: without a rule and with one
 
 def sentences(
-    vectors:_Vectors,    # From `load_glove`, `corpus_vectors` or your own
-    length:int=256,     # Words that the network reads, ≥ 5
+    vectors:Any,        # From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
+    length:int|None=None, # Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
     tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float|None=None, # Smallest cosine of both words, in [-1, 1]; None for 0 with a rule, .2 without
@@ -393,15 +527,16 @@ def sentences(
     beam:int|None=None, # Sets kept while looking ahead, 1 is greedy; None for 2 with a rule, 4 without
     depth:int=3,        # Words looked ahead
     reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
+    leave_out:bool=False, # For a function of texts: whether words may be left out too
 ) -> Domain:
     """Describe texts to be explained word by word; raises `ValueError` for settings outside their range.
 
     Parameters
     ----------
-    vectors : _Vectors
-        From `load_glove`, `corpus_vectors` or your own
-    length : int, default 256
-        Words that the network reads, ≥ 5
+    vectors : Any
+        From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
+    length : int | None, default None
+        Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
     tokenizer : Callable, default _word_spans
         Text -> (start, end) of each token
     allow : Any, default content_word
@@ -420,6 +555,8 @@ def sentences(
         Words looked ahead
     reads : Any, default 'auto'
         A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
+    leave_out : bool, default False
+        For a function of texts: whether words may be left out too
 
     Returns
     -------
@@ -430,7 +567,12 @@ def sentences(
     ValueError
         For settings outside their range
     """
-    rule = _rule_of(reads)
+    if not isinstance(vectors, _Vectors):
+        _check_of_functions(similarity=similarity, positions=positions, words=words, beam=beam, reads=reads)
+        return _spliced_domain(vectors, length, tokenizer, allow, leave_out)
+    if leave_out: raise ValueError('leave_out must be False with vectors: a network reads a word at each place')
+    length = 256 if length is None else length
+    rule = _fluency_of(reads)
     usual = zip((similarity, positions, words, beam), _FULL if rule is None else _FILTERED)
     similarity,positions,words,beam = (cast(Any, v if given is None else given) for given,v in usual)
     _check_text_settings(length, similarity, positions, words)
@@ -452,4 +594,4 @@ class _Lookup(nn.Module):
 # %% ../../nbs/06_texts.ipynb #c93
 def _word_ids(vectors:_Vectors, data, length:int=256, tokenizer:Callable=_word_spans) -> Tensor: # Long `(n, l)`, or -1
     "Texts as numbers of words, to train a `_Lookup` on."
-    return _read(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]
+    return _look_up_texts(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from ..core import Domain, Encoded, token_groups
-from .words import (content_word, _ear, _fits, _in_place, _lookup_form, _proposals, _Vectors,
+from .words import (content_word, _ear, _fitting_proposals, _in_place, _lookup_form, _proposals, _Vectors,
     _word_classes, _word_pool)
 from .texts import (_check_text_settings, _domain_of, _in_case_of, _learnable, _named,
-    _nothing_known, _raw_texts, _Reader, _rewrite, _rule_of)
+    _no_verdict, _raw_texts, _Reader, _rewrite, _fluency_of)
 
 # %% auto #0
 __all__ = ['tokens']
@@ -70,7 +70,7 @@ def _piece_reader(model:Any, tokenizer, length:int, room:int, allow, reads=None)
     cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
     most = getattr(getattr(model, 'config', None), 'max_position_embeddings', torch.inf)
     told:Any = dict(hf=tokenizer, table=table, room=room, cased=cased, most=most)
-    return _Pieces(vectors, length, partial(_spans, tokenizer), classes, reads, **told)
+    return _Pieces(vectors, length, partial(_written_spans, tokenizer), classes, reads, **told)
 
 # %% ../../nbs/data/04_transformers.ipynb #c21
 def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None) for every word and special token
@@ -86,7 +86,7 @@ def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None
     return rows
 
 # %% ../../nbs/data/04_transformers.ipynb #c24
-def _spans(hf, text):
+def _written_spans(hf, text):
     "Where the words of a text are."
     return [span for _,span in _split(hf, text) if span is not None]
 
@@ -99,7 +99,7 @@ def _shorten(rows:list, length:int, room:int) -> list:
     return spread[:length - len(end)] + end
 
 # %% ../../nbs/data/04_transformers.ipynb #c30
-def _places(reader, text):
+def _token_places(reader, text):
     "Where the word of each row stands, None for a special token."
     return [span for _,span in _shorten(_split(reader.hf, text), reader.length, reader.room)]
 
@@ -123,7 +123,7 @@ def _read_pieces(reader:_Pieces, data) -> tuple[list, Tensor, Tensor, list]:
     for i,t in enumerate(texts):
         rows = _shorten(_split(reader.hf, t), reader.length, reader.room)
         if not any(span and any(p != reader.hf.unk_token_id for p in pieces) for pieces,span in rows):
-            raise _nothing_known(i, t)
+            raise _no_verdict(i, t)
         many = sum(len(pieces) for pieces,_ in rows)
         if many > reader.most:
             raise ValueError(f'length must leave {reader.most} pieces of a text, got {many} in row {i}')
@@ -178,7 +178,7 @@ def _piece_candidates(reader:_Pieces, s, g, free, p:int, q:int, similarity:float
     x = s.xp
     E,classes,words = _proposals(reader, common, x)
     mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
-    fits = partial(_fits, reader, mean, classes, similarity)
+    fits = partial(_fitting_proposals, reader, mean, classes, similarity)
     fits,likely = _in_place(reader, s, words, fits, (x != s.x).flatten(2).any(2), x[:, :, 0])
     at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q, likely)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
@@ -238,12 +238,12 @@ def tokens(
     """
     _check_text_settings(length, similarity, positions, words)
     if pieces < 1: raise ValueError(f'pieces must be at least 1, got {pieces}')
-    reader = _piece_reader(model, tokenizer, length, pieces, allow, _rule_of(reads))
+    reader = _piece_reader(model, tokenizer, length, pieces, allow, _fluency_of(reads))
     pool = dict(p=positions, q=words, similarity=similarity, common=common)
     return _learnable(reader, partial(_piece_domain, pool=pool, ahead=(beam, depth)))
 
 def _piece_domain(reader, pool, ahead) -> Domain:
     "All that a reader of pieces gives."
-    return _domain_of(reader, _encode_pieces, _decode_pieces, _legal_pieces, _places,
+    return _domain_of(reader, _encode_pieces, _decode_pieces, _legal_pieces, _token_places,
                       partial(_piece_candidates, reader, **pool), ahead, note=_note_pieces, groups=token_groups,
                       adapt=_FromEmbeddings, defaults='pieces')

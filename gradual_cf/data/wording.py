@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from ..core import Domain, Encoded, token_groups
 from ..models.asking import pass_rows
-from .words import (content_word, _ear, _fits, _heard, _left_out, _nearest_words, _Notes, _proposals,
-    _put_in, _Vectors, _word_classes, _word_pool, _word_spans)
+from .words import (content_word, _ear, _fitting_proposals, _fluent_candidates, _left_out, _nearest_words,
+    _Notes, _proposals, _loss_of_insertion, _Vectors, _word_classes, _word_pool, _word_spans)
 from .texts import (_check_text_settings, _domain_of, _FILTERED, _FULL, _in_case_of, _learnable,
-    _named, _note, _places, _raw_texts, _read, _Reader, _rewrite, _rule_of, _search_again)
+    _named, _noted, _known_word_places, _raw_texts, _look_up_texts, _Reader, _rewrite, _fluency_of, _search_again)
 
 # %% auto #0
 __all__ = ['wordings']
@@ -29,7 +29,7 @@ def _closed_order(there:Tensor) -> Tensor: # Bool `(n, m)` -> long `(n, m)`
     "What is there first, in its order."
     return (~there).to(torch.uint8).argsort(dim=1, stable=True)
 
-def _closed(x:Tensor, length:int) -> Tensor: # `(n, s, 2, e + 1)` -> `(n, length, e)`
+def _without_gaps(x:Tensor, length:int) -> Tensor: # `(n, s, 2, e + 1)` -> `(n, length, e)`
     "Texts as the network reads them: words that are there, one behind the other, then zeros."
     flat = x.flatten(1, 2)
     there = flat[..., -1] > .5
@@ -46,13 +46,13 @@ class _ClosedUp(nn.Module):
         if hasattr(model, 'swaps'): self.swaps = partial(_swaps_in_places, self)
 
     def forward(self, x:Tensor) -> Tensor: # `(n, s, 2, e + 1)` -> `(n, k)`
-        return self.model(_closed(x, self.length))
+        return self.model(_without_gaps(x, self.length))
 
 def _swaps_in_places(net, x:Tensor, at:Tensor, values:Tensor) -> Tensor: # `(n, p, q, k)`
     "Logits with the place at each position `(n, p)` as each of `(n, p, q, 2, e + 1)`."
     rows = torch.arange(len(x), device=x.device)[:, None]
-    where = _standing(x).gather(1, at)
-    z = net.model.swaps(_closed(x, net.length), where.clamp_max(net.length - 1), values[..., 1, :-1])
+    where = _standing_places(x).gather(1, at)
+    z = net.model.swaps(_without_gaps(x, net.length), where.clamp_max(net.length - 1), values[..., 1, :-1])
     shifts = (values[..., -1] != x[rows, at][:, :, None, :, -1]).any(3) | (where >= net.length)[..., None]
     for i in shifts.nonzero().split(pass_rows(x)):
         row,place,value = i.T
@@ -61,7 +61,7 @@ def _swaps_in_places(net, x:Tensor, at:Tensor, values:Tensor) -> Tensor: # `(n, 
         z[row, place, value] = net(some)
     return z
 
-def _standing(x:Tensor) -> Tensor: # `(n, s, 2, e + 1)` -> long `(n, s)`
+def _standing_places(x:Tensor) -> Tensor: # `(n, s, 2, e + 1)` -> long `(n, s)`
     "Where the word of each place stands among those that are there."
     there = (x[..., -1] > .5).flatten(1).long()
     return (there.cumsum(1) - there).view(x.shape[:3])[..., 1]
@@ -94,7 +94,7 @@ def _roomy_places(reader, texts:Sequence) -> Tensor: # bool `(n, s)`
     "Where words may be left out or preceded, as far as letters tell."
     out = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for row,t in zip(out, texts):
-        spans = _places(reader, t)
+        spans = _known_word_places(reader, t)
         row[:len(spans)] = torch.tensor([_roomy(t, a, b) for a,b in spans], dtype=torch.bool)
     return out
 
@@ -105,9 +105,9 @@ def _of_list(reader, ids:Tensor) -> Tensor: # bool `(n, s)`
 # %% ../../nbs/data/03_wording.ipynb #c19
 def _encode_places(reader:_Wording, data) -> Encoded: # `(n, s, 2, e + 1)`
     "Texts as places, all gaps empty."
-    texts,ids,free = _read(reader, data)
+    texts,ids,free = _look_up_texts(reader, data)
     words,there = reader.vectors.rows(ids), torch.zeros(ids.shape)
-    for row,t in zip(there, texts): row[:len(_places(reader, t))] = 1
+    for row,t in zip(there, texts): row[:len(_known_word_places(reader, t))] = 1
     x = torch.zeros(*words.shape[:2], 2, words.shape[2] + 1)
     x[:, :, 1, :-1],x[:, :, 1, -1] = words, there
     free |= _of_list(reader, ids)
@@ -115,7 +115,7 @@ def _encode_places(reader:_Wording, data) -> Encoded: # `(n, s, 2, e + 1)`
     return Encoded(x, ~free)
 
 # %% ../../nbs/data/03_wording.ipynb #c22
-def _as_written(old:str, new:str) -> str:
+def _as_typed(old:str, new:str) -> str:
     "What is written in a place; `new` has a blank behind a word that was put in."
     return new if ' ' in new or not new else _in_case_of(old, new)
 
@@ -125,12 +125,12 @@ def _worded(text:str, spans:Sequence, new:dict) -> str: # Place -> '', a word, o
     for p,v in new.items():
         a,b = spans[p]
         if not v: wide[p] = len(text[:a].rstrip()), b
-    return _rewrite(text, wide, new, _as_written)
+    return _rewrite(text, wide, new, _as_typed)
 
 # %% ../../nbs/data/03_wording.ipynb #c25
 def _new_words(reader, x:Tensor, x0:Tensor, text:str) -> dict: # `(s, 2, e + 1)` each -> place -> letters
     "What stands in the places that changed."
-    spans,out = _places(reader, text), {}
+    spans,out = _known_word_places(reader, text), {}
     for p in (x != x0).flatten(1).any(1).nonzero()[:, 0].tolist():
         old,(front,word) = text[slice(*spans[p])], x[p]
         name = old if word.equal(x0[p, 1]) else _named(reader, word[None, :-1])[0]
@@ -144,18 +144,18 @@ def _decode_places(reader:_Wording, x:Tensor, raw=None, legal:bool=True) -> list
     if raw is None: raise ValueError('raw must be the texts that x came from, got None')
     texts,enc = _raw_texts(raw), _encode_places(reader, raw)
     x = torch.where(enc.frozen[..., None, None], enc.x, x.detach().cpu().float())
-    return [_worded(t, _places(reader, t), _new_words(reader, new, old, t)) for t,new,old in zip(texts, x, enc.x)]
+    return [_worded(t, _known_word_places(reader, t), _new_words(reader, new, old, t)) for t,new,old in zip(texts, x, enc.x)]
 
 # %% ../../nbs/data/03_wording.ipynb #c28
 def _confirm(reader, found:Tensor, again:Tensor) -> Tensor:
     "Texts in their places if the network sees the same words in the letters; else as their letters read."
-    same = (_closed(found, reader.seen) == _closed(again, reader.seen)).flatten(1).all(1)
+    same = (_without_gaps(found, reader.seen) == _without_gaps(again, reader.seen)).flatten(1).all(1)
     return torch.where(same[:, None, None, None], found, again)
 
 # %% ../../nbs/data/03_wording.ipynb #c31
 _MOST_CHANGES = 40 # Changes of a text that are looked for
 
-def _explained(reader, old:str, new:str) -> dict|None: # Place -> letters
+def _changes_between(reader, old:str, new:str) -> dict|None: # Place -> letters
     "The changes between two texts; None where legal ones do not lead from one to the other."
     spans = list(reader.tokenizer(old))
     here,there = ([t[a:b] for a,b in reader.tokenizer(t)] for t in (old, new))
@@ -184,22 +184,22 @@ def _explained(reader, old:str, new:str) -> dict|None: # Place -> letters
 
 def _legal_wording(reader, old, new) -> np.ndarray: # bool `(n, 1)`
     "Whether legal changes lead from each text to the other."
-    return np.array([[_explained(reader, a, b) is not None] for a,b in zip(_raw_texts(old), _raw_texts(new))])
+    return np.array([[_changes_between(reader, a, b) is not None] for a,b in zip(_raw_texts(old), _raw_texts(new))])
 
 # %% ../../nbs/data/03_wording.ipynb #c35
 def _worded_otherwise(reader, old:str, new:str) -> dict: # Place -> (old word, new letters)
     "Where two texts differ; place by place where no legal way leads from one to the other."
-    found = _explained(reader, old, new)
+    found = _changes_between(reader, old, new)
     if found is None: return _Reader.differ(reader, old, new)
-    words = {p: old[slice(*_places(reader, old)[p])] for p in found}
-    return {p: (w, _as_written(w, found[p])) for p,w in words.items()}
+    words = {p: old[slice(*_known_word_places(reader, old)[p])] for p in found}
+    return {p: (w, _as_typed(w, found[p])) for p,w in words.items()}
 
 def _words_beside(reader, old:str, new:str) -> list: # (start, end) each
     "Where the word of each place stands in the new text, None for a word that was left out."
-    found = _explained(reader, old, new)
-    if found is None: return _places(reader, new)
+    found = _changes_between(reader, old, new)
+    if found is None: return _known_word_places(reader, new)
     spans,out = iter(reader.tokenizer(new)), []
-    for p in range(len(_places(reader, old))):
+    for p in range(len(_known_word_places(reader, old))):
         said = found.get(p)
         if said is not None and ' ' in said: next(spans)
         out.append(None if said == '' else next(spans))
@@ -208,8 +208,8 @@ def _words_beside(reader, old:str, new:str) -> list: # (start, end) each
 # %% ../../nbs/data/03_wording.ipynb #c38
 def _note_wording(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question, and where there is room."
-    heard = _Notes() if _ear(reader) is None else _note(reader, enc, raw).notes
-    texts,ids,_ = _read(reader, raw)
+    heard = _Notes() if _ear(reader) is None else _noted(reader, enc, raw).notes
+    texts,ids,_ = _look_up_texts(reader, raw)
     return enc._replace(notes=heard._replace(roomy=_roomy_places(reader, texts), listed=_of_list(reader, ids)))
 
 # %% ../../nbs/data/03_wording.ipynb #c40
@@ -229,7 +229,7 @@ def _as_it_stands(reader, s) -> tuple|None: # Notes of now; words, and where tho
     moved,x = (s.xp != s.x).flatten(2).any(2).cpu(), s.xp.cpu()
     ids = _ids_in_places(reader, notes.ids, x, moved).flatten(1)
     order = _closed_order((x[..., -1] > .5).flatten(1))[:, :reader.length]
-    return _ear(reader).lowered(notes, moved.sum(1)), ids.gather(1, order), _standing(x).clamp_max(reader.length - 1)
+    return _ear(reader).lowered(notes, moved.sum(1)), ids.gather(1, order), _standing_places(x).clamp_max(reader.length - 1)
 
 # %% ../../nbs/data/03_wording.ipynb #c42
 def _tagged(reader, notes, at:Tensor, *starts) -> Tensor: # bool `(n, p)`
@@ -245,7 +245,7 @@ def _dispensable(reader, notes, at:Tensor) -> Tensor: # bool `(n, p)`
     before_noun = _tagged(reader, notes, at, 'JJ') & _tagged(reader, notes, behind, 'JJ', 'NN')
     return _tagged(reader, notes, at, 'RB') | before_noun
 
-def _others(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(n, p)` and `(n, p, m)`
+def _insertions(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(n, p)` and `(n, p, m)`
     "Whether the word of each place may be left out, and which words may come in front of it."
     notes,here,at = s.enc.notes, free.gather(1, at), at.cpu()
     if notes is None: return torch.zeros_like(here), here.new_zeros(*here.shape, len(reader.insert))
@@ -256,7 +256,7 @@ def _others(reader, s, now, free, at:Tensor) -> tuple[Tensor, Tensor]: # bool `(
         where,limit = where.gather(1, at), ear.limit(notes)[:, None]
         goes &= _dispensable(reader, notes, at) & (_left_out(ear.model, line, where) <= limit)
         if reader.insert:
-            drop = _put_in(ear.model, line, where, reader.listed)
+            drop = _loss_of_insertion(ear.model, line, where, reader.listed)
             comes &= _tagged(reader, notes, at, 'JJ', 'RB', 'VB')[..., None] & (drop <= limit[..., None])
     return goes.to(here.device) & here, comes.to(here.device) & here[..., None]
 
@@ -275,19 +275,19 @@ def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common
     "The candidates of a text: places, values `(n, p, q + 1 + m, 2, e + 1)`, and whether each counts."
     x,now,slope = s.xp, _as_it_stands(reader, s), g[:, :, 1, :-1]
     word,(E,classes,words) = x[:, :, 1, :-1], _proposals(reader, common, x)
-    base,others = (slope*word).sum(2), partial(_others, reader, s, now, free)
+    base,others = (slope*word).sum(2), partial(_insertions, reader, s, now, free)
 
     def besides(at): # What leaving out each word promises, and 0 where one may come in front
         goes,comes = others(at)
         gone = (-base.gather(1, at)).masked_fill(~goes, -torch.inf)
         return torch.where(comes.any(2), gone.clamp_min(0), gone)
 
-    fits,likely,notes = partial(_fits, reader, word, classes, similarity), None, s.enc.notes
+    fits,likely,notes = partial(_fitting_proposals, reader, word, classes, similarity), None, s.enc.notes
     swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
     may = fits if notes is None else swappable # no word that may only go is swapped
     if now is not None:
         heard,line,where = now
-        may,likely = _heard(_ear(reader), heard, line, 0, words, may, lambda at: where.gather(1, at))
+        may,likely = _fluent_candidates(_ear(reader), heard, line, 0, words, may, lambda at: where.gather(1, at))
     at,pick,ok = _word_pool(word, slope, base, may, E, free, p, q, likely, besides)
     goes,comes = others(at)
     ok = torch.cat([ok, goes[..., None], comes], 2)
@@ -319,7 +319,7 @@ def _drops_in_places(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]:
 # %% ../../nbs/data/03_wording.ipynb #c52
 def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers for each place
     "What stands in the places of a text that became another."
-    found,words = _explained(reader, old, new) or {}, [old[a:b] for a,b in _places(reader, old)]
+    found,words = _changes_between(reader, old, new) or {}, [old[a:b] for a,b in _known_word_places(reader, old)]
     v = len(reader.vectors)
     number = lambda w: i if (i := reader.id(w)) >= 0 else v
     return [[number(w) for w in found.get(p, word).split() or []] for p,word in enumerate(words)]
@@ -374,7 +374,7 @@ def wordings(
     -------
     Domain
     """
-    rule = _rule_of(reads)
+    rule = _fluency_of(reads)
     similarity,positions,words,beam = _FULL if rule is None else _FILTERED
     _check_text_settings(length, similarity, positions, words)
     for w in insert:
@@ -388,6 +388,6 @@ def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives; letters leave room with a rule and without."
     more:Any = dict(groups=token_groups, adapt=partial(_ClosedUp, length=reader.seen), defaults='text',
                     confirm=partial(_confirm, reader), again=partial(_search_again, drops_of=_drops_in_places))
-    made = _domain_of(reader, _encode_places, _decode_places, _legal_wording, _places,
+    made = _domain_of(reader, _encode_places, _decode_places, _legal_wording, _known_word_places,
                       partial(_place_candidates, reader, **pool), ahead, **more)
     return replace(made, note=partial(_note_wording, reader))

@@ -111,7 +111,7 @@ def _read_lines(path, f, vocab) -> _Vectors:
 
 # %% ../../nbs/data/02_words.ipynb #c26
 @contextmanager
-def _opened(path, member):
+def _opened_file(path, member):
     "A plain, gzipped or zipped file as bytes; raises `ValueError` where it is not clear which member of a zip."
     if path.suffix != '.zip':
         with (gzip.open if path.suffix == '.gz' else open)(path, 'rb') as f: yield f
@@ -127,7 +127,7 @@ def _read_vectors(path, vocab, member) -> _Vectors:
     "Parse a vectors file; raises `ValueError` with file and line for anything but a clean one."
     if not path.is_file(): raise ValueError(f'path must be a vectors file, got {str(path)!r}')
     try:
-        with _opened(path, member) as f: return _read_lines(path, f, vocab)
+        with _opened_file(path, member) as f: return _read_lines(path, f, vocab)
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, OSError) as err:
         raise ValueError(f'path must be a whole file, got {str(path)!r} ({err})') from None
 
@@ -378,7 +378,7 @@ class _Trigrams:
         return np.log(p)
 
 # %% ../../nbs/data/02_words.ipynb #rc16
-def _around(ids:Tensor, at:Tensor, edge:int) -> list[np.ndarray]: # Five of `(n, p)`
+def _context(ids:Tensor, at:Tensor, edge:int) -> list[np.ndarray]: # Five of `(n, p)`
     "The words at some places and two on each side."
     wide = torch.nn.functional.pad(ids, (2, 2), value=edge)
     near = at[..., None] + torch.arange(5, device=at.device)
@@ -387,20 +387,20 @@ def _around(ids:Tensor, at:Tensor, edge:int) -> list[np.ndarray]: # Five of `(n,
 
 def _drops(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
     "What the log-probability of texts `(n, l)` loses if the word at each place `(n, p)` becomes each of `(n, p, k)`."
-    a,b,old,c,d = (t[..., None] for t in _around(ids, at, model.base - 1))
+    a,b,old,c,d = (t[..., None] for t in _context(ids, at, model.base - 1))
     said = lambda w: model(a, b, w) + model(b, w, c) + model(w, c, d)
     return torch.from_numpy(said(old) - said(new.cpu().numpy())).to(new.device)
 
 # %% ../../nbs/data/02_words.ipynb #rc20
 def _left_out(model:_Trigrams, ids:Tensor, at:Tensor) -> Tensor: # `(n, p)`
     "What texts `(n, l)` lose if the word at each place `(n, p)` is left out."
-    a,b,w,c,d = _around(ids, at, model.base - 1)
+    a,b,w,c,d = _context(ids, at, model.base - 1)
     said = model(a, b, w) + model(b, w, c) + model(w, c, d) - np.log(model.one[w])
     return torch.from_numpy(said - model(a, b, c) - model(b, c, d)).to(at.device)
 
-def _put_in(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
+def _loss_of_insertion(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
     "What texts `(n, l)` lose if each of the words `(k,)` is put in front of each place `(n, p)`."
-    a,b,w,c,_ = (t[..., None] for t in _around(ids, at, model.base - 1))
+    a,b,w,c,_ = (t[..., None] for t in _context(ids, at, model.base - 1))
     m = new.cpu().numpy()
     said = model(a, b, m) + model(b, m, w) + model(m, w, c) - np.log(model.one[m])
     return torch.from_numpy(model(a, b, w) + model(b, w, c) - said).to(at.device)
@@ -431,14 +431,14 @@ def _pipeline(tagger) -> Any:
 # %% ../../nbs/data/02_words.ipynb #rc28
 _TOGETHER = 32 # Texts that are tagged together
 
-def _plain(text, spans): # What is tagged of a text
+def _words_tagged(text, spans): # What is tagged of a text
     end = max((s[1] for s in spans if s), default=0)
     return re.sub(r'<br\s*/?>', lambda m: ' '*len(m[0]), text[:end])
 
 def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag of each place, '' for none
     "What kind of word stands at each place."
     out = []
-    for doc,places in zip(nlp.pipe(map(_plain, texts, spans), batch_size=_TOGETHER), spans):
+    for doc,places in zip(nlp.pipe(map(_words_tagged, texts, spans), batch_size=_TOGETHER), spans):
         starts,tags = [w.idx for w in doc], [w.tag_ for w in doc] + ['']
         at = np.searchsorted(starts, [-1 if s is None else s[0] for s in places], side='right') - 1
         out.append([tags[i] for i in at.tolist()])
@@ -448,14 +448,14 @@ def _tags(nlp, texts:Sequence, spans:Sequence) -> list: # For each text, the tag
 _TAGGED = 300_000 # Words of the training texts that are tagged
 _SHARE = .5       # Share of a word's occurrences from which a tag is one of its own
 
-def _numbers(nlp): return {tag: i for i,tag in enumerate(nlp.get_pipe('tagger').labels)} # Tag -> its number
+def _tag_numbers(nlp): return {tag: i for i,tag in enumerate(nlp.get_pipe('tagger').labels)} # Tag -> its number
 
 
 def _kinds(nlp, texts:Sequence, spans:Sequence, lines:Sequence, v:int) -> Tensor: # bool `(t, v)`
     "Whether each tag is one of a word's own."
     some = slice(int(np.searchsorted(np.cumsum([len(s) for s in spans]), _TAGGED)) + 1)
     def make(): # how often each word has each tag, `(t, v)`
-        number = _numbers(nlp)
+        number = _tag_numbers(nlp)
         counts = np.zeros((len(number) + 1, v + 1), np.int64) # one more each, for what is unknown
         for tags,line in zip(_tags(nlp, texts[some], spans[some]), lines[some]):
             np.add.at(counts, ([number.get(t, -1) for t in tags], line), 1)
@@ -498,7 +498,7 @@ class _Ear:
         "What is known of texts; `ids` are their words, -1 for none, `(n, l)`."
         tags = torch.full_like(ids, -1)
         if self.nlp is not None:
-            number = _numbers(self.nlp)
+            number = _tag_numbers(self.nlp)
             for row,found in zip(tags, _tags(self.nlp, texts, spans)):
                 row[:len(found)] = torch.tensor([number.get(t, -1) for t in found], dtype=torch.long)
         return _Notes(self.numbered(ids, spans), tags, torch.zeros(len(ids), dtype=torch.long))
@@ -530,7 +530,7 @@ class _Ear:
         return _drops(self.model, ids, at[:, None], new[:, None, None])[:, 0, 0]
 
 # %% ../../nbs/data/02_words.ipynb #rc37
-class _Rule(NamedTuple):
+class _Fluency(NamedTuple):
     "What counts as reading well."
     texts:Any      # Training texts; None for those that the explainer is fitted on
     most:tuple     # Largest drop on each rung
@@ -552,7 +552,7 @@ def reads_well(
     texts:Any=None, # Training texts to learn from; None for those that the explainer is fitted on
     most:Sequence=(1., 2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
     tagger:Any='en',# What keeps the part of speech: 'en', a spaCy pipeline with a tagger, or None
-) -> _Rule:
+) -> _Fluency:
     """A rule for swaps that read well: words of the same part of speech that are likely in their place.
 
     Parameters
@@ -566,12 +566,12 @@ def reads_well(
 
     Returns
     -------
-    _Rule
+    _Fluency
     """
     if not len(most) or any(a > b for a,b in zip(most, most[1:])):
         raise ValueError(f'most must be drops from strict to lax, got {tuple(most)!r}')
     if tagger is not None: _pipeline(tagger)
-    return _Rule(texts, tuple(most), tagger)
+    return _Fluency(texts, tuple(most), tagger)
 
 # %% ../../nbs/data/02_words.ipynb #rk52
 def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long `(n, p, q)`, and whether each counts
@@ -630,7 +630,7 @@ def _proposals(reader, common, x):
     return reader.kept[key]
 
 # %% ../../nbs/data/02_words.ipynb #rc57
-def _fits(reader, v, classes, similarity, at, cosine):
+def _fitting_proposals(reader, v, classes, similarity, at, cosine):
     "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
     near = (cosine >= similarity).logical_and_(cosine < _SAME)
     if (classes == classes[0]).all(): return near
@@ -664,7 +664,7 @@ def _ear(reader) -> Any:
         reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
     return reader.kept['ear']
 
-def _heard(ear, notes, ids, taken, words, fits, where:Callable=lambda at: at):
+def _fluent_candidates(ear, notes, ids, taken, words, fits, where:Callable=lambda at: at):
     "What fits and what is likely in texts `ids` that took some words; `where` says where the word of a place stands."
     notes = ear.lowered(notes, taken)
     kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
@@ -674,4 +674,4 @@ def _in_place(reader, s, words, fits, moved, v):
     "The same for the rows of a search, whose words stand where they stood; all that fits where nothing was noted."
     notes,moved = s.enc.notes, moved.cpu()
     if notes is None: return fits, None
-    return _heard(_ear(reader), notes, _ids_now(reader, notes, moved, v), moved.sum(1), words, fits)
+    return _fluent_candidates(_ear(reader), notes, _ids_now(reader, notes, moved, v), moved.sum(1), words, fits)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
-from ..answers import _asked_by, _check_answers, Counterfactuals
+from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
 from ..gradual import plausible
@@ -77,7 +77,7 @@ def l2_change(
     return (x - xp).flatten(1).norm(dim=1)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c10
-def _pairs(x):
+def _row_pairs(x):
     "Positions of the two rows of each pair, long `(2, n·(n - 1)/2)`."
     return torch.triu_indices(len(x), len(x), 1, device=x.device)
 
@@ -90,7 +90,7 @@ def _pairs_differ(x, least):
     for i in range(0, len(x), _TALL):
         block = count[i:i + _TALL, i:]
         for c in columns: block += (c[i:i + _TALL, None] - c[i:]).abs_() >= least
-    return count[tuple(_pairs(x))]
+    return count[tuple(_row_pairs(x))]
 
 # %% ../../nbs/measures/00_metrics.ipynb #c13
 def neighbours(
@@ -116,7 +116,7 @@ def neighbours(
     """
     flat = x.flatten(1)
     near = torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
-    near[tuple(_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
+    near[tuple(_row_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
     return near | near.T
 
 # %% ../../nbs/measures/00_metrics.ipynb #c16
@@ -147,7 +147,7 @@ def coherence(
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
     far = pdist(x)
     differ = _pairs_differ(x, least)
-    pairs = _pairs(x)
+    pairs = _row_pairs(x)
     lines = []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
     for e in eps:
@@ -295,7 +295,7 @@ def in_range(
     Tensor
         bool `(n,)`
     """
-    return _inside(xp, x_train, slack).flatten(1).all(1)
+    return _in_training_range(xp, x_train, slack).flatten(1).all(1)
 
 def out_of_range(
     x:Tensor,       # Inputs, `(n, *s)`
@@ -322,15 +322,15 @@ def out_of_range(
         `(n,)`, in [0, 1]; 0 where nothing changed
     """
     changed = (x != xp).flatten(1)
-    return (changed & ~_inside(xp, x_train, slack).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
+    return (changed & ~_in_training_range(xp, x_train, slack).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
 
-def _inside(xp, x_train, slack):
+def _in_training_range(xp, x_train, slack):
     "Which entries lie in the range of the training rows; a missing cell has no say in the range, and is none of it."
     low = x_train.masked_fill(x_train == MISSING, torch.inf).amin(0)
     return (xp == MISSING) | (xp >= low - slack) & (xp <= x_train.amax(0) + slack)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c35
-def _line(metric, v, eps=None, share=None):
+def _metric_line(metric, v, eps=None, share=None):
     "Mean and standard deviation of one number a row."
     v = torch.as_tensor(np.asarray(v) if not isinstance(v, Tensor) else v).double()
     return dict(metric=metric, eps=eps, mean=v.mean().item(), std=v.std(correction=0).item(), share=share)
@@ -364,7 +364,7 @@ def measures(
         Lines of metric, eps, mean, std, share
     """
     _check_answers(cfs)
-    explainer = _asked_by(explainer, cfs)
+    explainer = _explainer_of(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x,xp = cfs.x, cfs.xp
@@ -388,7 +388,7 @@ def measures(
         enc = explainer.encode(held)
         last |= outliers(xp, target, enc.x, explainer.logits(held, enc.x))
     if judge is not None: last |= dict(judge=judged(judge, xp, target))
-    first, last = ([_line(name, v) for name,v in part.items()] for part in (first, last))
+    first, last = ([_metric_line(name, v) for name,v in part.items()] for part in (first, last))
     return pd.DataFrame(first + lines + last)
 
 def evaluate(
@@ -434,7 +434,7 @@ def evaluate(
     start = time.perf_counter()
     cfs = explainer.explain(data, target, seed, progress)
     took = time.perf_counter() - start
-    seconds = pd.DataFrame([_line('seconds_per_row', [took/len(cfs)])])
+    seconds = pd.DataFrame([_metric_line('seconds_per_row', [took/len(cfs)])])
     return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #8576d6ff
@@ -619,7 +619,7 @@ def confirm(
     return replace(cfs, confirmed=agreed)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c51
-def _aims(answers):
+def _goals_in_words(answers):
     "What each row was to be: a class, or an interval of numbers in words."
     if 'cf_target' in answers: return answers.cf_target
     ends = [f'{low:g}..{high:g}' for low,high in zip(answers.cf_low, answers.cf_high)]
@@ -631,7 +631,7 @@ def _change_lines(answers):
     for c in (c.removeprefix('cf:') for c in answers if c.startswith('cf:')):
         changed = valid[comparable(valid[c]) != comparable(valid[f'cf:{c}'])]
         before, after = changed[c].to_numpy(object), changed[f'cf:{c}'].to_numpy(object)
-        lines.append(pd.DataFrame(dict(target=_aims(changed).to_numpy(), feature=c, before=before, after=after)))
+        lines.append(pd.DataFrame(dict(target=_goals_in_words(changed).to_numpy(), feature=c, before=before, after=after)))
     return pd.concat(lines, ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c54
@@ -666,7 +666,7 @@ def summary(
     """
     rows, parts, lines = pd.Series(dtype=float), [], []
     for df in _frames(out):
-        rows = rows.add(_aims(df[df.cf_valid]).value_counts(), fill_value=0)
+        rows = rows.add(_goals_in_words(df[df.cf_valid]).value_counts(), fill_value=0)
         parts.append(_change_lines(df))
     for (target, feature), changes in pd.concat(parts).groupby(['target', 'feature']):
         n = int(rows[target])
@@ -681,7 +681,7 @@ def summary(
     return table.sort_values(['to', 'changed'], ascending=[True, False], kind='stable', ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c64
-def _bars(ax, to, lines):
+def _diverging_bars(ax, to, lines):
     "One class: diverging bars, the median change in the margin."
     y, other = -np.arange(len(lines)), lines.changed - lines.up - lines.down
     for share, left, colour in ((lines.up, 0, 'C0'), (-lines.down, 0, 'C1'), (other, lines.up, '.6')):
@@ -715,5 +715,5 @@ def plot_summary(
     if not groups: raise ValueError('table must have at least one line, got none')
     tall = 1 + .32*max(len(lines) for _,lines in groups)
     fig, axes = subplots(1, len(groups), figsize=(6*len(groups), tall), squeeze=False)
-    for ax,(to, lines) in zip(axes[0], groups): _bars(ax, to, lines)
+    for ax,(to, lines) in zip(axes[0], groups): _diverging_bars(ax, to, lines)
     return fig

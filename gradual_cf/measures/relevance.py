@@ -149,7 +149,7 @@ def _folded(model):
     return model
 
 # %% ../../nbs/measures/01_relevance.ipynb #c33
-def _copied(model, x):
+def _model_copy(model, x):
     "A copy of `model` for captum to write into; raises `ValueError` for what is no module."
     if not isinstance(model, nn.Module):
         raise ValueError(f'model must be a torch module, so that its layers can be seen, got {type(model).__name__}')
@@ -160,7 +160,7 @@ def _copied(model, x):
     return _folded(own)
 
 # %% ../../nbs/measures/01_relevance.ipynb #c35
-def _rule_of(layer, rules):
+def _layer_rule(layer, rules):
     "What makes the rule of a layer, the first that fits; raises `ValueError` for a layer without one."
     fits = [rule for types,rule in (*rules, *_LAYERS) if isinstance(layer, types)]
     if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
@@ -172,7 +172,7 @@ def _attach(model, rules, first=None):
     layers = [m for m in model.modules() if next(m.children(), None) is None]
     entry = next((m for m in layers if isinstance(m, (nn.Linear, *_CONVOLUTIONS))), None) if first else None
     for m in layers:
-        make = first if m is entry else _rule_of(m, rules)
+        make = first if m is entry else _layer_rule(m, rules)
         if make: m.rule = make()
 
 # %% ../../nbs/measures/01_relevance.ipynb #c40
@@ -233,7 +233,7 @@ def lrp(
     """
     got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
     if not isinstance(x, Tensor) or not len(x): raise ValueError(f'x must be a tensor with at least one row, got {got}')
-    own, x = _copied(model, x.to(*place(model))), x.to(*place(model))
+    own, x = _model_copy(model, x.to(*place(model))), x.to(*place(model))
     z = predict(model, x)
     target = z.argmax(1) if target is None else check_target(target, z)
     parts = zip(x.split(batch), target.split(batch))
@@ -242,7 +242,7 @@ def lrp(
     return _Relevance(values, logit, logit - values.flatten(1).sum(1))
 
 # %% ../../nbs/measures/01_relevance.ipynb #c53
-def _groups_of(domain, data, ids, i, spans) -> list: # Of (name, raw value of a column or position of a word)
+def _groups_of_row(domain, data, ids, i, spans) -> list: # Of (name, raw value of a column or position of a word)
     "The groups of row `i` that hold anything."
     g = int(ids.max()) + 1
     if domain.words: return [(data[i][a:b], p) for p,(a,b) in enumerate(list(spans(data[i]))[:g])]
@@ -297,7 +297,7 @@ def _tinted(text, spans, values) -> str:
     return render('lrp/words', parts=parts, rest=text[end:])
 
 # %% ../../nbs/measures/01_relevance.ipynb #c67
-def _bars(rel, n):
+def _relevance_bars(rel, n):
     "A bar chart for each of `n` rows."
     (fig,axes),df = subplots(n, 1, squeeze=False, figsize=(6, 2.6*n)), rel.df()
     for i,ax in enumerate(axes[:, 0]):
@@ -324,7 +324,7 @@ def _paragraphs(rel, most) -> str:
     return render('lrp/texts', texts=texts)
 
 # %% ../../nbs/measures/01_relevance.ipynb #c72
-def _in_words(rel, most):
+def _strongest_in_words(rel, most):
     "The strongest groups of each row, as the alternative text of its picture."
     def strongest(lines):
         top = lines.set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
@@ -393,7 +393,7 @@ class Relevances:
         """
         r, ids, lines = self.by_group.cpu(), self.groups, []
         for i in range(len(self)):
-            own = _groups_of(self.domain, self.data, ids, i, self.spans)
+            own = _groups_of_row(self.domain, self.data, ids, i, self.spans)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]
         return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
 
@@ -426,11 +426,11 @@ class Relevances:
         most : int, default 5
             Most rows to draw
         """
-        return _PLOTS.get(self.domain.kind, _bars)(self, min(most, len(self)))
+        return _PLOTS.get(self.domain.kind, _relevance_bars)(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
         if self.domain.words: return without_math(_paragraphs(self, most))
-        return figure_html(self.plot(most=most), _in_words(self, most))
+        return figure_html(self.plot(most=most), _strongest_in_words(self, most))
 
     def __len__(self): return len(self.x)
     def __repr__(self):
@@ -438,7 +438,7 @@ class Relevances:
         return f'relevance of {len(self)} inputs, largest |delta| {delta:.2g} of logits up to {logit:.2g}'
 
 # %% ../../nbs/measures/01_relevance.ipynb #c76
-def _shown(domain, model, x):
+def _as_model_sees(domain, model, x):
     "What the model itself is shown where the domain asks it about images `x`, `(n, *s)`."
     seen = []
     hook = model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach()))
@@ -451,8 +451,8 @@ def _as_adapted(domain, model, x): return domain.adapt(model), x, None, () # Wha
 def _pixel_reader(domain, model, x):
     "The same of a network of images: the network itself, so that its first layer sees pixels, with rules of its own."
     if not isinstance(model, nn.Module): return model, x, z_box, _PIXELS
-    black, white = (_shown(domain, model, torch.full_like(x[:1], v))[0] for v in (0., 1.))
-    return model, _shown(domain, model, x), partial(z_box, black, white), _PIXELS
+    black, white = (_as_model_sees(domain, model, torch.full_like(x[:1], v))[0] for v in (0., 1.))
+    return model, _as_model_sees(domain, model, x), partial(z_box, black, white), _PIXELS
 
 _READERS = dict(image=_pixel_reader)
 

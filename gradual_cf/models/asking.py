@@ -45,10 +45,73 @@ def _until(model, until:float):
         if time.perf_counter() > until and get_ident() == me: raise _Over
     return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
+# %% ../../nbs/models/00_asking.ipynb #ac2
+_ACCOUNTS:dict = {} # Thread -> the `Account` of its question
+
+class Spent(Exception):
+    "No more may be asked."
+
+class Account:
+    "How often a model was asked in a question, and about how many rows; never more than was allowed."
+    def __init__(self, calls:float=np.inf, rows:float=np.inf, bar:Any=None, keeps:bool=False):
+        self.most_calls,self.most_rows = calls, rows
+        self.bar = bar # Counts calls, has `update`; None for none
+        self.keeps = keeps or self.limited # Whether equal rows are asked once
+        self.calls = self.rows = 0
+        self.held:tuple = (0, 0) # Calls and rows that are kept for later
+        self.known:dict = {} # What was said of rows, under a limit
+        self.seen:list = []  # Encoded rows and their logits, in the order in which they were asked
+        self.failed = ''     # What happened, where a call failed
+
+    @property
+    def limited(self) -> bool: return self.most_calls < np.inf or self.most_rows < np.inf
+
+    @property
+    def left(self) -> tuple: return self.most_calls - self.held[0] - self.calls, self.most_rows - self.held[1] - self.rows
+
+    def charge(self, rows:int, calls:int=1):
+        "Count a call that is about to be made; raises `Spent` where it is one too many."
+        if calls > self.left[0] or rows > self.left[1]: raise Spent
+        self.calls += calls
+        self.rows += rows
+        if self.bar is not None: self.bar.update(calls)
+
+def account() -> Any: return _ACCOUNTS.get(get_ident()) # The `Account` of the question that this thread answers; or None
+
+@contextmanager
+def counting(own:Account):
+    "Charge every call of a model in this thread to an account; a question within a question has the outer one."
+    me = get_ident()
+    outer = _ACCOUNTS.get(me)
+    _ACCOUNTS[me] = own if outer is None else outer
+    try: yield _ACCOUNTS[me]
+    finally:
+        if outer is None: del _ACCOUNTS[me]
+
+def charged(ask:Callable, rows:int, calls:int=1) -> Any: # What `ask()` says
+    "Ask a model, on the account of the question; an error is named by the number of the call."
+    own = account()
+    if own is None or not calls: return ask()
+    own.charge(rows, calls)
+    try: return ask()
+    except Exception as e:
+        own.failed = f'call {own.calls} failed: {type(e).__name__}: {str(e)[:200]}'
+        raise
+
+def known_rows(own:Account|None, ask:Callable, keys:list, rows:Any, take:Callable) -> Any: # What is said of `rows`, a tensor
+    "Ask about rows that nobody asked about yet, as far as the account allows; raises `Spent` for the rest."
+    if own is None or not own.keeps: return ask(rows)
+    new = list({k: i for i,k in reversed([*enumerate(keys)]) if k not in own.known}.values())[::-1]
+    fits = new[:int(min(len(new), max(own.left[1], 0)))] if own.left[0] >= 1 else []
+    if fits:
+        for i,z in zip(fits, ask(take(rows, fits))): own.known[keys[i]] = z
+    if len(fits) < len(new): raise Spent
+    return torch.stack([own.known[k] for k in keys])
+
 # %% ../../nbs/models/00_asking.ipynb #c9
 _ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
 _MODES = Lock()     # One thread counts at a time
-_MOMENTARY = '_GONE', '_ASKED', '_MODES' # Names of what is no part of the program, for a fingerprint of its code
+_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS' # Names of what is no part of the program, for a fingerprint of its code
 
 def _hold(modules:list):
     "Switch modules to eval mode; the first caller records each module's mode."
@@ -97,7 +160,7 @@ def place(model) -> tuple[torch.device, torch.dtype]: # Where its inputs must li
     return dev, torch.float32 if dtype in _SHORT else dtype
 
 # %% ../../nbs/models/00_asking.ipynb #c18
-def _one_of(outputs, what):
+def _only_output(outputs, what):
     "The one matrix among several outputs; raises `ValueError` where there are none or two."
     two = [v for v in outputs if isinstance(v, (Tensor, np.ndarray)) and v.ndim == 2]
     if len(two) == 1: return two[0]
@@ -109,8 +172,8 @@ def _one_of(outputs, what):
 def _read_logits(out):
     "Unpack a model's output: a tensor, an array, a dictionary, a tuple, or an object with `logits`."
     if isinstance(out, Mapping) and 'logits' in out: out = out['logits']
-    elif isinstance(out, Mapping): out = _one_of(out.values(), f'a dict of {list(out)}')
-    elif isinstance(out, (tuple, list)): out = _one_of(out, f'a {type(out).__name__} of {len(out)}')
+    elif isinstance(out, Mapping): out = _only_output(out.values(), f'a dict of {list(out)}')
+    elif isinstance(out, (tuple, list)): out = _only_output(out, f'a {type(out).__name__} of {len(out)}')
     elif not isinstance(out, (Tensor, np.ndarray)) and hasattr(out, 'logits'): out = out.logits
     return torch.from_numpy(out) if isinstance(out, np.ndarray) else out
 
@@ -124,7 +187,7 @@ def _is_lead(model, z): # Whether the one output of a model stands for two class
     return (z.ndim == 1 or z.ndim == 2 and z.shape[1] == 1) and not answers_numbers(model)
 
 # %% ../../nbs/models/00_asking.ipynb #c27
-def _narrowed(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
+def _narrowed_logits(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dtype of `x`
     "Logits in the dtype of the search; where rounding turns a decision into a tie, its class leads by a hair."
     out = z.to(x)
     if not z.is_floating_point() or torch.finfo(z.dtype).bits <= torch.finfo(x.dtype).bits: return out
@@ -138,11 +201,14 @@ class _Asked(nn.Module):
         super().__init__()
         self.model,self.dtype,self.single = model,_home(model)[1],False
 
+    @property
+    def asked(self) -> list: return [self.model] # Who is asked in its place
+
     def forward(self, x):
         z = _read_logits(self.model(x.to(self.dtype) if self.dtype in _SHORT else x))
         if not isinstance(z, Tensor): return z
         self.single = _is_lead(self.model, z)
-        return two_classes(z.to(x)) if self.single else _narrowed(z, x) if z.ndim == 2 else z.to(x)
+        return two_classes(z.to(x)) if self.single else _narrowed_logits(z, x) if z.ndim == 2 else z.to(x)
 
 # %% ../../nbs/models/00_asking.ipynb #c29
 def answers_numbers(model) -> bool:
@@ -150,14 +216,14 @@ def answers_numbers(model) -> bool:
     return getattr(model, 'kind', None) == 'number'
 
 # %% ../../nbs/models/00_asking.ipynb #c32
-def _plain(model, x):
+def _gives_plain_logits(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
     if not isinstance(out, Tensor) or out.dtype != x.dtype: return False
     return not _is_lead(model, out)
 
 # %% ../../nbs/models/00_asking.ipynb #c34
-def _asked(model):
+def _asked_in_float(model):
     "The same model, through `_Asked` where it computes in 16 bits."
     return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
 
@@ -257,15 +323,33 @@ def _check_unwritten(x:Tensor, before:Tensor):
     raise ValueError('model must not modify its input, got one that writes into it: '
                      'let it begin with x = x.clone()')
 
+def _asks(model, x:Tensor) -> tuple: # Rows and calls
+    "What a pass costs where it is counted here; a fitted model counts what it is really asked."
+    inner = getattr(model, 'asked', None) # of what only passes questions on
+    calls = int(not hasattr(model, 'predictor')) if inner is None else sum(_asks(m, x)[1] for m in inner)
+    return calls*len(x), calls
+
+def put_to(model, x:Tensor) -> Any: # What it says
+    "Ask a model, on the account of the question."
+    return charged(lambda: model(x), *_asks(model, x))
+
 def _pass(model, x):
     "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
     given = x.clone()
-    try: out = model(given)
+    try: out = put_to(model, given)
     except (RuntimeError, TypeError) as e:
         shape = ', '.join(map(str, x.shape[1:]))
         raise ValueError(f'model must accept inputs of shape (n, {shape}) and dtype {x.dtype}, got: {e}') from e
     _check_unwritten(given, x)
     return out
+
+# %% ../../nbs/models/00_asking.ipynb #ac5
+def _passed(model, x:Tensor):
+    "The same, with what is known already where questions are limited."
+    own = account()
+    if own is None or not own.keeps or not _asks(model, x)[1]: return _pass(model, x)
+    keys = [(id(model), row.tobytes()) for row in x.detach().cpu().numpy()]
+    return known_rows(own, lambda some: _read_logits(_pass(model, some)), keys, x, lambda rows, i: rows[i])
 
 # %% ../../nbs/models/00_asking.ipynb #c53
 def predict(
@@ -295,10 +379,12 @@ def predict(
         If it does not accept the rows
     """
     with evaluating(model), torch.no_grad():
-        parts = [_read_logits(_pass(model, b)) for b in x.split(batch or pass_rows(x))]
+        parts = [_read_logits(_passed(model, b)) for b in x.split(batch or pass_rows(x))]
     for z in parts:
         if not isinstance(z, Tensor) or not z.ndim: raise ValueError(f'model must return raw logits, {_shape_error(z)}')
-    return torch.cat(parts)
+    z,own = torch.cat(parts), account()
+    if own is not None and own.limited: own.seen.append((x.detach().clone(), z.detach().clone()))
+    return z
 
 # %% ../../nbs/models/00_asking.ipynb #c56
 def _check_steady(model, x:Tensor):
@@ -317,7 +403,7 @@ def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n
     _go_on()
     before = x.detach().clone()
     with torch.enable_grad():
-        try: out = model(x)
+        try: out = put_to(model, x)
         except RuntimeError as e:
             raise ValueError(_NO_GRADIENT.format(f'an error with an input that requires grad: {e}')) from e
     _check_unwritten(x.detach(), before)
@@ -337,7 +423,7 @@ KINDS = dict(proba='probabilities', decision='decision values', logit='logits', 
 # %% ../../nbs/models/00_asking.ipynb #kc10
 _LEAST = 1e-12 # Distance that a probability keeps from 0 and 1
 
-def _check_answers(out:Tensor, kind:str):
+def _check_outputs(out:Tensor, kind:str):
     "Raise `ValueError` for answers that are not of the stated kind."
     if not out.isfinite().all(): raise ValueError(f'model must give finite {KINDS[kind]}, got NaN or infinite ones')
     several = out.ndim == 2 and out.shape[1] > 1
@@ -364,7 +450,7 @@ def log_odds(
     single = out.ndim == 1 or out.shape[1] == 1
     if kind == 'number' and not single:
         raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
-    _check_answers(out, kind)
+    _check_outputs(out, kind)
     if kind == 'proba':
         out = out.clamp(_LEAST, 1 - _LEAST)
         out = out.logit() if single else out.log()
@@ -410,6 +496,9 @@ class _Agreed(nn.Module):
             raise ValueError('model must be a list of models that answer with classes, '
                              'got one that answers with numbers')
 
+    @property
+    def asked(self) -> list: return [*self.models]
+
     def forward(self, x:Tensor) -> Tensor: # `(n, k + 1)`
         said = [m(x) for m in self.models]
         if len({z.shape[1:] for z in said}) > 1:
@@ -443,7 +532,7 @@ def _adapted(domain, model):
     return _Agreed([domain.adapt(m) for m in model])
 
 # %% ../../nbs/models/00_asking.ipynb #1640332c
-def _line(model, way:str) -> str: # `way`: the method that answers
+def _line_to_write(model, way:str) -> str: # `way`: the method that answers
     "The line that lets anything be asked which answers a frame."
     return (f"write predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
             "kind='proba' if it gives probabilities")

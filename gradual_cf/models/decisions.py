@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .asking import _CHOOSE, Adapted, KINDS, log_odds
+from .asking import _CHOOSE, account, Adapted, charged, KINDS, known_rows, log_odds, Spent
 
 # %% auto #0
 __all__ = []
@@ -67,11 +67,11 @@ def _tree_by_tree(forest):
     try: return one if np.array_equal(getattr(one, method)(row), said) else forest
     except (AttributeError, TypeError): return forest # of a version that has other names for this
 
-def _one_thread(model):
+def _single_threaded(model):
     "A shallow copy that asks in this thread alone."
     if hasattr(model, 'steps'):
         model = copy.copy(model)
-        model.steps = [(name, _one_thread(step)) for name,step in model.steps]
+        model.steps = [(name, _single_threaded(step)) for name,step in model.steps]
     elif (one := _tree_by_tree(model)) is not model: return one
     elif getattr(model, 'n_jobs', None) not in (None, 1):
         model = copy.copy(model)
@@ -193,7 +193,7 @@ class Predictor:
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # Positions among `classes`, long `(n,)`
         "What its own `predict` says."
-        said = self.labels(_with_columns(frame, self.names).copy())
+        said = charged(lambda: self.labels(_columns_as_fitted(frame, self.names).copy()), len(frame))
         return torch.from_numpy(positions_of(said, self.classes))
 
     @property
@@ -210,15 +210,16 @@ def _check_columns_unwritten(frame:pd.DataFrame, before:pd.DataFrame):
     if other: raise ValueError(f'model must not modify its rows, got one that writes into {other[0]!r}: '
                                'let it begin with frame = frame.copy()')
 
-def _with_columns(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
+def _columns_as_fitted(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
     "A frame with the columns that a model was fitted on, in its order; itself where it is so already."
     return frame[list(names)] if names and tuple(frame.columns) != tuple(names) else frame
 
 def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
-    frame = _with_columns(frame, predictor.names)
+    frame = _columns_as_fitted(frame, predictor.names)
     given = frame.copy()
-    try: out = predictor.ask(given)
+    try: out = charged(lambda: predictor.ask(given), len(frame))
+    except Spent: raise
     except Exception as e: # every library has errors of its own
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
     _check_columns_unwritten(given, frame)
@@ -254,7 +255,11 @@ def asked_once(
     frame:pd.DataFrame,  # Raw rows
 ) -> Tensor:             # What it said, `(n, k)`
     "Ask about a frame, unless it was asked about the same few rows just now."
-    said = _SAID.get(get_ident())
+    said,own = _SAID.get(get_ident()), account()
+    if own is not None and own.keeps: # every row once
+        dtypes,cells = _written_as(frame)
+        keys = [(id(predictor), str(dtypes), str(row)) for row in cells]
+        return known_rows(own, predictor.logits, keys, frame.reset_index(drop=True), lambda f, i: f.iloc[i].reset_index(drop=True))
     if said is None or len(frame) > _FEW: return predictor.logits(frame)
     rows = frame.reset_index(drop=True) # whatever their names
     written = _written_as(rows)
@@ -267,6 +272,8 @@ def asked_once(
 # %% ../../nbs/models/02_decisions.ipynb #c51
 class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
+    unread = '' # What kept its inside from being read, where that is known
+
     def __init__(self,
         predictor:Predictor,  # The model
         write:Callable,       # Encoded rows `(n, d)` -> frame
@@ -279,6 +286,7 @@ class FrameModel(Adapted):
         self.kind = predictor.kind
         self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
+
         self.register_buffer('precise', torch.zeros((), dtype=torch.float64), persistent=False)
 
     @property
@@ -305,7 +313,7 @@ class FrameModel(Adapted):
     @property
     def about(self) -> str:
         "What it is, and how it is asked."
-        return f'{self.predictor!r}, asked'
+        return f'{self.predictor!r}, asked' + (f', since it has {self.unread}' if self.unread else '')
 
     def __repr__(self): return f'FrameModel({self.about})'
 
@@ -330,8 +338,8 @@ def _compared_on(predictor, frame:pd.DataFrame) -> tuple: # Rows, and the classe
 
 def _decides_so(predictor, rows:pd.DataFrame, said:Tensor) -> bool:
     "Whether numbers decide as was said."
-    try: z = predictor.logits(rows)
-    except ValueError: return False # other numbers than one for each class
+    try: z = asked_once(predictor, rows)
+    except (ValueError, Spent): return False # other numbers than one for each class
     return z.shape[1] == len(predictor.classes) and bool((z.argmax(1) == said).all())
 
 def decided_as(predictor, frame:pd.DataFrame) -> Any: # Training rows

@@ -4,8 +4,9 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copyreg, importlib, json, subprocess, sys
+import copyreg, importlib, json, subprocess, sys, tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,14 +14,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn, Tensor
 
 from ..core import Domain
-from .asking import _Agreed, _check_one_output, _Decoded, _line, Adapted, log_odds
-from .decisions import (_one_thread, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
+from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
+from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
-from ..search.trees import _Ensemble, _Link, _Nodes, exact
+from ..search.trees import _random_rows, _Ensemble, _Link, _Nodes, _Unfit, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -34,12 +36,12 @@ def _like_sklearn(model) -> Predictor:
     whole = model = opened(model)
     try: check_is_fitted(model)
     except NotFittedError as e: raise ValueError(f'model must be fitted, got {type(model).__name__}: {e}') from None
-    except TypeError: pass # no estimator of scikit-learn's, only one that looks like it
+    except (AttributeError, TypeError): pass # no estimator of scikit-learn's, only one that looks like it
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
-    own,cut = _one_thread(model),None if regressor or detector else cut_of(model)
+    own,cut = _single_threaded(model),None if regressor or detector else cut_of(model)
     if cut is not None: model = cut[0]
-    one = own if cut is None else _one_thread(model)
+    one = own if cut is None else _single_threaded(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     if cut is not None: how = {kind: method for kind,method in how.items() if method == cut[1]}
     elif of_margins(model): how.pop('proba')
@@ -52,7 +54,7 @@ def _like_sklearn(model) -> Predictor:
     labels = framed(own.predict) if named and hasattr(own, 'predict') else None
     if not kinds and labels is None:
         numbers = not hasattr(model, 'classes_')
-        told = f'which may give numbers: {_line(model, "predict")}' if numbers else 'which does not predict'
+        told = f'which may give numbers: {_line_to_write(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
     if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
@@ -166,23 +168,23 @@ def recognised(
     if any(hasattr(model, method) for method in asked): return _like_sklearn(model)
     if callable(model): return None
     ways = [way for way in dir(model) if way.startswith('predict') and callable(getattr(model, way, None))]
-    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line(model, ways[0])}')
+    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line_to_write(model, ways[0])}')
     raise ValueError(f'model must be something that can be asked, got {type(model).__name__}, which does not predict: '
                      'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
                      "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
 # %% ../../nbs/models/02_fitted.ipynb #d52b
-def _asked_by(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
+def _asked_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
     "The same model, asked in another way."
     if p is model.predictor: return model
     new = FrameModel(p, model.write, model.columns)
     new.frames = model.frames
-    return _exact(new)
+    return _exact_model(new)
 
 def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
     "The same model, asked so that it decides as its own `predict` does."
     if isinstance(model, _Agreed): return _Agreed([settled(m.model, rows) for m in model.models])
-    return _asked_by(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
+    return _asked_through(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
 
 def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
     return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
@@ -197,16 +199,16 @@ def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several model
 def ruled(model) -> Any:
     "The same model, or several, with `predict` over the numbers."
     if isinstance(model, _Agreed): return _Agreed([ruled(m.model) for m in model.models])
-    return _asked_by(model, replace(model.predictor, over=True)) if _may_deny(model) else model
+    return _asked_through(model, replace(model.predictor, over=True)) if _may_deny(model) else model
 
 # %% ../../nbs/models/02_fitted.ipynb #c54
-def _exact(model:FrameModel) -> nn.Module:
+def _exact_model(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in ('xgboost', 'lightgbm', 'sklearn') or model.predictor.over: return model
+    if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost') or model.predictor.over: return model
     uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
     if uneven or not model.columns: return model
-    return exact(model, _parsed) or model
+    return exact(model, partial(_catboost_parsed, model) if library == 'catboost' else _parsed) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
@@ -231,7 +233,7 @@ def as_module(
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
     _check_one_output(predictor)
-    return model if predictor is None else _exact(FrameModel(_matched(predictor, names), write, columns))
+    return model if predictor is None else _exact_model(FrameModel(_matched(predictor, names), write, columns))
 
 # %% ../../nbs/models/02_fitted.ipynb #c61
 class TensorModel(Adapted):
@@ -320,17 +322,19 @@ def predictor(
     >>> cf = GradualCF(predictor(ask, domain), domain, classes=list(model.classes_)).fit(X)
     """
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
-    if isinstance(ask, nn.Module): return _network(ask, domain, kind or 'logit', .5 if threshold is None else threshold, scaled, output)
+    if isinstance(ask, nn.Module):
+        cut = .5 if threshold is None else threshold
+        return _scaled_network(ask, domain, kind or 'logit', cut, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
-    known = known or Predictor(ask)
+    known = domain.spliced.model_of(ask) if domain.spliced is not None else known or Predictor(ask)
     if output is not None: known = _one_output(known, output)
     changes:dict[str, Any] = dict(names=tuple(names) if names else known.names)
     if kind is not None or threshold is not None: # who names these, decides
         ask = next((ask for ask,other in known.instead if other == kind), known.ask)
         changes |= dict(ask=ask, kind=kind or known.kind, threshold=.5 if threshold is None else threshold, labels=None)
     model = _matched(replace(known, **changes), domain.display.columns)
-    return _exact(FrameModel(model, domain.write, domain.features))
+    return _exact_model(FrameModel(model, domain.write, domain.features)) if domain.spliced is None else domain.adapt(model)
 
 # %% ../../nbs/models/02_fitted.ipynb #9a4e090e
 def _one_answer(ask, output, frame):
@@ -347,7 +351,7 @@ def _one_output(known:Predictor, output:int) -> Predictor:
     return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels, labels=None, instead=())
 
 # %% ../../nbs/models/02_fitted.ipynb #c78
-def _network(net, domain, kind, threshold, scaled, output=None):
+def _scaled_network(net, domain, kind, threshold, scaled, output=None):
     "A network behind the scaling that it wants."
     Predictor(net, kind, threshold=threshold) # the same limits
     if scaled is None: return TensorModel(net, kind, threshold, output=output)
@@ -418,7 +422,7 @@ _CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'}
 
 _MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
 
-def _all_nodes(schema) -> list:
+def _skops_nodes(schema) -> list:
     "Everything that a skops file builds, as its schema tells."
     todo,out = [schema], []
     while todo:
@@ -431,7 +435,7 @@ def _strange_types(path) -> list: # By name
     "Types of a skops file that are not known to be safe."
     import zipfile
     from skops.io import get_untrusted_types
-    with zipfile.ZipFile(path) as z: nodes = _all_nodes(json.loads(z.read('schema.json')))
+    with zipfile.ZipFile(path) as z: nodes = _skops_nodes(json.loads(z.read('schema.json')))
     name = lambda node: f'{node.get("__module__")}.{node.get("__class__")}'
     known = lambda n: n['__loader__'] == 'PartialNode' and name(n['content']['func']) == _MAY_BE_CALLED
     called = {_CALLED[n['__loader__']] for n in nodes if n['__loader__'] in _CALLED and not known(n)}
@@ -524,7 +528,7 @@ def load_fitted(
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
 
 # %% ../../nbs/models/02_fitted.ipynb #ec12
-def _widened(t:np.ndarray) -> np.ndarray: # 64 bits
+def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that round to at most the 32-bit numbers `t`."
     t = t.astype(np.float32)
     middle = (t.astype(float) + np.nextafter(t, np.float32(np.inf)))/2
@@ -533,7 +537,7 @@ def _widened(t:np.ndarray) -> np.ndarray: # 64 bits
 # %% ../../nbs/models/02_fitted.ipynb #ec14
 def _below(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that stay under the 32-bit numbers `t` after rounding."
-    return _widened(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
+    return _widened_to_64(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec17
 def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
@@ -544,7 +548,7 @@ def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
 # %% ../../nbs/models/02_fitted.ipynb #ec20
 def _sklearn_tree(tree, value:np.ndarray) -> _Nodes: # `tree` is a `tree_`; values of its nodes, `(m, k)`
     "A tree of scikit-learn as nodes."
-    bound = _widened(_rounded_down(tree.threshold))
+    bound = _widened_to_64(_rounded_down(tree.threshold))
     way = getattr(tree, 'missing_go_to_left', np.zeros(tree.node_count))
     feature = np.where(tree.children_left < 0, -1, tree.feature)
     return _Nodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
@@ -570,9 +574,9 @@ def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
 
 # %% ../../nbs/models/02_fitted.ipynb #ec29
 def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
-    "The start value and all trees; None where another model gives the start."
-    if model.init not in (None, 'zero'): return None
-    start = model._raw_predict_init(np.zeros((1, model.n_features_in_)))
+    "The start value and all trees; None where another model gives a start that depends on the row."
+    if model.init not in (None, 'zero') and not type(model.init).__name__.startswith('Dummy'): return None
+    start = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))
     stages,k = model.estimators_, model.estimators_.shape[1]
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
@@ -695,15 +699,19 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
 # %% ../../nbs/models/02_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
 
+def _curve_of(fold) -> tuple: # -1 or 1, function
+    "The curve behind a fold as one that rises, and the sign of what it reads."
+    curve = fold.calibrators[0]
+    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
+    return (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+
 def _from_fold(fold, k:int, width:int) -> _Ensemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
     "Trees of scikit-learn for two classes and the curve behind them, as one that rises; None for others."
     inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
     plain = type(inner).__module__.startswith('sklearn.') and not hasattr(inner, 'calibrated_classifiers_')
     e = _parsed(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
     if e is None or list(fold.classes) != list(inner.classes_): return None
-    curve = fold.calibrators[0]
-    falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
-    sign,follows = (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
+    sign,follows = _curve_of(fold)
     trees = [t._replace(value=sign*_as_scores(t.value[:, 0], k, width)) for t in e.trees]
     return e._replace(trees=trees, link=_Link(sign*e.link.base, 'proba', calibrated=(follows,)))
 
@@ -717,13 +725,135 @@ def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
     link = _Link(np.concatenate(base), 'proba', calibrated=curves)
     return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=link)
 
+# %% ../../nbs/models/02_fitted.ipynb #o8333558
+def _votes(tree, weight:float, k:int) -> np.ndarray: # Of k classes -> `(m, 1)` or `(m, k)`
+    "What a tree of AdaBoost adds: for the class of each leaf, against all others."
+    best = tree.value[:, 0].argmax(1)
+    if k == 2: return (np.where(best == 1, 2., -2.)*weight)[:, None]
+    out = np.full((len(best), k), -weight/(k - 1)**2)
+    out[np.arange(len(best)), best] = weight/(k - 1)
+    return out
+
+def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
+    "Trees that vote; None for regressors, and for other parts than trees that know all classes."
+    k,trees = len(getattr(model, 'classes_', ())), [getattr(e, 'tree_', None) for e in model.estimators_]
+    if not k or None in trees or any(len(e.classes_) < k for e in model.estimators_): return None
+    weight = model.estimator_weights_[:len(trees)]/model.estimator_weights_.sum()
+    nodes = [_sklearn_tree(t, _votes(t, w, k)) for t,w in zip(trees, weight)]
+    return _Ensemble(nodes, _Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
+
+def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
+    return e is not None and not (e.order or e.codes or e.link.calibrated)
+
+def _from_bagging(model) -> _Ensemble|None:
+    "The mean of the shares, or the numbers, of trees on columns of their own."
+    parts,k = [_parsed(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
+    mean = all(_plain(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
+    if not mean or any(len(getattr(e, 'classes_', ())) < k for e in model.estimators_): return None
+    trees = []
+    for e,own in zip(parts, model.estimators_features_):
+        place = lambda feature: np.where(feature < 0, -1, np.asarray(own)[np.maximum(feature, 0)])
+        trees += [t._replace(feature=place(t.feature), value=t.value/len(parts)) for t in e.trees]
+    return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
+
+def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
+
+def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
+    "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
+    parts,classes = [_parsed(e) for e in model.estimators_], getattr(model, 'classes_', None)
+    one = all(_plain(e) and len(e.link.base) == 1 for e in parts)
+    if not one or classes is not None and (model.voting != 'soft' or len(classes) != 2): return None
+    used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
+    weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
+    weight,n = weight/weight.sum(), len(parts)
+    if classes is None:
+        trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
+        return _Ensemble(trees, _Link(np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
+    trees = [t._replace(value=_as_scores(t.value[:, 0], i, n)) for i,e in enumerate(parts) for t in e.trees]
+    curves = [partial(_share_of, e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*w)
+              for e,w in zip(parts, weight)] # whose mean is taken
+    return _Ensemble(trees, _Link(np.concatenate([e.link.base for e in parts]), 'proba', calibrated=tuple(curves)))
+
+# %% ../../nbs/models/02_fitted.ipynb #o86a2f02
+_CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
+    ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
+
+def _catboost_json(model) -> dict: # It writes that to files only; empty where there is no room for one
+    with suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        model.save_model(f'{folder}/model.json', format='json')
+        return json.loads(Path(f'{folder}/model.json').read_text())
+    return {}
+
+def _level_leaves(model, row, name, levels) -> np.ndarray: # A frame of one row -> `(levels, trees)`
+    "In which leaf of every tree a row is with a column at each of its levels."
+    rows = row.iloc[[0]*len(levels)].reset_index(drop=True)
+    rows[name] = pd.Series(list(levels), dtype=row[name].dtype)
+    return model.calc_leaf_indexes(rows)
+
+def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
+    "What a split of CatBoost asks; raises `_Unfit` for one that asks about several columns."
+    info = told['features_info']
+    if s['split_type'] == 'FloatFeature':
+        f = info['float_features'][s['float_feature_index']]
+        return f['flat_feature_index'], s['border'], f['nan_value_treatment'] != 'AsTrue'
+    at = s.get('cat_feature_index')
+    if s['split_type'] == 'OnlineCtr':
+        elements = ctrs[s['split_index'] - first]
+        if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
+            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, '
+                         'or a larger one_hot_max_size, it is read')
+        at = elements[0]['cat_feature_index']
+    if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
+    return info['categorical_features'][at]['flat_feature_index'], None, True
+
+def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Number of the tree
+    "A symmetric tree as nodes, level by level."
+    depth,m = len(splits), 2**(len(splits) + 1) - 1
+    feature,bound = np.full(m, -1), np.full(m, np.nan)
+    missing,listed = np.zeros(m, bool), [None]*m
+    for level,(f,border,way) in enumerate(splits):
+        at = slice(2**level - 1, 2**(level + 1) - 1)
+        feature[at],missing[at] = f, way
+        if border is not None: bound[at] = _widened_to_64(np.array([border]))
+        else: listed[at] = [np.flatnonzero(goes[f][:, t] >> level & 1 == 0).tolist()]*2**level
+    inner,node = np.arange(m) < 2**depth - 1, np.arange(m)
+    number = [int(f'{i:0{depth}b}'[::-1], 2) if depth else 0 for i in range(2**depth)]
+    value = np.zeros((m, k))
+    value[~inner] = np.reshape(tree['leaf_values'], (2**depth, k))[number]
+    return _Nodes(feature, bound, listed, missing, np.where(inner, 2*node + 1, -1), np.where(inner, 2*node + 2, -1), value)
+
+def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
+    "Symmetric trees of CatBoost; None for others; raises `_Unfit` where a split asks about several columns."
+    told,names = _catboost_json(model), list(model.feature_names_)
+    info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
+    kind = _CATBOOST_KINDS.get(loss)
+    named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
+    if 'oblivious_trees' not in told or kind is None or named and row is None: return None
+    if (kind == 'logit') != bool(len(model.classes_)): return None
+    alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
+    first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
+    ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
+    scale,bias = told['scale_and_bias']
+    splits = [[_asked_by_split(s, told, ctrs, first) for s in tree.get('splits') or ()] for tree in told['oblivious_trees']]
+    goes = {f: _level_leaves(model, row, names[f], levels[names[f]]) for f in named}
+    trees = [_symmetric(tree, s, goes, len(bias), t) for t,(tree,s) in enumerate(zip(told['oblivious_trees'], splits))]
+    link = _Link(np.array(bias, float), kind)
+    return _Ensemble([t._replace(value=t.value*scale) for t in trees], link, codes={f: list(levels[names[f]]) for f in named})
+
+def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
+    "The same of a model of a table."
+    if not model.predictor.names or any(c.ordered and c.levels for c in model.columns): return None # boxes cut an order in two
+    row = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
+    return _from_catboost(source, row, {c.sources[0]: c.levels for c in model.columns if c.levels and len(c.sources) == 1})
+
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
           'HistGradientBoosting': _from_hist, 'RandomForest': _from_forest, 'ExtraTrees': _from_forest,
           'DecisionTree': _from_forest, 'ExtraTree': _from_forest,
-          'CalibratedClassifierCV': _from_calibrated} # Library, or kind of scikit-learn's -> reader
+          'CalibratedClassifierCV': _from_calibrated, 'AdaBoost': _from_adaboost, 'Bagging': _from_bagging,
+          'Voting': _from_voting, 'catboost': _from_catboost} # Library, or kind of scikit-learn's -> reader
 
-def _parsed(source) -> _Ensemble|None: # A fitted model
+def _parsed(source) -> Any: # A fitted model -> `_Ensemble`, or None
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
     if library == 'sklearn': library = name.removesuffix('Classifier').removesuffix('Regressor')

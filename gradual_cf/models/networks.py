@@ -34,7 +34,7 @@ def seeded(seed:int|None): # None to draw from the global generator as usual
 # %% ../../nbs/models/01_networks.ipynb #c9
 _NETWORKS = {}
 
-def _network(f:Callable) -> Callable: # Makes a network from arguments that JSON can hold -> the same, with a `seed`
+def _registered(f:Callable) -> Callable: # Makes a network from arguments that JSON can hold -> the same, with a `seed`
     "Register a constructor of networks, so that `load_model` can call it again; its arguments go to `model.spec`."
     signature = inspect.signature(f)
     @functools.wraps(f)
@@ -50,7 +50,7 @@ def _network(f:Callable) -> Callable: # Makes a network from arguments that JSON
     return make
 
 # %% ../../nbs/models/01_networks.ipynb #c11
-@_network
+@_registered
 def tabular_mlp(
     d:int,        # Encoded columns, `d`
     k:int=2,      # Classes, ≥ 2
@@ -80,7 +80,7 @@ def tabular_mlp(
     return nn.Sequential(*hidden, nn.Linear(width, k))
 
 # %% ../../nbs/models/01_networks.ipynb #c15
-@_network
+@_registered
 def digit_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 8
     k:int=10,          # Classes, ≥ 2
@@ -116,7 +116,7 @@ def digit_cnn(
     return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
 
 # %% ../../nbs/models/01_networks.ipynb #c17
-@_network
+@_registered
 def strided_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 4
     k:int=10,          # Classes, ≥ 2
@@ -152,7 +152,7 @@ def _over_time(i, o, w): return nn.Conv1d(i, o, w, padding='same'), nn.BatchNorm
 
 def _pooled(i, k): return nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(i, k)
 
-@_network
+@_registered
 def series_cnn(
     channels:int=1, # Channels of a series
     k:int=2,        # Classes, ≥ 2
@@ -189,7 +189,7 @@ class _Shortcut(nn.Module):
 
     def forward(self, x): return (self.long(x) + self.short(x)).relu()
 
-@_network
+@_registered
 def series_resnet(
     channels:int=1, # Channels of a series
     k:int=2,        # Classes, ≥ 2
@@ -267,7 +267,7 @@ def _best_after(conv, x, at, diff):
     return torch.maximum(_best_touched(a, at, conv, diff), rest[:, :, None]).relu()
 
 # %% ../../nbs/models/01_networks.ipynb #c30
-@_network
+@_registered
 def text_cnn(
     e:int,           # Entries of a word vector, `e`
     k:int=2,         # Classes, ≥ 2
@@ -307,13 +307,13 @@ def _flush_denormals(model:nn.Module):
         for p in model.parameters(): p.masked_fill_(p.abs() < torch.finfo(p.dtype).tiny, 0)
 
 # %% ../../nbs/models/01_networks.ipynb #c37
-def _labels(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
+def _class_codes(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     "Read labels; raises `ValueError` unless they are `n` classes among 0 … k-1."
     v = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if v.shape != (n,): raise ValueError(f'y must have one label a row ({n}), got {len(v) if v.ndim == 1 else v.shape}')
     whole = v.dtype.kind in 'biu' or (v.dtype.kind == 'f' and (v == np.round(v)).all())
     if not whole:
-        raise ValueError(f'y must be classes 0..{k-1}, got {v.flat[0]!r}: '
+        raise ValueError(f'y must be classes 0..{k-1}, got {v.tolist()[0]!r}: '
                          'number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())
     hint = ': subtract 1' if (low, high) == (1, k) else ''
@@ -344,7 +344,7 @@ def accuracy(
         In [0, 1]
     """
     z = predict(model, x.to(*place(model))).cpu()
-    return (z.argmax(1) == _labels(y, z.shape[1], len(z))).double().mean().item()
+    return (z.argmax(1) == _class_codes(y, z.shape[1], len(z))).double().mean().item()
 
 # %% ../../nbs/models/01_networks.ipynb #c44
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
@@ -425,7 +425,7 @@ def train(
         raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
     if not 0 < valid < 1: raise ValueError(f'valid must be in (0, 1), got {valid!r}')
     x,gen = x.to(*place(model)), torch.Generator().manual_seed(seed)
-    y = _labels(y, predict(model, x[:1]).shape[1], len(x)).to(x.device)
+    y = _class_codes(y, predict(model, x[:1]).shape[1], len(x)).to(x.device)
     held,fit = torch.randperm(len(x), generator=gen).tensor_split([min(max(1, round(valid*len(x))), len(x) - 1)])
     was = {m: m.training for m in model.modules()}
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)

@@ -47,12 +47,12 @@ def _checkout():
     return found[0]
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c18
-def _picture(path):
+def _notebook_picture(path):
     "A picture that a notebook shows."
     from IPython.display import Image
     return Image(data=path.read_bytes(), format='png')
 
-_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _picture,
+_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _notebook_picture,
          '.parquet': pd.read_parquet}
 
 def results(
@@ -95,7 +95,7 @@ def _made_with():
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c33
 @cache
-def _code():
+def _code_digest():
     "What this package does: a digest of each module."
     modules = sorted(Path(gradual_cf.__file__).parent.rglob('*.py'))
     meaning = lambda code: hashlib.sha256(ast.dump(ast.parse(code)).encode()).hexdigest() # but for comments and layout
@@ -114,7 +114,7 @@ def _run_part(e, name, part, path, out, tell):
         return dict(csv=frame.to_csv(index=False), pictures=text, seconds=round(time.perf_counter() - start, 2))
     write = lambda result, path: Path(path).write_text(json.dumps(result), encoding='utf-8')
     read = lambda path: json.loads(Path(path).read_text(encoding='utf-8'))
-    of = part, _program(e.run), _made_with(), _code()
+    of = part, _program(e.run), _made_with(), _code_digest()
     result = kept(f'{name}.json', make, write, read, *of, folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result["seconds"]:g} s{"" if new else ", kept"}')
     return result
@@ -240,7 +240,7 @@ _VARIANTS = {
     'ours, sparse': _METHODS['ours, sparse']}
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c56
-def _explainer(method, task):
+def _explainer_for(method, task):
     "One of the methods, fitted to a task."
     cls, settings = (_METHODS | _VARIANTS)[method]
     return cls(task.model, task.domain, **settings).fit(task.X)
@@ -260,7 +260,7 @@ def _run_table6(part, path):
     "Evaluate one method on one data set (Table 6); `per_row` holds validity, L1 and L2 of every row."
     task = load_task(part['data'], path, seed=part['seed'])
     some, target = _some_rows(task, part['rows'], part['seed'])
-    e = _explainer(part['method'], task)
+    e = _explainer_for(part['method'], task)
     start = time.perf_counter()
     cfs = e.explain(some, target, part['seed'])
     seconds = dict(metric='seconds_per_row', mean=(time.perf_counter() - start)/len(cfs))
@@ -373,7 +373,7 @@ def _run_row(part, path):
     row, same = _find_row(task, values)
     columns = dict(data=part['data'], row=row.index[0], agree=same, feature=row.columns, printed=values)
     for method in _FOUR:
-        cfs = _explainer(method, task).explain(row, seed=part['seed'])
+        cfs = _explainer_for(method, task).explain(row, seed=part['seed'])
         columns |= {method: (cfs.xp - cfs.x)[0].tolist(), f'{method}: probability': cfs.prob.item()}
     units = (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float) # of the last method, `SPARSE`
     return pd.DataFrame(columns | {'ours, sparse, in units': units, 'probability before': cfs.before.item()})
@@ -481,7 +481,7 @@ _LAST = '''import gradual_cf.paper.reproduce as reproduced
 print(reproduced._last_table(list(Out.values())))'''
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c118
-def _pictures(outputs):
+def _cell_pictures(outputs):
     "The PNG files among the outputs of a cell."
     for o in outputs:
         data = o.get('data', {})
@@ -512,7 +512,7 @@ def _run_figure(part, path):
     *outputs, last = _execute([_FIRST, *_figure_code(name), _LAST], _figure_notebook(name).parent, path)
     table = last[0].text.strip()
     if not table: raise ValueError(f'notebook must show a table or numbers, got none in {name!r}')
-    return pd.read_csv(io.StringIO(table)), [p for cell in outputs for p in _pictures(cell)]
+    return pd.read_csv(io.StringIO(table)), [p for cell in outputs for p in _cell_pictures(cell)]
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c130
 def _figure(name, title):
@@ -569,7 +569,7 @@ _ABLATIONS = (
     _Ablation('ranking', 'probe', dict(masking='probe', legal=True), kinds=_LISTED))
 
 # %% ../../nbs/paper/02_reproduce.ipynb #ac12
-def _lines_of(axes, kind):
+def _lines_of_choices(axes, kind):
     "The lines of some choices, None for all, that a kind of data can be asked."
     known = list(dict.fromkeys(a.axis for a in _ABLATIONS))
     if isinstance(axes, str): axes = [axes]
@@ -623,7 +623,7 @@ def ablate(
     some, target = _some_rows(task, rows, seed)
     eps = eps if task.domain.features else ()
     lines = []
-    for a in _lines_of(axes, task.domain.kind):
+    for a in _lines_of_choices(axes, task.domain.kind):
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
         cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         measured = evaluate(cf, some, target, task.judge, eps, seed)

@@ -18,7 +18,7 @@ from torch import Tensor
 from ..core import atomic
 from ..models.asking import predict
 from ..render import csv_text, figure_html, render, subplots
-from ..use.drawing import _png as _picture_file
+from ..use.drawing import _png_of_pixels as _picture_file
 
 # %% auto #0
 __all__ = ['questions', 'survey', 'tally']
@@ -43,7 +43,7 @@ class _Questions:
         return hashlib.sha256(b''.join(each)).hexdigest()[:12]
 
 # %% ../../nbs/paper/01_survey.ipynb #c8
-def _png(levels, pixel=1):
+def _png_of_levels(levels, pixel=1):
     "A PNG file of eight-bit pixels, each drawn as a square of `pixel` by `pixel`."
     return _picture_file(levels.repeat(pixel, 0).repeat(pixel, 1))
 
@@ -95,7 +95,7 @@ def questions(
         if cfs.domain.kind != 'image':
             raise ValueError(f'results must be counterfactuals of images, got another domain for {name!r}')
         some = cfs[rng.permutation(len(cfs))[:each]]
-        pixels = map(_png, some.domain.decode(some.xp, None))
+        pixels = map(_png_of_levels, some.domain.decode(some.xp, None))
         parts += [(x, png, name, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.tensors.target)]
     x, png, method, target = zip(*(parts[i] for i in rng.permutation(len(parts))))
     return _Questions(torch.stack(x), png, method, target, tuple(map(str, classes)))
@@ -103,7 +103,7 @@ def questions(
 # %% ../../nbs/paper/01_survey.ipynb #c22
 _COLUMNS = ['survey', 'participant', 'item', 'answer', 'seconds']
 
-def _read(source, qs):
+def _read_survey(source, qs):
     "Answers of one file or frame to these questions; raises `ValueError` for anything else."
     df, name = source, 'answers' if isinstance(source, pd.DataFrame) else str(source)
     if not isinstance(source, pd.DataFrame):
@@ -124,7 +124,7 @@ class _Sheet:
     "One person's answers so far; written to a file where there is one."
     def __init__(self, qs, path=None, who=None):
         self.qs, self.path = qs, Path(path) if path else None
-        given = _read(self.path, qs) if self.path and self.path.is_file() else pd.DataFrame(columns=_COLUMNS)
+        given = _read_survey(self.path, qs) if self.path and self.path.is_file() else pd.DataFrame(columns=_COLUMNS)
         before = list(given.participant.unique())
         self.who = who or (before or [uuid.uuid4().hex[:8]])[0]
         self.rows, self.since = given.to_dict('records'), time.monotonic()
@@ -180,7 +180,7 @@ def survey(
     def show(): # the next question, or that there is none
         at, done = sheet.at, sheet.at >= len(qs)
         levels = np.array(Image.open(io.BytesIO(qs.png[min(at, len(qs) - 1)])))
-        bar.value, picture.value = at, _png(levels, max(1, _SIDE//max(levels.shape[:2])))
+        bar.value, picture.value = at, _png_of_levels(levels, max(1, _SIDE//max(levels.shape[:2])))
         words = 'Done, thank you.' if done else f'Image {at + 1} of {len(qs)}: what do you see?'
         status.value = f'<p role="status">{words}</p>'
         for b in buttons: b.disabled = done
@@ -258,7 +258,7 @@ class _Tally:
         return _plot_tally(self.table)
 
 # %% ../../nbs/paper/01_survey.ipynb #c61
-def _shares(who, by, method, right):
+def _shares_taken(who, by, method, right):
     "A line for each method: how many of its images were taken for their target."
     for m, g in pd.DataFrame(dict(method=method, right=right)).groupby('method', sort=False):
         n, hits = len(g), int(g.right.sum())
@@ -293,7 +293,7 @@ def tally(
         For answers to something else
     """
     sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
-    df = pd.concat([_read(s, qs) for s in sources], ignore_index=True) if sources else pd.DataFrame(columns=_COLUMNS)
+    df = pd.concat([_read_survey(s, qs) for s in sources], ignore_index=True) if sources else pd.DataFrame(columns=_COLUMNS)
     twice = df.participant[df.duplicated(['participant', 'item'])]
     if len(twice):
         raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
@@ -303,7 +303,7 @@ def tally(
     lines = []
     if len(df):
         item, right = df.item.to_numpy(int), df.answer.to_numpy(int) == target[df.item.to_numpy(int)]
-        lines += _shares(f'people, {df.participant.nunique()}', 'people', method[item], right)
+        lines += _shares_taken(f'people, {df.participant.nunique()}', 'people', method[item], right)
     for name, judge in judges.items():
-        lines += _shares(name, _PROXY, method, predict(judge, qs.x).argmax(1).cpu().numpy() == target)
+        lines += _shares_taken(name, _PROXY, method, predict(judge, qs.x).argmax(1).cpu().numpy() == target)
     return _Tally(pd.DataFrame(lines).sort_values('method', kind='stable', ignore_index=True))

@@ -23,7 +23,7 @@ from ..core import arrow_frame, arrow_table, atomic, check_whole, _read_json
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
-from ..search.explainer import Explainer, _reasons, _with_unread
+from ..search.explainer import Explainer, _why_unread_rows, _with_unread
 from ..search.goals import CLASSES, listed, NUMBERS
 from .workers import cut, _digests, fingerprint, open_source, processes, serial
 
@@ -78,7 +78,7 @@ def _target_column(explainer, target, there) -> str|None: # Names of all columns
     raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c24
-def _question(explainer, target, seed, constraints):
+def _plain_question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
     if not isinstance(target, str) or target in explainer.classes: target = _plain_target(explainer, target)
     question = dict(target=target, seed=seed, **constraints)
@@ -119,7 +119,7 @@ def _answers(explainer, data, asked:dict):
     "What `explain` says; of rows of which none can be read, too."
     try: return explainer.explain(data, **asked)
     except ValueError:
-        rows,why = _reasons(explainer, data)
+        rows,why = _why_unread_rows(explainer, data)
         if not why or not all(why): raise
     enc = explainer.encode(one := explainer.domain.decode(explainer.x_train[:1], None))
     z = explainer.logits(one, enc.x)
@@ -168,7 +168,7 @@ def _ddl(t) -> str:
     return _DDL.get(str(t), str(t))
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000011
-def _cells(v, t):
+def _arrow_cells(v, t):
     "A column as an Arrow array of a type; raises what Arrow raises where a cell does not fit."
     import pyarrow as pa
     if hasattr(v, 'combine_chunks'): return v.cast(t).combine_chunks()
@@ -182,7 +182,7 @@ def _cells(v, t):
 def _kept_cells(v, t) -> tuple: # An Arrow array, where a cell did not fit `(n,)`
     "A column that passes through, with nothing where a cell is no value of its type."
     import pyarrow as pa
-    try: return _cells(v, t), np.zeros(len(v), bool)
+    try: return _arrow_cells(v, t), np.zeros(len(v), bool)
     except (pa.ArrowException, TypeError, ValueError, OverflowError): pass
     each = v.to_pylist() if hasattr(v, 'to_pylist') else list(v)
     if len(each) == 1: return pa.nulls(1, t), np.ones(1, bool)
@@ -206,7 +206,7 @@ def _lightgbm_alone():
         with suppress(ImportError): import_module('lightgbm')
     finally: del sys.modules['sklearn']
 
-def _explainer(source): return _loaded(source) if isinstance(source, tuple) else source
+def _explainer_from(source): return _loaded(source) if isinstance(source, tuple) else source
 
 def _to_travel(explainer): # Files with their names, or the explainer itself
     "What is sent to workers; raises `ValueError` for a folder without an explainer."
@@ -265,12 +265,12 @@ class Batches:
     "A batch of rows in, their answers out, whatever engine holds them: `schema` for Arrow, `ddl` Spark, `meta` Dask."
     def __init__(self, source, target=None, keep=None, form='wide', seed=0, **constraints):
         import pyarrow as pa
-        cf = _explainer(source)
+        cf = _explainer_from(source)
         self.source, self.read = source, _columns(cf)
         self.tidy = form == 'tidy'
         if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
             raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
-        self.question = _question(cf, target, seed, constraints)
+        self.question = _plain_question(cf, target, seed, constraints)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
         self.told = _answer_types(cf, self.tidy)
         named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
@@ -312,18 +312,18 @@ class Batches:
         "The columns that decide, with cells as the domain reads them."
         names = [*self.read, *filter(None, [self.column])]
         if isinstance(rows, pd.DataFrame): return rows[names].reset_index(drop=True)
-        if _explainer(self.source).domain.features: return arrow_frame(rows.select(names))
+        if _explainer_from(self.source).domain.features: return arrow_frame(rows.select(names))
         return pd.DataFrame({c: pd.Series(rows[c].to_pylist(), dtype=object) for c in names})
 
     def table(self, n:int, **told):
         "Answers as an Arrow table; what is not told is missing, and nothing is valid."
         import pyarrow as pa
         told = dict(cf_valid=np.zeros(n, bool)) | told
-        return pa.table({c: _cells(told[c], t) if c in told else pa.nulls(n, t) for c,t in self.told.items()})
+        return pa.table({c: _arrow_cells(told[c], t) if c in told else pa.nulls(n, t) for c,t in self.told.items()})
 
     def asked(self, rows) -> tuple: # Positions of the lines, Arrow table; raises what the explainer raises
         "What `explain` says of some rows."
-        cf = _explainer(self.source)
+        cf = _explainer_from(self.source)
         aim = self.question['target'] if self.column is None else rows[self.column].to_numpy()
         with _one_thread(): cfs = _answers(cf, _raw_rows(cf, rows), self.question | dict(target=aim))
         why,lines = _why_unread(cfs), pd.DataFrame(index=range(len(cfs)))
@@ -424,7 +424,7 @@ def _drawn_rows(e) -> list: # Three tensors, `(m, *s)` each
     return [some, between, x.gather(0, source[:, groups])]
 
 # %% ../../nbs/scale/01_batch.ipynb #03d9b031
-def _heard(e, x) -> bytes:
+def _output_bytes(e, x) -> bytes:
     "What a model says of rows, asked the same way each time."
     try:
         with _one_thread(): z = predict(e.model, x).cpu().numpy()
@@ -435,7 +435,7 @@ def _heard(e, x) -> bytes:
 def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that does not repeat itself
     "The name by which a model is recognised; warns of a model that is not deterministic."
     rows = _drawn_rows(e)
-    once,again = (hashlib.sha256(b''.join(_heard(e, x) for x in rows)).hexdigest()[:16] for _ in range(2))
+    once,again = (hashlib.sha256(b''.join(_output_bytes(e, x) for x in rows)).hexdigest()[:16] for _ in range(2))
     if once == again: return once
     warnings.warn('model does not repeat itself: its logits of the same rows differ from one pass to the next, so it '
                   'is recognised by what it is made of', stacklevel=2)
@@ -489,7 +489,7 @@ def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
 def _n_parts(manifest) -> int: return -(-manifest['rows']//manifest['batch_size'])
 def _sum_of(path): return hashlib.sha256(path.read_bytes()).hexdigest()
 
-def _standing(out, manifest) -> dict: # Number of a part -> its sum; None where it is missing, '' where it is damaged
+def _part_sums(out, manifest) -> dict: # Number of a part -> its sum; None where it is missing, '' where it is damaged
     "How the parts stand."
     lines = (Path(out)/_PARTS).read_text(errors='replace').splitlines() if (Path(out)/_PARTS).is_file() else []
     sums = {int(m[1]): m[2] for line in lines if (m := _LINE.fullmatch(line))}
@@ -498,7 +498,7 @@ def _standing(out, manifest) -> dict: # Number of a part -> its sum; None where 
 
 def _finished(out, manifest=None) -> dict: # Number -> sum; None for the manifest that lies there
     "The parts that are there and whole."
-    return {k: s for k,s in _standing(out, manifest or _manifest_in(out)).items() if s}
+    return {k: s for k,s in _part_sums(out, manifest or _manifest_in(out)).items() if s}
 
 def _write_list(out, sums):
     with atomic(Path(out)/_PARTS) as tmp: tmp.write_text(''.join(f'{k} {s}\n' for k,s in sorted(sums.items())))
@@ -608,7 +608,7 @@ def check_folder(
     if manifest.get('format') != _FORMAT:
         raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
     check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
-    how = {_part_file(out, k).name: s for k,s in _standing(out, manifest).items()}
+    how = {_part_file(out, k).name: s for k,s in _part_sums(out, manifest).items()}
     whole, missing = sum(map(bool, how.values())), sum(s is None for s in how.values())
     again = 'run the same call again'
     faults = [f'{name} is damaged: {again} to make it anew' for name,s in how.items() if s == '']

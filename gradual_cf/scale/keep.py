@@ -32,7 +32,7 @@ from ..models.asking import _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.fitted import _Affine, _ONNX_MODELS, _READERS, load_fitted, predictor, recognised, TensorModel
 from ..models.networks import load_model, save_model
-from ..search.explainer import _checked
+from ..search.explainer import _check_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
@@ -48,7 +48,7 @@ _RECORDS = {c.__name__: c for c in (Column, Integer, Date, Ordinal, Category, In
 _FUNCTIONS = {f.__name__: f for f in (logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted,
                                       composed, line_search, put_back, share)}
 
-def _names(cls) -> tuple: # Of the fields of a record
+def _field_names(cls) -> tuple: # Of the fields of a record
     if cls is _ClassPCA: return ('rank',) # the rest it learns from training rows
     return tuple(f.name for f in fields(cls)) if is_dataclass(cls) else cls._fields
 
@@ -101,7 +101,7 @@ _KINDS = dict(
     function=_Kind(lambda v: any(v is f for f in _FUNCTIONS.values()), lambda v: v.__name__, lambda v: _FUNCTIONS[v]))
 
 # %% ../../nbs/scale/02_keep.ipynb #k9
-def _beside(v, tensors:dict) -> dict:
+def _tensor_reference(v, tensors:dict) -> dict:
     "An array or a tensor: where its numbers lie in the file of tensors."
     key,told = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
     if isinstance(v, np.ndarray): v = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C'))
@@ -109,29 +109,29 @@ def _beside(v, tensors:dict) -> dict:
     return dict(of='tensor', at=key, **told)
 
 def _record_told(v, tensors:dict, where:str) -> dict:
-    return {'is': type(v).__name__, 'of': {f: _packed(getattr(v, f), tensors, f'{where}.{f}') for f in _names(type(v))}}
+    return {'is': type(v).__name__, 'of': {f: _to_json(getattr(v, f), tensors, f'{where}.{f}') for f in _field_names(type(v))}}
 
 def _record_again(cls, of:dict, tensors:dict) -> Any:
-    return cls(**{name: _unpacked(of[name], tensors) for name in _names(cls) if name in of})
+    return cls(**{name: _from_json(of[name], tensors) for name in _field_names(cls) if name in of})
 
-def _packed(v:Any, tensors:dict, where:str) -> Any: # What JSON holds
+def _to_json(v:Any, tensors:dict, where:str) -> Any: # What JSON holds
     "A value for a file; raises `ValueError` that says where one is that no file can hold."
     if v is None or type(v) in (bool, int, str) or type(v) is float and np.isfinite(v): return v
-    if type(v) is list: return [_packed(u, tensors, where) for u in v]
-    if isinstance(v, Tensor) or isinstance(v, np.ndarray) and v.dtype.kind in _IN_TENSORS: return _beside(v, tensors)
+    if type(v) is list: return [_to_json(u, tensors, where) for u in v]
+    if isinstance(v, Tensor) or isinstance(v, np.ndarray) and v.dtype.kind in _IN_TENSORS: return _tensor_reference(v, tensors)
     if _RECORDS.get(type(v).__name__) is type(v): return _record_told(v, tensors, where)
     kind = next((k for k,kind in _KINDS.items() if kind.holds(v)), None)
     if kind is None:
         raise ValueError(f'{where} must be something that a file can store, got {getattr(v, "__name__", None) or v!r}: '
                          'leave it out, and set it again after loading')
     if isinstance(v, dict):
-        of = [[_packed(k, tensors, where), _packed(u, tensors, f'{where}[{k!r}]')] for k,u in v.items()]
-    else: of = _packed(_KINDS[kind].parts(v), tensors, where)
+        of = [[_to_json(k, tensors, where), _to_json(u, tensors, f'{where}[{k!r}]')] for k,u in v.items()]
+    else: of = _to_json(_KINDS[kind].parts(v), tensors, where)
     return {'is': kind, 'of': of}
 
-def _unpacked(told, tensors:dict) -> Any:
+def _from_json(told, tensors:dict) -> Any:
     "The value that was packed."
-    if isinstance(told, list): return [_unpacked(u, tensors) for u in told]
+    if isinstance(told, list): return [_from_json(u, tensors) for u in told]
     if not isinstance(told, dict): return told
     if told.get('of') == 'tensor':
         v = tensors[told['at']]
@@ -139,7 +139,7 @@ def _unpacked(told, tensors:dict) -> Any:
         dtype = np.dtype(told['array'])
         return v.numpy().view(dtype) if dtype.kind in 'mM' else v.numpy()
     kind,of = told['is'], told['of']
-    if kind in _KINDS: return _KINDS[kind].again(_unpacked(of, tensors))
+    if kind in _KINDS: return _KINDS[kind].again(_from_json(of, tensors))
     return _record_again(_RECORDS[kind], of, tensors)
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
@@ -173,7 +173,7 @@ def _prices_again(told): # A `_Cost`, whose weights were worked out when it was 
     return price
 
 # %% ../../nbs/scale/02_keep.ipynb #k14
-_DOMAINS = dict(table=tables._domain, image=images._domain, series=series._domain)
+_DOMAINS = dict(table=tables._table_domain, image=images._image_domain, series=series._series_domain)
 
 def _domain_told(domain:Domain) -> dict:
     "What a domain is made from; raises `ValueError` for one that was made or changed by hand, and for texts."
@@ -199,9 +199,9 @@ def _written_domain(domain:Domain, tensors:dict) -> Any:
     alike = fingerprint(mine) == fingerprint(usual) # in one walk; which part differs is asked where one does
     other = [] if alike else [name for name in mine if fingerprint(mine[name]) != fingerprint(usual[name])]
     if other: raise ValueError(f'domain must be as tabular, images or series made it, got a changed {other[0]!r}')
-    told = _packed(plain, tensors, 'domain')
+    told = _to_json(plain, tensors, 'domain')
     again:dict = {}
-    if _packed(_domain_told(_domain_again(_unpacked(told, tensors))), again, 'domain') == told: return told
+    if _to_json(_domain_told(_domain_again(_from_json(told, tensors))), again, 'domain') == told: return told
     raise ValueError(f'domain must be the same after saving and loading, got {domain!r}, which is not')
 
 # %% ../../nbs/scale/02_keep.ipynb #k17
@@ -270,13 +270,13 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
 # %% ../../nbs/scale/02_keep.ipynb #k18
 _WRAPPERS = 'XGBClassifier', 'XGBRegressor', 'XGBRFClassifier', 'XGBRFRegressor'
 
-def _network_again(net, told, domain:Domain) -> nn.Module:
+def _network_from(net, told, domain:Domain) -> nn.Module:
     if told is None: return net
     scaled = [_Affine(*pair) for pair in told['scaled']]
     scaled = nn.Sequential(*scaled) if len(scaled) > 1 else scaled[0] if scaled else None
     return TensorModel(net, told['kind'], told['threshold'], scaled, told['output'])
 
-def _chosen(known:Any, told:dict) -> Any: # A `Predictor`
+def _predictor_of_decision(known:Any, told:dict) -> Any: # A `Predictor`
     "A model of which the numbers are taken that decided as its `predict` did; raises `ValueError` for one without."
     asks = {kind: ask for ask,kind in (*known.instead, (known.ask, known.kind))}
     if told['kind'] not in asks: raise ValueError(f'model must answer with {told["kind"]}, got one of {tuple(asks)}')
@@ -284,7 +284,7 @@ def _chosen(known:Any, told:dict) -> Any: # A `Predictor`
 
 def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
     "The model of a file, as it was asked; raises `ValueError` for another file."
-    if path.suffix == '.safetensors': return _network_again(load_model(path), told, domain)
+    if path.suffix == '.safetensors': return _network_from(load_model(path), told, domain)
     if told.get('wrapper') in _WRAPPERS:
         read(path) # it has to survive that
         source = getattr(import_module('xgboost'), told['wrapper'])(enable_categorical=told['categories'])
@@ -295,7 +295,7 @@ def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_
         source = replace(known, ask=partial(_both, known.ask))
     if domain.write is None: return source
     if not told.get('own'): return predictor(source, domain, told['kind'], told['threshold'], told['names'])
-    return predictor(_chosen(recognised(source), told), domain, names=told['names'])
+    return predictor(_predictor_of_decision(recognised(source), told), domain, names=told['names'])
 
 # %% ../../nbs/scale/02_keep.ipynb #k20
 _ASKED_ROWS = 64 # Rows by whose logits a model is known
@@ -418,7 +418,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     _check_summary(cf)
     _check_model_holds_none(cf)
     table = cf.domain.encode.args[0]
-    domain = tables._domain(replace(table, columns=tuple(map(_coarse, table.columns))))
+    domain = tables._table_domain(replace(table, columns=tuple(map(_coarse, table.columns))))
     x = _prototypes(cf)
     z = _logits_of(cf, x)
     stats = cf.stats if cf.stats is None else cf.stats._replace(sample=[z[z.argmax(1) == k] for k in range(z.shape[1])])
@@ -436,7 +436,7 @@ def _own_sum(told:dict) -> str: # Of all that a manifest says, besides its check
 _ROOM = '.new-' # In the folder, for what is being written
 _OURS = re.compile(rf'(explainer|tensors|model)-[0-9a-f]{{12}}\.\w+|{re.escape(_ROOM)}.*')
 
-def _name_of(path:Path) -> dict:
+def _file_name_with_sum(path:Path) -> dict:
     "The name of a file with its checksum in it."
     told = _sha256(path.read_bytes())
     return dict(name=f'{path.stem}-{told[:12]}{path.suffix}', sha256=told)
@@ -476,13 +476,13 @@ def _check_place(folder:Path):
 def _settings_told(cf, tensors:dict) -> dict:
     "Settings of the explainer's own class; raises `ValueError` for others, which no file can hold."
     if type(cf.settings) is type(cf).Settings: return _record_told(cf.settings, tensors, 'settings')
-    return _packed(cf.settings, tensors, 'settings')
+    return _to_json(cf.settings, tensors, 'settings')
 
 def _settings_again(cls, told:dict, tensors:dict) -> Any:
     if told['is'] != cls.Settings.__name__: raise KeyError(told['is'])
     return _record_again(cls.Settings, told['of'], tensors)
 
-def _swept(folder:Path):
+def _remove_unnamed(folder:Path):
     "Remove what the manifest of a folder does not name."
     there = folder/_MANIFEST
     known = {_MANIFEST} | {f['name'] for f in (_manifest_of(folder)['files'].values() if there.exists() else ())}
@@ -498,7 +498,7 @@ def _room_in(folder:Path) -> Iterator[Path]:
     try:
         with FileLock(lock):
             try: yield Path(tempfile.mkdtemp(prefix=_ROOM, dir=folder))
-            finally: _swept(folder)
+            finally: _remove_unnamed(folder)
     finally:
         with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
 
@@ -521,17 +521,17 @@ def save_explainer(
     _check_place(folder)
     domain,learnt = (cf.domain, _learnt(cf)) if rows else _without_rows(cf)
     told:dict[str, Any] = dict(domain=_written_domain(domain, tensors), settings=_settings_told(cf, tensors))
-    told |= dict(classes=_packed(cf.classes, tensors, 'classes'), learnt=_packed(learnt, tensors, 'learnt'))
+    told |= dict(classes=_to_json(cf.classes, tensors, 'classes'), learnt=_to_json(learnt, tensors, 'learnt'))
     versions = {m.__name__: m.__version__ for m in (torch, np, pd)} | dict(python=platform.python_version())
     manifest = dict(format=_FORMAT, gradual_cf=gradual_cf.__version__, explainer=type(cf).__name__, rows=bool(rows),
                     digests=_digests(cf), versions=versions)
     with _room_in(folder) as room:
         model = _write_own_model(cf, room, learnt['x'][:_ASKED_ROWS])
-        told['asked'] = _packed(model.get('asked'), tensors, 'model')
+        told['asked'] = _to_json(model.get('asked'), tensors, 'model')
         (room/'explainer.json').write_text(json.dumps(told, allow_nan=False), encoding='utf-8')
         (room/'tensors.safetensors').write_bytes(save(tensors))
         names = 'explainer.json', 'tensors.safetensors', *filter(None, [model['file']])
-        files = {name: _name_of(room/name) for name in names}
+        files = {name: _file_name_with_sum(room/name) for name in names}
         manifest |= dict(files=files, model=dict(file=model['file'], why=model.get('why')))
         (room/_MANIFEST).write_text(json.dumps(manifest | dict(sha256=_own_sum(manifest)), indent=1, sort_keys=True) + '\n')
         for name,told_of in files.items(): os.replace(room/name, folder/told_of['name'])
@@ -556,7 +556,7 @@ def _remembered(cf, learnt:dict, manifest:dict, given:bool):
     x,known = learnt['x'].to(*cf.place), learnt['z'].to(*cf.place)
     few = x[:_ASKED_ROWS]
     raw = cf.domain.decode(few, None, False)
-    cf.model,z = _checked(cf, raw, few)
+    cf.model,z = _check_model(cf, raw, few)
     _check_same_model(cf, z, known[:_ASKED_ROWS], given)
     cf.x_train,cf.z_train = x, known
     if manifest['rows']:
@@ -593,9 +593,9 @@ def load_explainer(
     manifest = _manifest_of(folder)
     told,tensors = _parts_in(folder, manifest)
     try:
-        domain = _domain_again(_unpacked(told['domain'], tensors))
+        domain = _domain_again(_from_json(told['domain'], tensors))
         settings = _settings_again(cls, told['settings'], tensors)
-        classes,learnt,asked = (_unpacked(told[k], tensors) for k in ('classes', 'learnt', 'asked'))
+        classes,learnt,asked = (_from_json(told[k], tensors) for k in ('classes', 'learnt', 'asked'))
     except (KeyError, TypeError, AttributeError, IndexError) as e:
         raise ValueError(f'folder must hold an explainer, got {str(folder)!r} ({type(e).__name__}: {e})') from None
     given,file = model is not None, manifest['model']['file']

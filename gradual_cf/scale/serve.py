@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/03_serve.ipynb #s4
 from __future__ import annotations
-import asyncio, hmac, json, logging, os, secrets, threading, time, traceback, warnings
+import asyncio, base64, hmac, json, logging, os, secrets, threading, time, traceback, warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +61,7 @@ def _json_of(raw:bytes) -> dict:
 def _place_of(path) -> str: # ('rows', 0, 'age') -> 'rows[0].age'
     return ''.join(f'[{p}]' if isinstance(p, int) else f'.{p}' for p in path).lstrip('.')
 
-def _checked(told:dict, part:str) -> dict:
+def _fitting_schema(told:dict, part:str) -> dict:
     "A request that fits a part of the schema; raises `Refused` that names the field."
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
@@ -103,7 +103,7 @@ def _types_in(c) -> set: # Of its cells; empty for any
     if c.reads != 'known levels': return set()
     return {bool, float} if len(c.sources) > 1 else {_type_of_cell(v) for v in c.levels if v is not None}
 
-def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
+def _request_frame(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
     "Rows as a frame; raises `ValueError` for other columns than were fitted."
     df = pd.DataFrame(rows, dtype=object) if isinstance(rows, list) else pd.DataFrame(rows).copy()
     names = _names_of(cf)
@@ -125,27 +125,27 @@ def _frame_of(cf, rows:list|dict|pd.DataFrame) -> pd.DataFrame:
 
 _ENDS = {'inf': np.inf, '-inf': -np.inf} # As JSON writes them
 
-def _interval_of(told:list) -> tuple: return tuple(_ENDS.get(v, v) for v in told)
+def _ends_from_json(told:list) -> tuple: return tuple(_ENDS.get(v, v) for v in told)
 
 _RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes'
 
-def _asked(cf, q:dict) -> tuple: # Rows, and what is asked of them
+def _arguments_of(cf, q:dict) -> tuple: # Rows, and what is asked of them
     "A question as `explain` takes it."
     rules,names,target = {k: q[k] for k in _RULES if q.get(k) is not None}, _names_of(cf), q.get('target')
     named = lambda k: names.get(k, k)
     for k in rules:
-        if k == 'bounds': rules[k] = {named(name): _interval_of(v) for name,v in rules[k].items()}
+        if k == 'bounds': rules[k] = {named(name): _ends_from_json(v) for name,v in rules[k].items()}
         elif k != 'max_changes': rules[k] = list(map(named, rules[k]))
-    if isinstance(target, list): target = _interval_of(target)
-    return _frame_of(cf, q['rows']), dict(target=target, seed=q.get('seed', 0)) | rules
+    if isinstance(target, list): target = _ends_from_json(target)
+    return _request_frame(cf, q['rows']), dict(target=target, seed=q.get('seed', 0)) | rules
 
 # %% ../../nbs/scale/03_serve.ipynb #s12
-def _explained(cf, q:dict, seconds:float|None) -> str: # As `to_json` writes it
-    rows,asked = _asked(cf, q)
+def _explain_response(cf, q:dict, seconds:float|None) -> str: # As `to_json` writes it
+    rows,asked = _arguments_of(cf, q)
     return cf.explain(rows, seconds=seconds, **asked).to_json()
 
-def _ways(cf, q:dict, seconds:float|None) -> str:
-    rows,asked = _asked(cf, q)
+def _ways_response(cf, q:dict, seconds:float|None) -> str:
+    rows,asked = _arguments_of(cf, q)
     found,ways = cf.explain_many(rows, k=q.get('k', 3), seconds=seconds, **asked), defaultdict(list)
     told = json.loads(found.first.to_json())
     for i,way in zip(found.row.tolist(), json.loads(found.answers.to_json())['answers']): ways[i].append(way)
@@ -165,24 +165,33 @@ def _in_time(name:str, all, make:Callable, until:float, most:int|None=None) -> s
     if len(done) == many: return json.dumps({'schema_version': 1, name: done})
     raise Refused(504, f'the time was over after {len(done)} of {many}', part={name: done})
 
-def _searched(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time is over, and how many were begun
+def _searched_in_time(cf, q:dict, seconds:float|None) -> tuple: # Answers, when the time is over, and how many were begun
     until = np.inf if seconds is None else time.time() + seconds
-    rows,asked = _asked(cf, q)
+    rows,asked = _arguments_of(cf, q)
     cfs = cf.explain(rows, seconds=None if seconds is None else _SEARCH*seconds, **asked)
     return cfs, until, next((i for i,p in enumerate(cfs.proof) if p.startswith('not begun')), len(cfs))
 
+def _as_text(letter:str|bytes) -> str: # PDF and DOCX in base64: JSON has texts alone
+    return base64.b64encode(letter).decode() if isinstance(letter, bytes) else str(letter)
+
+def _as_letter(text:str) -> str|bytes:
+    "What `_as_text` wrote; a PDF and a DOCX are known by how they begin."
+    coded = text.startswith(('JVBERi', 'UEsDB'))
+    with suppress(ValueError): return base64.b64decode(text, validate=True) if coded else text
+    return text
+
 def _letters(cf, q:dict, seconds:float|None) -> str:
-    cfs,until,begun = _searched(cf, q, seconds)
+    cfs,until,begun = _searched_in_time(cf, q, seconds)
     look:Any = dict(format=q.get('format', 'md'), language=q.get('language', 'en'), strict=None)
-    return _in_time('letters', cfs, lambda few: list(map(str, letter(few, **look))), until, begun)
+    return _in_time('letters', cfs, lambda few: list(map(_as_text, letter(few, **look))), until, begun)
 
 def _evidence(cf, q:dict, seconds:float|None) -> str:
-    cfs,until,_ = _searched(cf, q, seconds)
+    cfs,until,_ = _searched_in_time(cf, q, seconds)
     return _in_time('decisions', cfs, lambda few: list(map(json.loads, evidence(few))), until)
 
 def _letters_checked(cf, q:dict, seconds:float|None) -> str:
     made = lambda few: [{k: json_value(v) for k,v in line.items()} for line in check_letter(few, cf).to_dict('records')]
-    return _in_time('checks', q['letters'], made, np.inf if seconds is None else time.time() + seconds)
+    return _in_time('checks', list(map(_as_letter, q['letters'])), made, np.inf if seconds is None else time.time() + seconds)
 
 class _Address(NamedTuple):
     "What is asked at an address."
@@ -192,8 +201,8 @@ class _Address(NamedTuple):
     about:str
 
 _ADDRESSES = {
-    '/explain': _Address(_explained, 'question', 'answers', 'The least change of each row that leads to the target'),
-    '/ways': _Address(_ways, 'question', 'answers', 'Several alternatives for each row, the best first'),
+    '/explain': _Address(_explain_response, 'question', 'answers', 'The least change of each row that leads to the target'),
+    '/ways': _Address(_ways_response, 'question', 'answers', 'Several alternatives for each row, the best first'),
     '/letter': _Address(_letters, 'question', 'letters', 'A letter about each row'),
     '/evidence': _Address(_evidence, 'question', 'decisions', 'Each decision with everything needed to check it'),
     '/check': _Address(_letters_checked, 'check', 'checks', 'Whether letters still agree with the model')}
@@ -201,7 +210,7 @@ _ADDRESSES = {
 # %% ../../nbs/scale/03_serve.ipynb #s15
 _LEAST = 1e-9 # Seconds
 
-def _answer(cf, path:str, q:dict, until:float) -> tuple: # 200 and JSON, or another status and what is wrong
+def _response(cf, path:str, q:dict, until:float) -> tuple: # 200 and JSON, or another status and what is wrong
     "Answer a question in this process; what a log gets to know of a failure is its kind and its place."
     left = max(_LEAST, until - time.time()) # with nothing left, nothing is begun
     try: return 200, _ADDRESSES[path].answer(cf, q, left)
@@ -229,7 +238,7 @@ def _work(pipe, folder:str, trusted):
     cf = GradualCF.load(folder, trusted=trusted)
     with suppress(EOFError, OSError):
         pipe.send(True)
-        while True: pipe.send(_answer(cf, *pipe.recv()))
+        while True: pipe.send(_response(cf, *pipe.recv()))
 
 class _Worker:
     "Who answers one question after the other, a process or a thread of this one; whoever asks waits in a thread."
@@ -254,7 +263,7 @@ class _Worker:
             return self.pipe.recv()
         except (EOFError, OSError): self.ready = False
 
-    def ask(self, *question) -> tuple|None: return self.heard(*question) if self.cf is None else _answer(self.cf, *question)
+    def ask(self, *question) -> tuple|None: return self.heard(*question) if self.cf is None else _response(self.cf, *question)
     def alive(self) -> bool: return self.ready and (self.process is None or self.process.is_alive())
     def end(self): # A thread cannot be ended: it is asked no more until it is through
         self.ready = False
@@ -356,7 +365,7 @@ def _components() -> dict:
     text = json.dumps(answer_schema()['$defs']).replace('#/$defs/', '#/components/schemas/')
     return json.loads(text)
 
-def _described(address:_Address) -> dict:
+def _operation(address:_Address) -> dict:
     "Question and answer of an address, for OpenAPI."
     of = lambda part: {'application/json': dict(schema={'$ref': f'#/components/schemas/{part}'})}
     errors = {str(s): dict(description=words, content=of('error')) for s,words in _STATUS.items()}
@@ -465,7 +474,7 @@ def service(
         until = time.time() + seconds
         try: raw = await asyncio.wait_for(_body(request, most_bytes), seconds)
         except asyncio.TimeoutError: raise Refused(408, f'the request must come within {seconds:g} seconds') from None
-        q = _checked(_json_of(raw), _ADDRESSES[path].asks)
+        q = _fitting_schema(_json_of(raw), _ADDRESSES[path].asks)
         own = min(seconds, q['seconds']) if q.get('seconds') is not None else seconds
         return await crew.ask(path, q, min(until, time.time() + own), own)
 
@@ -484,7 +493,7 @@ def service(
         handler.__name__ = path[1:]
         return handler
     for path,address in _ADDRESSES.items():
-        app.add_api_route(path, at(path), methods=['POST'], summary=address.about, openapi_extra=_described(address),
+        app.add_api_route(path, at(path), methods=['POST'], summary=address.about, openapi_extra=_operation(address),
                           responses={422: {}}, response_class=Response)
 
     async def health():
@@ -575,13 +584,13 @@ def serve_folder(
     finally: signal.signal(signal.SIGTERM, before)
 
 # %% ../../nbs/scale/03_serve.ipynb #s28
-def _kept(s:pd.Series) -> bool: # As it is; JSON has no NaN
+def _json_keeps(s:pd.Series) -> bool: # As it is; JSON has no NaN
     if not isinstance(s.dtype, np.dtype) or s.dtype.kind not in 'iubfM': return False
     return bool(np.isfinite(s).all() if s.dtype.kind == 'f' else s.notna().all())
 
-def _plain(df:pd.DataFrame) -> pd.DataFrame:
+def _mlflow_frame(df:pd.DataFrame) -> pd.DataFrame:
     "A frame as MLflow can write it: whole columns of numbers, dates and booleans as they are, all else as JSON has it."
-    cells = [s if _kept(s) else pd.Series([json_value(v) for v in s], s.index, object) for _,s in df.items()]
+    cells = [s if _json_keeps(s) else pd.Series([json_value(v) for v in s], s.index, object) for _,s in df.items()]
     return pd.DataFrame(dict(enumerate(cells)), index=df.index).set_axis(list(map(str, df.columns)), axis=1)
 
 _ASKS = 'target', 'seconds'
@@ -592,10 +601,10 @@ def _predicted(cf, model_input, params:dict|None=None) -> pd.DataFrame: # One li
     if other := [k for k in told if k not in _ASKS]: raise ValueError(f'params must be among {list(_ASKS)}, got {other}')
     target,seconds = (told.get(k) for k in _ASKS)
     if target is not None: target = cf.goal.parse(str(target), cf.classes)
-    cfs = cf.explain(_frame_of(cf, model_input), target, seconds=_LEAST if seconds == 0 else seconds)
+    cfs = cf.explain(_request_frame(cf, model_input), target, seconds=_LEAST if seconds == 0 else seconds)
     names = [json_value(c.name) for c in cf.domain.features]
     changed = [[names[g] for g in np.flatnonzero(on)] for on in cfs.changed]
-    return _plain(cfs.df()).assign(cf_changed=pd.Series(changed, cfs.raw.index, dtype=object))
+    return _mlflow_frame(cfs.df()).assign(cf_changed=pd.Series(changed, cfs.raw.index, dtype=object))
 
 def _load_pyfunc(path) -> Any: # MLflow looks for this name; what it gets needs a method and no class
     return SimpleNamespace(predict=partial(_predicted, GradualCF.load(path)))
@@ -676,5 +685,5 @@ def log_explainer(
         warnings.filterwarnings('ignore', 'the folder holds no model') # which is an error here
         folder = cf.save(Path(room)/'explainer', rows)
         how = dict(pip_requirements=_needs(folder), signature=signature) | how
-        if input_example is not None: how['input_example'] = _plain(pd.DataFrame(input_example))
+        if input_example is not None: how['input_example'] = _mlflow_frame(pd.DataFrame(input_example))
         return mlflow.pyfunc.log_model(name=name, loader_module=__name__, data_path=str(folder), **how)

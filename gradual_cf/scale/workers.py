@@ -84,11 +84,11 @@ _SAID = '__doc__', '__module__', '__qualname__', '__firstlineno__', '__static_at
 
 # %% ../../nbs/scale/00_workers.ipynb #c32
 def _bits(t): return t.detach().cpu().contiguous().flatten().view(torch.uint8).numpy() if t.numel() else np.zeros(0)
-def _plain(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
+def _plain_attributes(m): return {k: v for k,v in vars(m).items() if k != 'training' and isinstance(v, (bool, int, float, str))}
 
 _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its name
     Tensor: lambda t: (str(t.dtype), tuple(t.shape), _bits(t)),
-    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain(u)) for u in m.modules()]),
+    nn.Module: lambda m: (str(m), sorted(m.state_dict().items()), [(type(u), _plain_attributes(u)) for u in m.modules()]),
     FunctionType: _function_parts,
     type(functools.cache(len)): lambda f: f.__wrapped__,
     CodeType: lambda c: (c.co_code, c.co_names, c.co_consts),
@@ -140,15 +140,15 @@ def fingerprint(*parts, paths=False) -> str: # What pickle can write, functions 
         raise ValueError(f'parts must be settings, data or functions that can be pickled, got {why}') from None
 
 # %% ../../nbs/scale/00_workers.ipynb #c39b
-def _parts_of(model):
+def _model_parts(model):
     "What a model is made of."
-    if isinstance(model, _Asked): return _parts_of(model.model)
-    if isinstance(model, _Agreed): return [_parts_of(m) for m in model.models]
+    if isinstance(model, _Asked): return _model_parts(model.model)
+    if isinstance(model, _Agreed): return [_model_parts(m) for m in model.models]
     asked = getattr(model, 'predictor', None)
     if asked is None: return model
     return asked.ask if asked.source is None else asked.source, asked.kind, asked.threshold, asked.names, asked.over
 
-def _name_of(*parts) -> str|None:
+def _fingerprint_or_none(*parts) -> str|None:
     "A fingerprint; None for what has none."
     try: return fingerprint(*parts)
     except ValueError: return None
@@ -158,9 +158,9 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     if explainer.summary is not None: return explainer.summary
     z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
     decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
-    model = _name_of(_parts_of(explainer.model), decided) or fingerprint(z)
+    model = _fingerprint_or_none(_model_parts(explainer.model), decided) or fingerprint(z)
     columns = [(c.name, c.kind, c.low, c.high, c.digits, c.every) for c in explainer.domain.features]
-    settings = _name_of(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
+    settings = _fingerprint_or_none(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
     return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
 
 # %% ../../nbs/scale/00_workers.ipynb #c44
@@ -215,7 +215,7 @@ def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts do
             rest, k = rest.slice(size), k + 1
 
 # %% ../../nbs/scale/00_workers.ipynb #c58
-def _sha256(chunks):
+def _sha256_of_stream(chunks):
     "SHA-256 of a stream of bytes."
     h = hashlib.sha256()
     for c in chunks: h.update(c)
@@ -244,7 +244,7 @@ def _memory_source(ds):
         table = table.replace_schema_metadata(None)
         tables, rows = lambda: [table], len(table)
         schema = table.schema
-    digest = _sha256(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
+    digest = _sha256_of_stream(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
     return Source(type(ds).__name__, rows, digest, _without_categories(schema), tables)
 
 # %% ../../nbs/scale/00_workers.ipynb #c70
@@ -272,7 +272,7 @@ def _file_source(dataset, path, kind):
         for p in dataset.files:
             with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
     tables = partial(_file_tables, dataset, kind)
-    return Source(path.name, dataset.count_rows(), _sha256(content()), dataset.schema, tables)
+    return Source(path.name, dataset.count_rows(), _sha256_of_stream(content()), dataset.schema, tables)
 
 # %% ../../nbs/scale/00_workers.ipynb #c78
 def _check_schema(path, schema, first, name):
@@ -364,7 +364,7 @@ def _begin(work, parent):
     threading.Thread(target=end_with_parent, daemon=True).start()
     _AT_WORK[:] = [work]
 
-def _answer(k, part): return _AT_WORK[0](k, part) # In a worker: the answer to a part
+def _answer_part(k, part): return _AT_WORK[0](k, part) # In a worker: the answer to a part
 
 # %% ../../nbs/scale/00_workers.ipynb #c115
 _LOSSES = 3 # Lost workers that end a run
@@ -377,7 +377,7 @@ def processes(work, parts, count:int): # As `serial` -> iterator of (number, ans
     for _ in range(_LOSSES):
         crew = ProcessPoolExecutor(count, initializer=_begin, initargs=(work, os.getpid()))
         try:
-            yield from _in_flight(partial(crew.submit, _answer), parts, held, 2*count)
+            yield from _in_flight(partial(crew.submit, _answer_part), parts, held, 2*count)
             return
         except BrokenProcessPool as e: lost = e
         finally: crew.shutdown(kill_workers=bool(held))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .boxes import _Boxes, _Grid, _legal_ends, _open, _own_positions, _priced, _Question, _Seen
+from .boxes import _Boxes, _Grid, _legal_ends, _open, _own_positions, _cost_at, _Question, _Seen
 from ..models.decisions import FrameModel
 from .trees import _Ensemble, _Trees
 
@@ -32,7 +32,7 @@ class _Sides(NamedTuple):
     left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
     right:np.ndarray # … without those left of it
 
-class _Words(NamedTuple):
+class _LeafBits(NamedTuple):
     "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
     aim:np.ndarray    # Weights of scores, `(k,)`
     adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
@@ -68,7 +68,7 @@ def _as_words(bits:int, size:int) -> np.ndarray: # `(size,)`, 64 bits each
 # %% ../../nbs/search/09_bounds.ipynb #c11
 _AT_A_TIME = 2**20 # Words that are gathered at a time
 
-def _left_over(words:_Words, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
+def _left_over(words:_LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
     "The leaves that are left of each tree where the nodes of a column send something left or right."
     out,side = np.tile(words.full, (left.shape[1], 1, 1)), words.sides[g]
     if not len(side.tree): return out
@@ -85,7 +85,7 @@ def _sides_of(nodes:list, size:int) -> _Sides: # (tree, words, words) of each, t
     start = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
     return _Sides(tree[start], start, left, right)
 
-def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k,)`
+def _leaf_bits_of(nodes:_Splits, aim:np.ndarray) -> _LeafBits: # Weights of scores, `(k,)`
     "The tables of an ensemble for one weighted sum of its scores."
     trees,made = nodes.e.trees, []
     for t,group in zip(trees, nodes.group): made.append(_leaf_bits(t.left, t.right, t.value @ aim, group < 0))
@@ -100,14 +100,14 @@ def _words_of(nodes:_Splits, aim:np.ndarray) -> _Words: # Weights of scores, `(k
             without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
     adds = np.stack([t.value.any(0) for t in trees]).astype(float)
-    words = _Words(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {})
+    words = _LeafBits(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {})
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
                           since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
 
 # %% ../../nbs/search/09_bounds.ipynb #41233ce1
-def _own_left_over(nodes:_Splits, words:_Words, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
+def _own_left_over(nodes:_Splits, words:_LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
     "The leaves that rows leave in a column: those of their cells, where nodes send them as they send their cells."
     out,other = words.cell[g][cell], np.flatnonzero((nodes.left[g][:, cell] != left).any(0))
     if len(other): out[other] = _left_over(words, g, left[:, other])
@@ -123,7 +123,7 @@ def _first_met(upto:np.ndarray, none:int) -> np.ndarray: # Leaves of cells up to
     out[64*word[i] + bit] = cell[i]
     return out
 
-def _spans_of(words:_Words, g:int) -> tuple: # First and last cell, `(t, leaves)`
+def _spans_of(words:_LeafBits, g:int) -> tuple: # First and last cell, `(t, leaves)`
     "In which cells of a number each leaf is met; in all where it is met in none."
     if g not in words.spans:
         upto,since = words.upto[g], words.since[g][::-1]
@@ -137,7 +137,7 @@ _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
 class _TreeBound:
     "A bound of trees for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, nodes:_Splits, words:_Words, left:list, need:np.ndarray, slack:float):
+    def __init__(self, q:_Question, nodes:_Splits, words:_LeafBits, left:list, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
         self.own = [_own_left_over(nodes, words, g, v, at) for g,(v,at) in enumerate(zip(left, cells))] # `(n, t, w)` each
@@ -178,7 +178,10 @@ class _TreeBound:
         "The leaves that boxes meet in one column."
         if self.q.grid.named[g]: out = self.of_sets(g, b.low[:, g])
         else:
-            out = self.words.upto[g][self.cells(g, last[:, g])] & self.words.since[g][self.cells(g, first[:, g])]
+            low,high = self.cells(g, first[:, g]), self.cells(g, last[:, g])
+            out = self.words.upto[g][high] & self.words.since[g][low]
+            one = np.flatnonzero(low == high) # a leaf may be met on both sides of a cell and not in it
+            out[one] = self.words.cell[g][low[one]]
             out[first[:, g] > last[:, g]] = 0
         odd = np.flatnonzero(self.strange[b.row, g] & b.stays[:, g])
         if len(odd): out[odd] |= self.own[g][b.row[odd]]
@@ -405,7 +408,7 @@ def _moved_at(of, grid:_Grid, start:np.ndarray, said:np.ndarray, g:int, at:np.nd
     for i,(here,now) in enumerate(parts): values[i*size:i*size + len(now), here[moved]] = now
     return moved, values
 
-def _opened(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
+def _opened_parts(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
     "Which column moves which feature; None where one has two, or where parts do not say what the whole says."
     start,own,values = of(x[:1])[0], _own_positions(grid, x, np.nan)[0], []
     owner,at = np.full(len(start), -1), [_asked_positions(grid, g, own[:, g]) for g in range(len(grid.columns))]
@@ -699,7 +702,7 @@ class _Reach:
         self.ends = np.where(none, b.corner, first), np.where(none, b.corner, last)
         self.corner = m.features(b.row, b.corner)
         self.far = [m.features(b.row, at) for at in self.ends]
-        self.cost = [_priced(q.grid, q.rows, q.price, b.row, at) - b.cost for at in self.ends]
+        self.cost = [_cost_at(q.grid, q.rows, q.price, b.row, at) - b.cost for at in self.ends]
         for g in q.price.tables: self.cost[0][:, g] = self.cost[1][:, g] = 0. # nothing is known of the way
         self.costs,self.left = np.maximum(*self.cost), np.clip(budget - b.cost.sum(1), 0, _ANY)
         self.low,self.high = (side(side(*self.far), self.corner) for side in (np.minimum, np.maximum))

@@ -65,7 +65,7 @@ class _Grid(NamedTuple):
 
 _EXACT = 2**53 # Places up to which 64 bits tell numbers apart
 
-def _too_far(grid:_Grid) -> list: # Names of columns
+def _shared_places(grid:_Grid) -> list: # Names of columns
     "Columns with legal numbers that share a place; what is proven of them would be about other numbers."
     far = (np.abs([grid.low, grid.high]) > 2*_EXACT).any(0)
     return [grid.columns[g].name for g in np.flatnonzero(far)]
@@ -111,7 +111,7 @@ class _Rows(NamedTuple):
 
     def take(self, i) -> _Rows: return _Rows(*(v[i] for v in self)) # The rows `i`
 
-def _raw_numbers(grid:_Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`; 0 for a category
+def _raw_of_rows(grid:_Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`; 0 for a category
     "The raw numbers of encoded rows."
     out = np.zeros((len(x), len(grid.columns)))
     for g in np.flatnonzero(~grid.named).tolist(): out[:, g] = grid.columns[g].decoded(x[:, grid.first[g]])
@@ -120,7 +120,7 @@ def _raw_numbers(grid:_Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> 
 def _own_positions(grid:_Grid, x:np.ndarray, missing:float) -> tuple: # Positions and encoded numbers, `(n, g)` each
     "Where rows are."
     near = np.where(grid.named, 0., x[:, grid.first[:-1]])
-    own = grid.all_around(_raw_numbers(grid, x))
+    own = grid.all_around(_raw_of_rows(grid, x))
     for g,c in enumerate(grid.columns):
         if grid.named[g]: own[:, g] = x[:, grid.first[g]:grid.first[g + 1]].argmax(1)
         elif c.missing: own[:, g] = np.where(np.abs(near[:, g] - missing) < 1e-6, _MISSING, own[:, g])
@@ -133,7 +133,7 @@ def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
     ends = [np.tile(v, (len(x), 1)) for v in (grid.low, grid.high)]
     limits = [] if enc.low is None else [v.detach().cpu().double().numpy() for v in (enc.low, enc.high)]
     if limits:
-        low,high = grid.inside(*(_raw_numbers(grid, v) for v in limits))
+        low,high = grid.inside(*(_raw_of_rows(grid, v) for v in limits))
         number = ~grid.named
         ends[0][:, number] = np.maximum(ends[0], low)[:, number]
         ends[1][:, number] = np.minimum(ends[1], high)[:, number]
@@ -142,7 +142,7 @@ def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
     return _Rows(x, own, *ends, near=near, most=most, least=np.zeros(len(x), int))
 
 # %% ../../nbs/search/08_boxes.ipynb #d9ac84e1
-def _rows_at(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
+def _rows_at_positions(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
     "Encoded rows at positions."
     x = rows.x[row].copy()
     for g in range(len(grid.columns)):
@@ -185,7 +185,7 @@ def _distance_price(grid:_Grid, rows:_Rows, toll:float=0., up=None, down=None, l
 
 _CENT = 1e-3 # The largest price is at least this, since costs that differ by a millionth count as equal
 
-def _checked(price:_Price) -> _Price:
+def _check_price(price:_Price) -> _Price:
     "The same; raises `ValueError` where every price is so small that rounding would decide."
     every = (price.up, price.down, *price.levels.values(), *price.tables.values())
     largest = max(v[np.isfinite(v)].max(initial=0.) for v in every)
@@ -193,7 +193,7 @@ def _checked(price:_Price) -> _Price:
     raise ValueError(f'cost must have a price of at least {_CENT} for a proof, got at most {largest:g}: '
                      'write all prices in a smaller unit')
 
-def _priced(grid:_Grid, rows:_Rows, price:_Price, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, g)`
+def _cost_at(grid:_Grid, rows:_Rows, price:_Price, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, g)`
     "What each column costs at positions `at` of some rows."
     own,out = rows.own[row], np.zeros(at.shape)
     for g in range(at.shape[1]):
@@ -266,17 +266,20 @@ def _of_one_target(target, many:int=_SEARCHED) -> list: # A tensor -> (target, p
         parts += [(label, i) for i in np.split(rows, range(many, len(rows), many))]
     return parts
 
+def _codes_apart(grid:_Grid, g:int, low:np.ndarray, high:np.ndarray) -> tuple: # Even positions of one column
+    "Ranges without special codes at their ends."
+    holes = grid.holes.get(g, ())
+    for _ in holes: low,high = low + 2*np.isin(low, holes), high - 2*np.isin(high, holes) # codes may follow each other
+    return low, high
+
 def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
     "The first and the last legal position of ranges, codes apart; where none is legal the first is the larger one."
     low,high = np.maximum(low, q.rows.low[row]), np.minimum(high, q.rows.high[row])
     low,high = low + (low & 1), high - (high & 1)
-    for g,holes in q.grid.holes.items():
-        for _ in holes: # codes may follow each other
-            low[:, g] += 2*np.isin(low[:, g], holes)
-            high[:, g] -= 2*np.isin(high[:, g], holes)
+    for g in q.grid.holes: low[:, g],high[:, g] = _codes_apart(q.grid, g, low[:, g], high[:, g])
     return low, high
 
-def _lawful(q:_Question, at:np.ndarray, row=None) -> np.ndarray: # Positions `(b, g)`, of rows `(b,)` -> bool `(b,)`
+def _lawful_positions(q:_Question, at:np.ndarray, row=None) -> np.ndarray: # Positions `(b, g)`, of rows `(b,)` -> bool `(b,)`
     "Whether all that changed may change, and to what it did, and is no more than may."
     row = np.arange(len(at)) if row is None else row
     low,high = _legal_ends(q, row, at, at)
@@ -299,10 +302,10 @@ def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:A
         for b in np.flatnonzero(~stays[:, g] & ~none[:, g]):
             part = q.price.tables[g][row[b], (first[b, g] - q.grid.low[g])//2:(last[b, g] - q.grid.low[g])//2 + 1]
             corner[b, g],none[b, g] = first[b, g] + 2*part.argmin(), np.isinf(part.min())
-    cost = np.where(none, np.inf, _priced(q.grid, q.rows, q.price, row, np.where(none, own, corner)))
+    cost = np.where(none, np.inf, _cost_at(q.grid, q.rows, q.price, row, np.where(none, own, corner)))
     return _Boxes(row, low, high, corner, cost, stays, np.maximum(cost.sum(1), least))
 
-def _whole(q:_Question) -> _Boxes:
+def _whole_boxes(q:_Question) -> _Boxes:
     "One box for each row, with all that it may become."
     r = q.rows
     free = r.low <= r.high
@@ -327,7 +330,7 @@ def _own_only(q:_Question, b:_Boxes, where:np.ndarray) -> tuple: # bool `(b, g)`
 
 _HAIR = 1e-6 # Room for rounding in a limit, in parts that can be written
 
-def _reached(q:_Question, g:int, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
+def _last_step_before(q:_Question, g:int, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
     "The last legal step on the way to a number."
     c = q.grid.columns[g]
     v = np.clip(c.decoded(far), -_FARTHEST, _FARTHEST)
@@ -341,7 +344,7 @@ def _open(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
     for g in np.flatnonzero(q.grid.named): out[:, g] |= q.sets[g].masks[b.low[:, g]].sum(1) > 1
     return out
 
-def _closed(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be spent, `(b,)`
+def _within_budget(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be spent, `(b,)`
     "The same boxes without what costs more; boxes that nothing is left of are dropped."
     changed = (~b.stays).sum(1)
     left = (budget - b.cost.sum(1))[:, None] + b.cost - q.price.toll # for a column's way
@@ -352,8 +355,8 @@ def _closed(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be s
         if g in q.price.tables or not len(i): continue
         room,own,near = np.maximum(left[i, g], 0), q.rows.own[b.row[i], g], q.rows.near[b.row[i], g]
         up,down = q.price.up[g], q.price.down[g]
-        if up: high[i, g] = np.minimum(high[i, g], np.maximum(own, _reached(q, g, near + room/up, np.floor)))
-        if down: low[i, g] = np.maximum(low[i, g], np.minimum(own, _reached(q, g, near - room/down, np.ceil)))
+        if up: high[i, g] = np.minimum(high[i, g], np.maximum(own, _last_step_before(q, g, near + room/up, np.floor)))
+        if down: low[i, g] = np.maximum(low[i, g], np.minimum(own, _last_step_before(q, g, near - room/down, np.ceil)))
     open_ = _open(q, b._replace(low=low, high=high))
     spare = open_.sum(1) - (np.floor(b.least/q.price.toll) if q.price.toll else 0) # open columns that need not change
     all_ = open_ & (spare == 0)[:, None] & ~q.grid.named
@@ -378,7 +381,7 @@ class _Seen(NamedTuple):
 _Condition = Callable[[_Boxes, np.ndarray], _Seen]
 
 # %% ../../nbs/search/08_boxes.ipynb #c25
-def _cut(q:_Question, b:_Boxes, column:np.ndarray, upper:np.ndarray) -> tuple: # Row, low, high of `2·b` boxes
+def _both_halves(q:_Question, b:_Boxes, column:np.ndarray, upper:np.ndarray) -> tuple: # Row, low, high of `2·b` boxes
     "Both parts of boxes."
     i = np.arange(len(column))
     low,high,low2,high2 = b.low.copy(), b.high.copy(), b.low.copy(), b.high.copy()
@@ -396,7 +399,7 @@ _MOST_SETS = 600 # … if a row has no more of them
 
 def _few_columns(q:_Question, size:int) -> _Boxes:
     "A box for each set of so many columns of each row, in which the others stay."
-    whole = _whole(q)
+    whole = _whole_boxes(q)
     wanted = (q.rows.least <= size) & (size <= q.rows.most)
     sets = [np.array(list(combinations(np.flatnonzero(v & some), size)), int).reshape(-1, size)
             for v,some in zip(_open(q, whole), wanted)]
@@ -408,7 +411,7 @@ def _few_columns(q:_Question, size:int) -> _Boxes:
 
 def _first_boxes(q:_Question) -> list: # Of `_Boxes`
     "Boxes to begin with: together they hold all answers of each row that change something."
-    whole = _whole(q)
+    whole = _whole_boxes(q)
     columns = _open(q, whole).sum(1).max(initial=0)
     few = _FEW if q.price.toll and columns*(columns - 1)/2 <= _MOST_SETS else 0
     least = np.maximum(q.rows.least, few + 1)*q.price.toll
@@ -460,9 +463,9 @@ class _Search:
 
     def offer(self, row:np.ndarray, at:np.ndarray, sure:Any=False): # `sure`: which are trusted, bool `(b,)`
         "Put positions to the model; keep what arrives and is cheaper."
-        cost = _priced(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
+        cost = _cost_at(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
         i = np.flatnonzero(cost < self.cost[row] - _TIE)
-        i = i[_lawful(self.q, at[i], row[i])]
+        i = i[_lawful_positions(self.q, at[i], row[i])]
         arrives = np.broadcast_to(sure, len(row)) & self.trusting
         doubt = i[~arrives[i]]
         trusted = arrives.copy()
@@ -510,7 +513,7 @@ class _Search:
     def look(self, b:_Boxes):
         "Look at boxes: drop, answer, or cut."
         q = self.q
-        b = _closed(q, b, self.limit()[b.row])
+        b = _within_budget(q, b, self.limit()[b.row])
         if not len(b.row): return
         n,least = len(b.row), b.least
         some,arrives,sure,worst = np.ones(n, bool), np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
@@ -531,7 +534,7 @@ class _Search:
         if tries: self.offer(*map(np.concatenate, zip(*tries))) # at once, since a pipeline takes long for each question
         i = np.flatnonzero(some & (column >= 0) & (least < self.limit()[b.row]))
         if not len(i): return
-        row,low,high = _cut(q, b.take(i), column[i], upper[i])
+        row,low,high = _both_halves(q, b.take(i), column[i], upper[i])
         self.push(_boxed(q, row, low, high, np.r_[least[i], least[i]]))
 
     def go_on(self):

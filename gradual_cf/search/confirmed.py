@@ -28,7 +28,7 @@ __all__ = ['jury', 'until_confirmed']
 # %% ../../nbs/search/12_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
 
-def _drawn(z:Tensor, seed:int, known:np.ndarray|None=None) -> tuple: # Logits of training rows `(n, k)`; their labels
+def _bootstrap(z:Tensor, seed:int, known:np.ndarray|None=None) -> tuple: # Logits of training rows `(n, k)`; their labels
     "Rows and labels as they might have been, or as they are known; each class that there is has at least two rows."
     rng,n = np.random.default_rng(seed), len(z)
     rows = rng.integers(0, n, min(n, _ROWS))
@@ -43,7 +43,7 @@ def _drawn(z:Tensor, seed:int, known:np.ndarray|None=None) -> tuple: # Logits of
 # %% ../../nbs/search/12_confirmed.ipynb #cf10
 _EPOCHS = 40 # Most passes over a draw
 
-def _network_again(net:nn.Module, x:Tensor, label:np.ndarray, seed:int):
+def _network_relearnt(net:nn.Module, x:Tensor, label:np.ndarray, seed:int):
     "A network of the same layers that learnt from a draw."
     new = deepcopy(net)
     with seeded(seed):
@@ -55,7 +55,7 @@ def _network_again(net:nn.Module, x:Tensor, label:np.ndarray, seed:int):
 
 _SURE = 1e-4 # A probability nearer to 0 is that: of a forest, one of ten thousand trees
 
-def _logits(model, rows) -> Tensor: # A fitted classifier -> `(n, k)`
+def _log_probabilities(model, rows) -> Tensor: # A fitted classifier -> `(n, k)`
     "What a classifier of scikit-learn's kind says: logarithms of its probabilities, or 0 and 1 where it has none."
     if hasattr(model, 'predict_proba'): share = np.asarray(model.predict_proba(rows))
     else: share = np.eye(len(model.classes_))[np.searchsorted(model.classes_, model.predict(rows))]
@@ -72,18 +72,18 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
     "Gradient boosting that learnt from a draw."
     from sklearn.ensemble import HistGradientBoostingClassifier
     new = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(x.flatten(1).cpu().numpy(), label)
-    return lambda x: _logits(new, x.flatten(1).cpu().numpy())
+    return lambda x: _log_probabilities(new, x.flatten(1).cpu().numpy())
 
 def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
     "One more model of the kind that an explainer asks."
-    rows,label = _drawn(cf.z_train, seed, cf.labels)
+    rows,label = _bootstrap(cf.z_train, seed, cf.labels)
     x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
     model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
         return _fitted_again(cf, model, x, label, seed)
     whole = isinstance(model, nn.Module) and not isinstance(model, FrameModel) and cf.z_train.shape[1] > 1
-    if whole and any(p.is_floating_point() for p in model.parameters()): return _network_again(model, x, label, seed)
+    if whole and any(p.is_floating_point() for p in model.parameters()): return _network_relearnt(model, x, label, seed)
     return _stand_in(x, label, seed)
 
 def jury(cf, k:int) -> list: # Functions of encoded rows
@@ -112,7 +112,7 @@ def jury(cf, k:int) -> list: # Functions of encoded rows
 _JURORS = 5
 _NONE = 1e-9 # A spread of leads that is none
 
-def _leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
+def _juror_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
     "By how much each model decides for the target, in log-odds over the best other class."
     out = []
     for m in models:
@@ -123,9 +123,9 @@ def _leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
 
 def _agreed(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # In [0, 1], `(n,)`
     "Share of the models that decide for the target."
-    return (_leads(models, xp, target) > 0).mean(0)
+    return (_juror_leads(models, xp, target) > 0).mean(0)
 
-def _expected(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1), `(n,)`
+def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1), `(n,)`
     "Share of further models that is expected to decide for the target."
     from scipy.stats import t
     k = len(lead)
@@ -134,7 +134,7 @@ def _expected(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1), `(n,)`
 # %% ../../nbs/search/12_confirmed.ipynb #cf15
 _MARGINS = .05, .1, .15, .2, .25, .3, .35, .4, .5, .6, .7, .8 # Shares of the target's rows, one search after the other
 
-def _settings(cf) -> list: # Explainers, the one asked first
+def _with_larger_margins(cf) -> list: # Explainers, the one asked first
     "The same explainer with ever larger margins."
     least = cf.settings.logit_margin or 0.
     return [cf, *(replace(cf.settings, logit_margin=v) for v in _MARGINS if v > least)]
@@ -185,20 +185,20 @@ def until_confirmed(
     best = np.full(n, -np.inf)
     took = np.zeros(n, int)
     live = np.arange(n)
-    for i,how in enumerate(tqdm(_settings(cf), desc='margins', disable=not progress), 1):
+    for i,how in enumerate(tqdm(_with_larger_margins(cf), desc='margins', disable=not progress), 1):
         at,own = torch.from_numpy(live).to(enc.x.device), how if i == 1 else cf.under(how)
         some = enc.take(at)
         found = own.usual(some, z[at], target[at], seed)
         told = cf.measure(take_rows(data, live), some, z[at], found, target[at], standing=False)
-        lead = _leads(models, told.xp, target[at])
-        now = np.where(told.valid, np.minimum(_expected(lead), (lead > 0).mean(0)), -1.)
+        lead = _juror_leads(models, told.xp, target[at])
+        now = np.where(told.valid, np.minimum(_expected_agreement(lead), (lead > 0).mean(0)), -1.)
         better = np.flatnonzero(now > best[live])
         xp[at[better]],best[live[better]],took[live] = found[better], now[better], i
         live = live[best[live] < share]
         if not len(live): break
     def enough(v, i): # answers of rows `i`
-        lead = _leads(models, v, target[i])
-        return torch.from_numpy(np.minimum(_expected(lead), (lead > 0).mean(0)) >= share).to(v.device)
+        lead = _juror_leads(models, v, target[i])
+        return torch.from_numpy(np.minimum(_expected_agreement(lead), (lead > 0).mean(0)) >= share).to(v.device)
     xp = _never_farther(cf, enc, target, xp, met=enough)
     answers = cf.measure(data, enc, z, xp, target)
     agree = np.where(answers.valid, _agreed(models, answers.xp, target), np.nan)
@@ -232,9 +232,9 @@ def _of_unseen(cf, label:int, k:int) -> np.ndarray: # `(q,)`
     out = []
     for seed,juror in enumerate(jury(cf, k), 1):
         unseen = cf.z_train.argmax(1) == label
-        unseen[torch.from_numpy(_drawn(cf.z_train, seed)[0]).to(unseen.device)] = False
+        unseen[torch.from_numpy(_bootstrap(cf.z_train, seed)[0]).to(unseen.device)] = False
         x = cf.x_train[unseen]
-        if len(x): out.append(_leads([juror], x, torch.full((len(x),), label, device=x.device))[0])
+        if len(x): out.append(_juror_leads([juror], x, torch.full((len(x),), label, device=x.device))[0])
     return np.concatenate(out) if out else np.zeros(0)
 
 def _promise_for(cf, label:int) -> dict: # margin; agreed and usual, of jurors, or None
@@ -279,11 +279,11 @@ class _Jurors(NamedTuple):
     def missing(self, s) -> Tensor: return self.ahead - self.least(s) # What the most doubtful lacks, `(n,)`
     def kept(self, s) -> _Jurors: return _Jurors(torch.minimum(self.ahead, self.least(s)), self.jury) # As they stand
 
-def _panel(cf) -> list: # Functions of encoded rows
+def _three_jurors(cf) -> list: # Functions of encoded rows
     "Three jurors of boosted trees, whatever the model is: they are the same wherever it was read from."
     cf.check_rows('agree')
     while len(cf.panel) < _PANEL:
-        rows,label = _drawn(cf.z_train, seed := len(cf.panel) + 1, cf.labels)
+        rows,label = _bootstrap(cf.z_train, seed := len(cf.panel) + 1, cf.labels)
         cf.panel.append(_stand_in(cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)], label, seed))
     return cf.panel
 

@@ -18,20 +18,25 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
-from ..answers import _asked_by, Counterfactuals, _NOT_READ
-from ..data.columns import _entry_slices, _inward
+from ..answers import _explainer_of, Counterfactuals, _NOT_READ
+from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import changed_groups, Domain, Encoded, read_once, take_rows, Target
 from .plausible import crowd, held_back
-from .goals import class_labels, CLASSES, in_target, leading, levels, listed, NUMBERS, said
-from ..models.asking import (_adapted, Adapted, _Agreed, _Asked, _asked, _check_finite, _check_steady, _Over, _plain, _until,
-                                      answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
+from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
+                                     NUMBERS, said)
+from .in_words import in_words, used
+from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite,
+                                      _check_steady, _Over, _gives_plain_logits, _until, answers_numbers, check_lead, check_logits,
+                                      labels_of, _one_class_for_all, place, predict)
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import answered, by_default
 from .ranges import region
+from .readings import _log_odds
+from .within import sampled, some_of, spending, within
 from .real import _nearest_real
 from ..use.plans import effects_of, Plan, plan_of
 
@@ -94,7 +99,7 @@ def _range_text(f):
     return f'{whole}in {left}{low}, {high}{right}'
 
 # %% ../../nbs/search/00_explainer.ipynb #c12
-def _fits(f, v):
+def _in_field_range(f, v):
     "Whether a value lies in the range of its field."
     m = f.metadata
     if v is None and m['none']: return True
@@ -152,7 +157,7 @@ class Common:
     def __post_init__(self):
         for f in fields(self):
             v = getattr(self, f.name)
-            if not _fits(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
+            if not _in_field_range(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c30
 KINDS:dict[str, Any] = dict( # What all methods share for a kind
@@ -199,20 +204,22 @@ def _encoded(cf, data) -> Encoded:
     return Encoded(enc.x.to(*cf.place), enc.frozen.to(device), limit(enc.low), limit(enc.high), most, enc.notes)
 
 # %% ../../nbs/search/00_explainer.ipynb #c48
-def _checked(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
+def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
-    if not _plain(cf.model, x[:2]): cf.model = _Asked(cf.model)
+    limited = cf.account is not None and cf.account.limited
+    once = limited and hasattr(cf.model, 'predictor') # asked about each row
+    if not once and not _gives_plain_logits(cf.model, x[:2]): cf.model = _Asked(cf.model)
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
-    _check_steady(cf.model, x[:64])
+    if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c42
-def _described(cf) -> str:
+def _summary_of(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
     named = f', {len(cf.classes)} classes ({listed(cf.classes)})' if cf.classes else ''
@@ -270,7 +277,7 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         if not len(c.between): continue
         i = at.start
         ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
-        first,last = _inward(ends[0], ends[1], c.digits, c.parts)
+        first,last = _inward_to_steps(ends[0], ends[1], c.digits, c.parts)
         none = torch.as_tensor(first > last).to(frozen.device)
         own = lambda v: torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low))
         low[:, i],high[:, i] = own(first), own(last)
@@ -284,7 +291,7 @@ def _of_rows(cf, enc:Encoded, target:Tensor, seed:int, begin:Tensor|None, i:slic
     if begin is None: return cf.search(some, target[i], seed)
     return cf.resume(some, target[i], seed, begin[i], quick=False)
 
-def _searched(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
+def _searched_in_batches(cf, enc:Encoded, target:Tensor, seed:int, progress:bool, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
     "What the search finds, `batch_size` rows at a time."
     size = cf.settings.batch_size
     starts = tqdm(range(0, len(enc.x), size), disable=not progress, desc=type(cf).__name__, unit_scale=size, unit='row')
@@ -313,7 +320,7 @@ def _searched_until(cf, enc:Encoded, target:Tensor, seed:int, until:float, begin
 # %% ../../nbs/search/00_explainer.ipynb #c63
 _KEPT_CROWDS = 64 # Targets whose real rows are remembered
 
-def _crowd(cf, label:Tensor): # A class `()`, or an interval `(2,)`
+def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
     "Rows of a target that no search sees, remembered; None where there are too few."
     key = str(label.tolist())
     if key not in cf.crowds:
@@ -327,7 +334,7 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
     if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
     for label in target.unique(dim=0):
-        there,rows = _crowd(cf, label), (target == label).view(len(target), -1).all(1)
+        there,rows = _held_out_rows(cf, label), (target == label).view(len(target), -1).all(1)
         if there is not None: out[rows] = there(xp[rows])
     return out
 
@@ -335,7 +342,7 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
 _HAIR = 1e-6   # Room for the rounding of a softmax
 _LESS = 1e-13  # Than the same level, which was shifted there and back
 
-def _cut(cf) -> float|None:
+def _cut_off(cf) -> float|None:
     "Probability from which the second of two classes is decided; None where no probability alone decides."
     model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
     if cf.goal is NUMBERS or cf.z_train is None: return None
@@ -343,15 +350,13 @@ def _cut(cf) -> float|None:
     if cf.z_train.shape[1] != 2: return None
     return model.cut if isinstance(model, Adapted) else .5
 
-def _odds(p:float) -> float: return float(np.log(p/(1 - p)))
-
 def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
     "The probability that rows must have, by logits."
     if tau is None:
         k = 2 if cf.z_train is None or cf.goal is NUMBERS or isinstance(cf.model, _Agreed) else cf.z_train.shape[1]
         return .5 if k == 2 else (1 - _HAIR)/k
     if cf.cut in (None, .5): return tau
-    least = torch.tensor([_odds(tau) - _odds(share) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
+    least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
     return (least.sigmoid() - _LESS).clamp_min(.5) # what is decided has one half
 
 def _decided(cf, data, z:Tensor) -> Tensor: # Raw rows and their logits -> classes, long `(n,)`
@@ -365,7 +370,7 @@ def _reaches(cf, data, z:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
     return there if cf.numbers or cf.settings.tau is None else there & (cf.says(z, target) >= cf.settings.tau)
 
 # %% ../../nbs/search/00_explainer.ipynb #c66
-def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
+def _measured_answers(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
     found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
@@ -380,25 +385,7 @@ def _measured(cf, data, enc:Encoded, z:Tensor, xp:Tensor, target:Tensor, standin
                            found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
-def _renamed(names:dict, own) -> list:
-    "New names in the model's order; raises `ValueError` unless each of its labels has one."
-    own = class_labels(own) if own else ()
-    if set(names) == set(own): return [names[v] for v in own]
-    raise ValueError(f'classes must name each label of the model, {listed(own) or "which names none"}, '
-                     f'got names of {listed(tuple(names))}')
-
-def _check_order(given:tuple, own:tuple):
-    "Raise `ValueError` for the model's own labels in another order, which would turn everything round."
-    plain = lambda labels: [str(v).strip().casefold() for v in labels]
-    a,b = plain(given), plain(own)
-    words = all(isinstance(v, str) for v in (*given, *own))
-    moved = any(v in b and v != w for v,w in zip(a, b)) if words else sorted(a) == sorted(b) and a != b
-    if not moved and (given == own or set(given) != set(own)): return
-    names = ', '.join(f'{v!r}: …' for v in own)
-    raise ValueError(f'classes must be in the order of the model, {listed(own)}, got {listed(given)}: '
-                     f'leave them out, or rename them by a dict {{{names}}}')
-
-def _labels(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
+def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
     if cf.goal is NUMBERS and classes is not None:
@@ -440,7 +427,7 @@ def _check_rows(cf, data, target):
     raise ValueError(f'rows must come first and the target second, got a frame as target and {data!r} as rows')
 
 # %% ../../nbs/search/00_explainer.ipynb #fd155863
-def _reasons(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
+def _why_unread_rows(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
     "Why each row cannot be read; '' for rows that can."
     if cf.z_train is None or cf.domain.unread is None: return None, []
     try: rows = cf.domain.rows(data)
@@ -451,7 +438,7 @@ def _where_read(cf, data, target=None, max_changes=None, **rules) -> tuple: # As
     "A question of the rows that can be read, and the others; raises `ValueError` where none can be."
     try: return cf.ask(data, target, max_changes, **rules), None
     except ValueError:
-        rows,why = _reasons(cf, data)
+        rows,why = _why_unread_rows(cf, data)
         there = np.array([not words for words in why], bool)
         if there.all() or not there.any(): raise
     at = np.where(there, np.arange(len(there)), there.argmax())
@@ -500,7 +487,7 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
 
 # %% ../../nbs/search/00_explainer.ipynb #d78b
-def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfactuals: # Positions `(q,)`
+def _with_answers(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfactuals: # Positions `(q,)`
     "Answers with others in some rows."
     def put(name):
         old,some = getattr(cfs, name), getattr(new, name)
@@ -511,6 +498,14 @@ def _put_in(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfa
     proof,there = list(cfs.proof), np.isin(np.arange(len(cfs)), i)
     for at,words in zip(i, new.proof): proof[at] = words
     return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_laid_in(cfs.raw, new.raw, there))
+
+def _answered_by_kind(cf, question:tuple, seed:int=0, progress:bool=False, *asked) -> Counterfactuals: # As `answered` takes them
+    "Search and measure, in the way that suits what is explained."
+    if cf.domain.spliced is not None: return in_words(cf, question, *asked)
+    own = account()
+    if own is None or not own.limited: return answered(cf, question, seed, progress, *asked)
+    if not any(asked): return within(cf, question, own, seed)
+    raise ValueError(f'calls and rows must be left out where something is to be proven or the time is limited, got {asked}')
 
 def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:bool) -> Counterfactuals:
     "The same answers, but those that `predict` denies and the numbers do not are looked for with `predict` over these."
@@ -523,7 +518,7 @@ def _with_denied(cf, question:tuple, cfs:Counterfactuals, seed:int, progress:boo
     other,at,some = copy(cf), torch.from_numpy(i), take_rows(data, i)
     other.model,other.read = model, None
     asked = some, enc.take(at), other.logits(some, enc.x[at]), target[at]
-    return _put_in(cfs, i, replace(answered(other, asked, seed, progress), explainer=cf))
+    return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, seed, progress), explainer=cf))
 
 # %% ../../nbs/search/00_explainer.ipynb #2bf79b18
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
@@ -544,7 +539,7 @@ def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothin
 
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
-def _as_it_was(cf):
+def _restored_on_error(cf):
     "If what follows fails, the explainer stays unchanged."
     old = dict(vars(cf))
     try: yield
@@ -605,10 +600,10 @@ class Explainer:
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
         kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
         self.domain = domain = kept or domain
-        self.model = _asked(_adapted(domain, model))
+        self.model = _asked_in_float(_adapted(domain, model))
         own = self.model.model if isinstance(self.model, _Asked) else self.model
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
-        self.classes:tuple = _labels(self, model, classes) # What its classes are called; () for 0, 1, …
+        self.classes:tuple = _labels_of_classes(self, model, classes) # What its classes are called; () for 0, 1, …
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
@@ -616,18 +611,20 @@ class Explainer:
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
         self.labels:Any = None # Positions of the classes of training rows, where somebody told them
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
+        self.account:Any = None # How often `fit` asked the model, and about how many rows
+        self.planned:Any = None # What training rows told about words, or about columns where questions are limited
         self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
     def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them for itself
-    def __repr__(self): return _described(self)
+    def __repr__(self): return _summary_of(self)
 
     @property
     def numbers(self) -> bool: return self.goal.numbers # Whether the model answers with numbers
 
     # Who decides
     @property
-    def cut(self) -> float|None: return _cut(self) # Probability from which the second of two classes is decided, or None
+    def cut(self) -> float|None: return _cut_off(self) # Probability from which the second of two classes is decided, or None
 
     @property
     def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have, by logits: a number, or one a class
@@ -656,6 +653,7 @@ class Explainer:
     def fit(self,
         data, # Training rows, raw
         y=None, # Their labels, if at hand: for models that are trained again alone
+        sample:int|None=None, # Most rows that the model is asked about; None for all
     ):
         """Learn from the training data; returns the explainer. If that fails, it stays unchanged.
 
@@ -665,8 +663,10 @@ class Explainer:
             Training rows, raw
         y : default None
             Their labels, if at hand: for models that are trained again alone
+        sample : int | None, default None
+            Most rows that the model is asked about; None for all
         """
-        with _as_it_was(self):
+        with _restored_on_error(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
             self.crowds = {}
@@ -675,10 +675,12 @@ class Explainer:
             self.summary = None
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
+            data,y = some_of(self.model, data, y, sample)
             x = self.encode(data).x
             self.model = settled(self.model, data)
-            self.model,self.z_train = _checked(self, data, x)
+            self.model,self.z_train = _check_model(self, data, x)
             self.x_train = x
+            self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
         return self
@@ -858,6 +860,8 @@ class Explainer:
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
         robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
+        calls:int|None=None, # Most calls of the model, for all rows together; None for any number
+        rows:int|None=None,  # Most rows that it is asked about, for all rows together; None for any number
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
@@ -891,6 +895,10 @@ class Explainer:
             What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
         confirmed : float | None, default None
             Share of five retrained models that must agree, in (0, 1]
+        calls : int | None, default None
+            Most calls of the model, for all rows together; None for any number
+        rows : int | None, default None
+            Most rows that it is asked about, for all rows together; None for any number
 
         Returns
         -------
@@ -901,21 +909,23 @@ class Explainer:
         >>> answers = cf.explain(X_test[:5], 'granted', immutable=['housing'], bounds={'income': (None, 90_000)})
         >>> cf.explain(X_test[:5], 'granted', optimal='columns', seconds=20).proof
         >>> cf.explain(X_test[:1], 'granted', robust=dict(noise={'income': 500})).text(0)
+        >>> cf.explain(X_test[:1], 'granted', rows=60).calls
         """
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
         data = read_once(data)
-        if (knowing := _knowing_levels(self, data)) is not self:
+        limited = calls is not None or rows is not None
+        if not limited and (knowing := _knowing_levels(self, data)) is not self:
             return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
                                    seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
-        with remembering():
+        with remembering(), spending(calls, rows, progress, self.domain.spliced is not None) as own:
             asked,aside = _where_read(self, data, target, max_changes, **rules)
             if confirmed is None:
-                answers = answered(self, asked, seed, progress, optimal, seconds, gap, robust)
-                if robust is None: answers = _with_denied(self, asked, answers, seed, progress)
+                answers = _answered_by_kind(self, asked, seed, progress, optimal, seconds, gap, robust)
+                if robust is None and not limited: answers = _with_denied(self, asked, answers, seed, progress)
             else:
-                _check_alone(optimal=optimal, seconds=seconds, robust=robust)
+                _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
                 answers = until_confirmed(self, asked, confirmed, seed, progress)
-        return _with_unread(answers, aside)
+        return _with_unread(replace(answers, calls=own.calls, rows=own.rows), aside)
 
     def answer(self, data, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, progress:bool=False) -> Counterfactuals:
         """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
@@ -940,7 +950,7 @@ class Explainer:
         Counterfactuals
         """
         question = data, enc, z, target
-        return _with_denied(self, question, answered(self, question, seed, progress), seed, progress)
+        return _with_denied(self, question, _answered_by_kind(self, question, seed, progress), seed, progress)
 
     def find(self,
         enc:Encoded,   # Inputs, `(n, *s)`
@@ -973,7 +983,7 @@ class Explainer:
             `(n, *s)`, and which rows it came to, bool `(n,)`
         """
         if until < float('inf'): return _searched_until(self, enc, target, seed, until, begin)
-        return _searched(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
+        return _searched_in_batches(self, enc, target, seed, progress, begin), np.ones(len(enc.x), bool)
 
     def usual(self, enc:Encoded, z:Tensor, target:Tensor, seed:int=0) -> Tensor: # `(n, *s)`
         """What `explain` finds where nothing else is said, before it is measured.
@@ -1020,7 +1030,7 @@ class Explainer:
         -------
         Counterfactuals
         """
-        return _measured(self, data, enc, z, xp, target, standing, raw)
+        return _measured_answers(self, data, enc, z, xp, target, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
@@ -1081,7 +1091,7 @@ class Explainer:
             Columns that may vary besides those that changed
         """
         self.check_fitted()
-        return region(_asked_by(self, cfs), cfs, free)
+        return region(_explainer_of(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
         """Order the changes of each answer: every row on the way is legal, the target comes near early.
@@ -1097,7 +1107,7 @@ class Explainer:
             Answers, of this explainer or another, or from a file
         """
         self.check_fitted()
-        return plan_of(_asked_by(self, cfs), cfs)
+        return plan_of(_explainer_of(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
@@ -1113,7 +1123,7 @@ class Explainer:
             One line a row, one column a group
         """
         self.check_fitted()
-        return effects_of(_asked_by(self, cfs), cfs)
+        return effects_of(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
 def from_frames(

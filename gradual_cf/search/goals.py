@@ -116,7 +116,7 @@ class Logits(NamedTuple):
         return gap + _LEEWAY*(gap + self.mu[target].abs().amax(1))
 
 # %% ../../nbs/02_goals.ipynb #c17
-def _rows_at(z, label, mu):
+def _states_at(z, label, mu):
     "Rows of which only the logits matter, as a state that a loss term can read."
     label = z.new_full((len(z),), label, dtype=torch.long)
     enc = Encoded(z, torch.zeros_like(z, dtype=torch.bool))
@@ -126,7 +126,7 @@ def _percentiles(z, label, mu, match):
     "Percentiles 0..100 of the match of rows to the mean of their class; NaN where there are no rows."
     share = torch.linspace(0, 1, 101, dtype=torch.promote_types(z.dtype, torch.float32), device=z.device)
     if not len(z): return torch.full_like(share, torch.nan)
-    return match(_rows_at(z, label, mu)).to(share).quantile(share)
+    return match(_states_at(z, label, mu)).to(share).quantile(share)
 
 def fit_logits(
     z:Tensor,       # Logits of the training rows, `(n, k)`
@@ -274,7 +274,7 @@ def prototype_distance(
     return (s.xp - s.target.near).flatten(1).pow(2).sum(1)
 
 # %% ../../nbs/02_goals.ipynb #c41
-def _weighted(parts):
+def _weighted_gradient(parts):
     "Sum of weight·gradient, None where there is none."
     if not parts: return None
     (w,total),*rest = parts
@@ -296,7 +296,7 @@ class _Mix:
     def grad(self, s:State) -> tuple[Tensor|None, Tensor|None]: # d/dxp at fixed logits and d/dlogits
         "Both parts of the gradient; the pass through the model is the caller's."
         parts = [(w, _term_grad(f, s)) for w,f in self.terms.values() if w]
-        dx,dz = (_weighted([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
+        dx,dz = (_weighted_gradient([(w, g[i]) for w,g in parts if g[i] is not None]) for i in (0, 1))
         return dx, dz
 
     def split(self) -> tuple[_Mix, _Mix]: # Terms that need the whole input, and those of single entries
@@ -343,6 +343,25 @@ def listed(labels:tuple) -> str:
     more = f', … ({len(labels)} in all)' if len(labels) > _MOST_NAMED else ''
     return ', '.join(map(repr, labels[:_MOST_NAMED])) + more
 
+# %% ../../nbs/02_goals.ipynb #ln2
+def _renamed(names:dict, own) -> list:
+    "New names in the model's order; raises `ValueError` unless each of its labels has one."
+    own = class_labels(own) if own else ()
+    if set(names) == set(own): return [names[v] for v in own]
+    raise ValueError(f'classes must name each label of the model, {listed(own) or "which names none"}, '
+                     f'got names of {listed(tuple(names))}')
+
+def _check_order(given:tuple, own:tuple):
+    "Raise `ValueError` for the model's own labels in another order, which would turn everything round."
+    plain = lambda labels: [str(v).strip().casefold() for v in labels]
+    a,b = plain(given), plain(own)
+    words = all(isinstance(v, str) for v in (*given, *own))
+    moved = any(v in b and v != w for v,w in zip(a, b)) if words else sorted(a) == sorted(b) and a != b
+    if not moved and (given == own or set(given) != set(own)): return
+    names = ', '.join(f'{v!r}: …' for v in own)
+    raise ValueError(f'classes must be in the order of the model, {listed(own)}, got {listed(given)}: '
+                     f'leave them out, or rename them by a dict {{{names}}}')
+
 # %% ../../nbs/02_goals.ipynb #49f9bccf
 def _label_position(v, labels:tuple) -> int:
     "The position of a label; raises `ValueError` for one that the model does not have."
@@ -383,7 +402,7 @@ def check_target(
     return torch.as_tensor(t.astype(np.int64), device=z.device).expand(n).clone()
 
 # %% ../../nbs/02_goals.ipynb #c70
-def _ends(pair):
+def _interval_ends(pair):
     "The two ends of an interval; None is an open side."
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
         raise ValueError(f'target must be an interval (low, high) for a model of numbers, got {pair!r}')
@@ -397,7 +416,7 @@ def check_interval(target, n:int) -> Tensor: # (low, high), or one such pair a r
     pairs = list(target) if many else [target]
     if many and len(pairs) != n:
         raise ValueError(f'target must be one interval or one per row ({n}), got {len(pairs)}')
-    return torch.tensor([_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
+    return torch.tensor([_interval_ends(p) for p in pairs], dtype=torch.float64).expand(n, 2).clone()
 
 # %% ../../nbs/02_goals.ipynb #c58
 def class_words(label, lang:Language=ENGLISH) -> str:
@@ -647,7 +666,7 @@ def required(explainer, target:Target, slack:float|None=None) -> Target: # What 
     return target._replace(level=level, demands=tuple(map(least, target.demands)))
 
 # %% ../../nbs/02_goals.ipynb #c84
-def _known(lack):
+def _violation_known(lack):
     "What is missing, infinite where the model answered NaN."
     return lack.nan_to_num(torch.inf, torch.inf, -torch.inf)
 
@@ -666,7 +685,7 @@ def shortfall(
     Tensor
         `(n,)`, positive by what is missing; at most 0 where the row has arrived
     """
-    lacks = [_known(v) for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
+    lacks = [_violation_known(v) for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
     if len(lacks) == 1: return lacks[0]
     lack = torch.stack(lacks)
     missing = lack.clamp_min(0).sum(0)

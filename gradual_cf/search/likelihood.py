@@ -16,9 +16,9 @@ from tqdm.auto import tqdm
 
 from ..core import Encoded, State
 from ..data.columns import MISSING
-from ..models.networks import _flush_denormals, _network, load_model, save_model, seeded
+from ..models.networks import _flush_denormals, _registered, load_model, save_model, seeded
 from .goals import in_target
-from .plausible import Plausible, _by_circle, _Company, _enough, _pasted
+from .plausible import Plausible, _by_circle, _Company, _has_enough_rows, _pasted_rows
 
 # %% auto #0
 __all__ = ['masked_mlp', 'Density', 'load_density', 'Likely']
@@ -59,7 +59,7 @@ def _bins_of(column, entry:Tensor, x:Tensor) -> _Bins: # Of the domain, its entr
 # %% ../../nbs/search/13_likelihood.ipynb #lk12
 _BEYOND = 20. # Logarithm of the density that is lost for each range of the column beyond its ends
 
-def _cells(bins:list, x:Tensor) -> tuple[Tensor, Tensor]: # Encoded rows `(n, d)` -> long `(n, g)`, `(n,)`
+def _bins_of_cells(bins:list, x:Tensor) -> tuple[Tensor, Tensor]: # Encoded rows `(n, d)` -> long `(n, g)`, `(n,)`
     "The bins of cells, and what is to be added to the logarithms of their shares."
     out,more = [], x.new_zeros(len(x), dtype=torch.float64)
     for b in bins:
@@ -76,7 +76,7 @@ def _cells(bins:list, x:Tensor) -> tuple[Tensor, Tensor]: # Encoded rows `(n, d)
     return torch.stack(out, 1), more
 
 # %% ../../nbs/search/13_likelihood.ipynb #lk15
-def _masks(sizes, hidden:int) -> tuple: # Bins of each column -> bool, of the first, a middle and the last layer
+def _layer_masks(sizes, hidden:int) -> tuple: # Bins of each column -> bool, of the first, a middle and the last layer
     "Which weights may be other than zero."
     column = torch.tensor(np.repeat(np.arange(len(sizes)), sizes))
     upto = torch.linspace(0, max(len(sizes) - 2, 0), hidden).long()
@@ -92,7 +92,7 @@ class _Masked(nn.Module):
         self.first,self.middle,self.last = nn.Linear(total, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, total)
         self.own,self.usual = nn.Embedding(classes, hidden), nn.Embedding(classes, total)
         nn.init.zeros_(self.usual.weight)
-        for name,mask in zip(('first', 'middle', 'last'), _masks(sizes, hidden)):
+        for name,mask in zip(('first', 'middle', 'last'), _layer_masks(sizes, hidden)):
             self.register_buffer(f'{name}_mask', mask, persistent=False)
         starts = torch.tensor([0, *np.cumsum(self.sizes)[:-1].tolist()])
         self.register_buffer('starts', starts, persistent=False)
@@ -111,7 +111,7 @@ class _Masked(nn.Module):
         said = (v.log_softmax(1).gather(1, c[:, None]) for v,c in zip(self.logits(cells, label), cells.T))
         return torch.cat(list(said), 1).sum(1)
 
-@_network
+@_registered
 def masked_mlp(
     sizes:tuple,    # Bins of each column
     classes:int=1,  # Classes, ≥ 1
@@ -147,7 +147,7 @@ def _held_out(n:int, seed:int) -> Tensor: # bool `(n,)`
     out[torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:max(int(_HELD*n), int(n > 1))]] = True
     return out
 
-def _learn(net, fit:tuple, held:tuple, seed:int, progress:bool):
+def _train_masked(net, fit:tuple, held:tuple, seed:int, progress:bool):
     "Train a masked network, and give it the weights of its best epoch; each of `fit` and `held` is cells and labels."
     cells,label = fit
     gen = torch.Generator().manual_seed(seed)
@@ -180,7 +180,7 @@ def _check_labels(labels, n:int, classes:int) -> Tensor: # Long `(n,)`
     if len(bad): raise ValueError(f'label must be in 0..{classes - 1}, got {int(bad[0])}')
     return label
 
-def _drawn(density, label:Tensor, gen) -> Tensor: # Classes `(n,)` -> encoded rows `(n, d)`
+def _sampled_rows(density, label:Tensor, gen) -> Tensor: # Classes `(n,)` -> encoded rows `(n, d)`
     "Rows drawn column by column."
     cells = torch.zeros(len(label), len(density.bins), dtype=torch.long)
     x = torch.zeros(len(label), sum(len(b.entry) for b in density.bins))
@@ -241,10 +241,10 @@ class Density:
         self.held = _held_out(len(x), seed)
         entries = [(place == g).nonzero()[:, 0] for g in range(len(self.domain.features))]
         self.bins = [_bins_of(c, e, x) for c,e in zip(self.domain.features, entries)]
-        cells,_ = _cells(self.bins, x)
+        cells,_ = _bins_of_cells(self.bins, x)
         self.net = masked_mlp(tuple(b.size for b in self.bins), classes or int(label.max()) + 1, seed=seed)
         with seeded(seed), torch.enable_grad():
-            _learn(self.net, (cells[~self.held], label[~self.held]), (cells[self.held], label[self.held]), seed, progress)
+            _train_masked(self.net, (cells[~self.held], label[~self.held]), (cells[self.held], label[self.held]), seed, progress)
         self.net.requires_grad_(False)
         return self
 
@@ -270,7 +270,7 @@ class Density:
             In nats, `(n,)`: shares of categories and of few numbers, densities in ranges of the other columns
         """
         label = _check_labels(label, len(x), self.classes)
-        cells,more = _cells(self.bins, x.detach().cpu())
+        cells,more = _bins_of_cells(self.bins, x.detach().cpu())
         with torch.no_grad():
             said = [self.net(c, t) for c,t in zip(cells.split(_PASS), label.split(_PASS))]
         return (torch.cat(said).double() + more).to(x) if said else x.new_zeros(0)
@@ -296,7 +296,7 @@ class Density:
         pd.DataFrame
         """
         labels = _check_labels(label, n, self.classes)
-        return self.domain.decode(_drawn(self, labels, torch.Generator().manual_seed(seed)))
+        return self.domain.decode(_sampled_rows(self, labels, torch.Generator().manual_seed(seed)))
 
     def save(self,
         path, # The file; written atomically
@@ -399,9 +399,9 @@ class _LikelyCompany(_Company):
     def bar(self, label:Tensor) -> float: # A class or an interval
         "How likely rows of a target must be; -inf where it has too few to say so."
         there = in_target(self.z, label)
-        if not _enough(self.x[there]): return -np.inf
+        if not _has_enough_rows(self.x[there]): return -np.inf
         held = there & self.density.held.to(there.device)
-        rows = held if _enough(self.x[held]) else there
+        rows = held if _has_enough_rows(self.x[held]) else there
         share:Any = self.settings.likelihood
         return self.real[rows].double().quantile(share).item()
 
@@ -411,7 +411,7 @@ class _LikelyCompany(_Company):
         each,of = label.unique(dim=0, return_inverse=True)
         floor = torch.tensor([self.bar(t) for t in each]).to(enc.x)[of]
         for j,i in _by_circle(bars.circle, enc.x.shape[1]):
-            within = _pasted(self, self.circles[j], bars.near[i], enc.take(i))
+            within = _pasted_rows(self, self.circles[j], bars.near[i], enc.take(i))
             floor[i] = torch.minimum(floor[i], self._of(within, kind[i]).amax(1))
         return Likely(bars, kind, floor, self)
 

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from .goals import shortfall
 from ..core import Encoded, State, Target, rows_of
-from ..models.asking import evaluating
+from ..models.asking import charged, evaluating, put_to
 from .masking import sensitivity
 
 # %% auto #0
 __all__ = ['lookahead']
 
 # %% ../../nbs/search/06_lookahead.ipynb #c6
-class _Pool(NamedTuple):
+class _Candidates(NamedTuple):
     "Candidates that are tried exactly: `q` values for each of `p` groups."
     at:Tensor     # Groups, long `(n, p)`
     values:Tensor # Their candidate values, `(n, p, q, *w)`
@@ -38,14 +38,14 @@ def _lead_gradient(model, x:Tensor, target:Tensor) -> Tensor: # `(n, *s)`
 # %% ../../nbs/search/06_lookahead.ipynb #c15
 def _swap_logits(model, x:Tensor, at:Tensor, values:Tensor, batch:int=512) -> Tensor: # `(n, p, q, k)`
     "Logits of every single swap of groups `(n, p)` for values `(n, p, q, *w)`; `model.swaps` where there is one."
-    if hasattr(model, 'swaps'): return model.swaps(x, at, values)
     n,p,q = values.shape[:3]
+    if hasattr(model, 'swaps'): return charged(lambda: model.swaps(x, at, values), n*p*q)
     row,place,value = (v.flatten() for v in torch.meshgrid(*map(torch.arange, (n, p, q)), indexing='ij'))
     logits = []
     for i in torch.arange(n*p*q).split(batch):
         t = x[row[i]]
         t[torch.arange(len(i)), at[row[i], place[i]]] = values[row[i], place[i], value[i]]
-        logits.append(model(t))
+        logits.append(put_to(model, t))
     return torch.cat(logits).view(n, p, q, -1)
 
 # %% ../../nbs/search/06_lookahead.ipynb #c18
@@ -74,7 +74,7 @@ def _distinct(score:Tensor, sets:Tensor, b:int) -> Tensor: # Positions of the be
     return order.gather(1, again.to(torch.uint8).argsort(dim=1, stable=True)[:, :b])
 
 # %% ../../nbs/search/06_lookahead.ipynb #c23
-def _swapped_in(beam:_Beam, pool:_Pool, pick:Tensor) -> Tensor: # `(n, m, g, *w)`
+def _swapped_in(beam:_Beam, pool:_Candidates, pick:Tensor) -> Tensor: # `(n, m, g, *w)`
     "Inputs with extensions in place; `pick` `(n, m)` are positions in the flattened `(b, p, q)`."
     p,q = pool.values.shape[1:3]
     rows = torch.arange(len(pick), device=pick.device)[:, None]
@@ -83,7 +83,7 @@ def _swapped_in(beam:_Beam, pool:_Pool, pick:Tensor) -> Tensor: # `(n, m, g, *w)
     x[rows, torch.arange(pick.shape[1], device=pick.device), pool.at.gather(1, place)] = pool.values[rows, place, value]
     return x
 
-def _extend(beam:_Beam, pool:_Pool, short:Tensor, b:int) -> _Beam:
+def _extend(beam:_Beam, pool:_Candidates, short:Tensor, b:int) -> _Beam:
     "Extend the sets by one swap and keep the best."
     p,q = short.shape[2:]
     rows = torch.arange(len(short), device=short.device)[:, None]
@@ -104,7 +104,7 @@ def _lacks(z, target):
     enc = Encoded(flat, torch.zeros_like(flat, dtype=torch.bool)) # inputs do not matter here
     return shortfall(State(enc, flat, flat, target)).clamp_min(0).view(z.shape[:-1])
 
-def _extensions(explainer, beam:_Beam, pool:_Pool, target:Target) -> tuple[Tensor, Tensor]:
+def _extensions(explainer, beam:_Beam, pool:_Candidates, target:Target) -> tuple[Tensor, Tensor]:
     "Logits `(n, b, p, q, k)` and shortfall `(n, b, p, q)` of every extension; inf where one does not count."
     n,b = beam.x.shape[:2]
     each = lambda t: t.repeat_interleave(b, 0)
@@ -116,17 +116,17 @@ def _extensions(explainer, beam:_Beam, pool:_Pool, target:Target) -> tuple[Tenso
 # %% ../../nbs/search/06_lookahead.ipynb #c30
 _FEW = 12 # Extensions whose loss is compared
 
-def _moved(x, beam, pool):
+def _beam_distances(x, beam, pool):
     "Squared distance of every extension from the inputs, `(n, b, p, q)`."
     old = x[torch.arange(len(x), device=x.device)[:, None], pool.at][:, :, None]
     sets = (beam.x - x[:, None]).flatten(2).pow(2).sum(2)
     return sets[:, :, None, None] + (pool.values - old).flatten(3).pow(2).sum(3)[:, None]
 
-def _cheapest(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[Tensor, Tensor]:
+def _cheapest(explainer, s:State, beam:_Beam, pool:_Candidates, found:tuple) -> tuple[Tensor, Tensor]:
     "Of the nearest extensions with the least shortfall, the one with the smallest loss: position `(n,)` and input."
     z,short = found[0].flatten(1, 3), found[1].flatten(1)
     worse = short > short.amin(1, keepdim=True)
-    far = _moved(s.x, beam, pool).flatten(1).masked_fill(worse, torch.inf)
+    far = _beam_distances(s.x, beam, pool).flatten(1).masked_fill(worse, torch.inf)
     pick = far.topk(min(_FEW, far.shape[1]), largest=False).indices
     xp,rows = _swapped_in(beam, pool, pick), torch.arange(len(pick), device=pick.device)[:, None]
     each = s._replace(xp=None, logits=None, on=None, c=None).take(rows.expand_as(pick).flatten())
@@ -136,17 +136,17 @@ def _cheapest(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[
     return pick.gather(1, best)[:, 0], xp[rows, best][:, 0]
 
 # %% ../../nbs/search/06_lookahead.ipynb #c32
-def _reconsider(explainer, s:State, pool:_Pool, place:Tensor) -> State: # The rows with the choice in place
+def _reconsider(explainer, s:State, pool:_Candidates, place:Tensor) -> State: # The rows with the choice in place
     "Choose one swap of a set again, by the loss, given the others."
     rows = torch.arange(len(s.x), device=s.x.device)
-    one = _Pool(*(f[rows, place][:, None] for f in pool))
+    one = _Candidates(*(f[rows, place][:, None] for f in pool))
     rest = s.xp.clone()
     rest[rows, one.at[:, 0]] = s.x[rows, one.at[:, 0]]
     beam = _no_swaps(rest, 1)
     return s._replace(xp=_cheapest(explainer, s, beam, one, _extensions(explainer, beam, one, s.target))[1])
 
 # %% ../../nbs/search/06_lookahead.ipynb #c34
-def _complete(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[Tensor, Tensor]:
+def _complete(explainer, s:State, beam:_Beam, pool:_Candidates, found:tuple) -> tuple[Tensor, Tensor]:
     "Complete the best set: place in the pool of its first swap, `(n,)`, and the value there, `(n, *w)`."
     p,q = pool.values.shape[1:3]
     rows = torch.arange(len(s.x), device=s.x.device)
@@ -157,7 +157,7 @@ def _complete(explainer, s:State, beam:_Beam, pool:_Pool, found:tuple) -> tuple[
     return path[:, 0], s.xp[rows, pool.at[rows, path[:, 0]]]
 
 # %% ../../nbs/search/06_lookahead.ipynb #c36
-def _first_swap(explainer, s:State, pool:_Pool, beam:int, depth:int) -> tuple[Tensor, Tensor]:
+def _first_swap(explainer, s:State, pool:_Candidates, beam:int, depth:int) -> tuple[Tensor, Tensor]:
     "The first swap of the smallest set that arrives, or of the best after `depth` rounds: place and value."
     rows = torch.arange(len(s.x), device=s.x.device)
     place,value = torch.zeros_like(pool.at[:, 0]), s.xp[:, 0].clone()
@@ -200,7 +200,7 @@ def lookahead(
     if beam < 1 or depth < 1: raise ValueError(f'beam and depth must be at least 1, got {beam} and {depth}')
     def probe(explainer, s, free):
         with evaluating(explainer.model): toward = _lead_gradient(explainer.model, s.xp, s.target.label)
-        pool = _Pool(*candidates(s, toward, free))
+        pool = _Candidates(*candidates(s, toward, free))
         some = pool.ok.flatten(1).any(1)
         group,xp,merit = torch.zeros_like(s.target.label), s.xp.clone(), some.to(s.xp).log()
         if not some.any(): return group, xp, merit

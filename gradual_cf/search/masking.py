@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .goals import merit, shortfall, spent
 from ..core import State, per_row
-from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, with_graph
+from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
 
 # %% auto #0
 __all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
@@ -167,7 +167,7 @@ def _as_slice(entry): # Ascending positions, long `(w,)`; what lies side by side
 def _by_entries(project) -> bool: # Whether single numbers can be made admissible without the rest of their row
     return project is None or hasattr(project, 'alone') or hasattr(project, 'narrow')
 
-def _legal_numbers(s, v, at, project):
+def _legal_near(s, v, at, project):
     "The admissible numbers next to the candidates `v` for single entries `at` of each row, `(n, q)` each."
     for limit,inward in ((s.enc.low, torch.maximum), (s.enc.high, torch.minimum)):
         if limit is not None: v = inward(v, limit.flatten(1).gather(1, at))
@@ -179,7 +179,7 @@ def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
     enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
     v = values.to(s.x).expand(n, -1, -1)
-    if w == 1 and _by_entries(project): return _legal_numbers(s, v[..., 0], entry.expand(n, q), project)[..., None]
+    if w == 1 and _by_entries(project): return _legal_near(s, v[..., 0], entry.expand(n, q), project)[..., None]
     if hasattr(project, 'alone'): return v # a table's levels are legal as they are offered
     if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
     if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
@@ -213,7 +213,7 @@ def _tied(relations, price, group, s, t):
         out = ~kept | (t == s.xp[:, None]).flatten(2).all(2)
     return t, spent(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
 
-def _best_of(s, v, entry, may, tied=None):
+def _best_trial(s, v, entry, may, tied=None):
     "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`; yields one question."
     t = _trials(s.xp, v, entry)
     stays = (v == s.xp.flatten(1)[:, None, entry]).all(2) | ~may[:, None]
@@ -230,12 +230,12 @@ def _last_stretch(s, best, score, entry, may, project, tied):
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
     a,b = s.xp.flatten(1)[:, entry], best.flatten(1)[:, entry]
     finer = _legal_values(s, torch.lerp(a, b, share)[..., None], entry, project)
-    new,trial = yield from _best_of(s, finer, entry, may, tied)
+    new,trial = yield from _best_trial(s, finer, entry, may, tied)
     return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
 
 def _best_value(s, may, values, entry, project, tied):
     "The best of the values proposed, and of the last stretch before it: merit `(n,)` and trial `(n, *s)`."
-    score,best = yield from _best_of(s, _legal_values(s, values, entry, project), entry, may, tied)
+    score,best = yield from _best_trial(s, _legal_values(s, values, entry, project), entry, may, tied)
     there = (score > 0).nonzero()[:, 0]
     if len(entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
@@ -271,7 +271,7 @@ def _finer_numbers(s, may, entry, value, best, project):
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
     few,at = s.take(row), entry[g][:, None].expand(-1, len(share))
     stretch = torch.lerp(few.xp.flatten(1).gather(1, at[:, :1]), value[row, g][:, None], share)
-    finer = _legal_numbers(few, stretch, at, project)
+    finer = _legal_near(few, stretch, at, project)
     new,i = (yield from _merits_at(few, finer, at, may[row, g][:, None])).max(1)
     better = new > best[row, g]
     value[row[better],g[better]],best[row[better],g[better]] = finer.gather(1, i[:, None])[better, 0], new[better]
@@ -281,7 +281,7 @@ def _best_numbers(s, may, groups, entry, values, project):
     n,size = len(s.x), torch.tensor([v.shape[1] for v in values], device=s.x.device)
     owner,first = torch.arange(len(size), device=s.x.device).repeat_interleave(size), size.cumsum(0) - size
     at,place = entry[owner].expand(n, -1), torch.arange(len(owner), device=s.x.device) - first[owner]
-    v = _legal_numbers(s, torch.cat([v.to(s.x).expand(n, -1) for v in values], 1), at, project)
+    v = _legal_near(s, torch.cat([v.to(s.x).expand(n, -1) for v in values], 1), at, project)
     score = s.x.new_full((n, len(size), int(size.max())), -torch.inf)
     score[:, owner, place] = yield from _merits_at(s, v, at, may[:, owner])
     best,i = score.max(2)
@@ -335,7 +335,7 @@ def _asker(model) -> Callable:
         if not questions: return []
         rows = [t.flatten(0, 1) for _,t in questions]
         flat = rows[0] if len(rows) == 1 else torch.cat(rows)
-        z = torch.cat([model(v) for v in flat.split(pass_rows(flat, **more))]).split([len(r) for r in rows])
+        z = torch.cat([put_to(model, v) for v in flat.split(pass_rows(flat, **more))]).split([len(r) for r in rows])
         return [_lacks_of(s, t, part) for (s,t),part in zip(questions, z)]
     return ask
 

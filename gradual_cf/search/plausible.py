@@ -17,9 +17,9 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (arrived, Logits, Match, _Mix, _rows_at, in_target, lacking, logit_gap, merit, mix,
+from .goals import (arrived, Logits, Match, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
                                      most_groups, spent, target_prob)
-from .masking import (_NUMBERS, _legal_numbers as _admissible_numbers, _legal_values, gain_groups, in_group,
+from .masking import (_NUMBERS, _legal_near as _admissible_numbers, _legal_values, gain_groups, in_group,
                                        _plain_lack)
 from .pairs import counted_pairs, usual_support
 from .shorten import _with_followers, _without_each, put_back
@@ -84,7 +84,7 @@ def prototypes(
     Tensor
         Positions of the typical rows, long `(m,)`, most typical first
     """
-    gap = match(_rows_at(z, label, stats.mu[label])).masked_fill(z.argmax(1) != label, torch.inf)
+    gap = match(_states_at(z, label, stats.mu[label])).masked_fill(z.argmax(1) != label, torch.inf)
     order = gap.argsort(stable=True)
     return order[:int((gap <= stats.gaps[label, round(100*quantile)]).sum())]
 
@@ -279,7 +279,7 @@ def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle
 _SPREAD,_NEAR,_ATOMS = 13, 16, 8 # Values over the whole class, of near rows, and atoms
 _SHARED,_MOSTLY = .01, .5        # Share of the rows that makes a value an atom, and atoms a column
 
-def _legal_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
+def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
     "Which numbers of a column an answer may have; all entries of a category."
     if not column.ordered: return torch.ones_like(v, dtype=torch.bool)
     raw = column.decoded(v.double()).round(decimals=column.places)
@@ -351,40 +351,40 @@ def _among_their_own(x:Tensor, own:Tensor) -> Tensor: # Training rows `(m, d)`; 
 # %% ../../nbs/search/05_plausible.ipynb #c22
 _LEAST = 20 # Rows that a target must have to be compared with
 
-def _enough(rows:Tensor) -> bool: return len(rows) >= _LEAST
+def _has_enough_rows(rows:Tensor) -> bool: return len(rows) >= _LEAST
 
-def _usual(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)`; of no length where nobody asks
+def _usual_support(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)`; of no length where nobody asks
     "The support that values of a target's rows have."
     if company.pairs is None: return rows.new_zeros(0)
     return usual_support(company.pairs, rows[:_ROWS], company.entries, company.settings.pairs)
 
 _CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
 
-def _shrunk(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
+def _shrunk_bar(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
     "A circle whose bar of strangeness is shrunk towards that of all rows, the more the fewer rows it has."
     a,b = x[_in_halves(x)].chunk(2)
     everywhere = _forest(a)(b).quantile(usual)
     return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
 
-def _drawn(company, label:Tensor) -> _Circle: # A class or an interval
+def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
     own = in_target(company.z, label)
     kept = _among_their_own(company.x, own)
-    rows = company.x[kept if _enough(company.x[kept]) else own]
+    rows = company.x[kept if _has_enough_rows(company.x[kept]) else own]
     told = f'target {label.tolist()}: {len(rows):,} of its {int(own.sum()):,} training rows'
     if len(rows) < own.sum(): told += ', those among others of their kind'
-    if few := not _enough(rows):
+    if few := not _has_enough_rows(rows):
         if company.asked: warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
         rows,told = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
-    legal = torch.stack([_legal_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
+    legal = torch.stack([_allowed_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
     tried = [_worth_trying(rows[ok, e[0]]) if c.ordered else (None, True)
              for c,e,ok in zip(company.columns, company.entries, legal.T)]
     values,atomic = map(list, zip(*tried))
     h = company.settings
-    more = dict(values=values, atomic=atomic, common=_usual(company, rows), told=told)
+    more = dict(values=values, atomic=atomic, common=_usual_support(company, rows), told=told)
     circle = _circle(rows, legal, h.density, h.isolation, **more)
-    if not few: return _shrunk(circle, company.x, h.isolation)
+    if not few: return _shrunk_bar(circle, company.x, h.isolation)
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
     return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
 
@@ -455,7 +455,7 @@ _UNMET = 10.                # … and of each pair that was never seen
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
-def _pasted(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
+def _pasted_rows(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
     "Near rows pasted over rows, as far as these may change."
     frozen = torch.cat([enc.frozen[:, g, None].expand(-1, len(e)) for g,e in enumerate(company.entries)], 1)[:, None]
     t,x = c.x[near[:, :, :_PASTED].flatten(1)], enc.x[:, None]
@@ -467,7 +467,7 @@ def _by_circle(number:Tensor, entries:int) -> list: # (number of a circle, posit
     most = max(1, _NUMBERS//(_AROUND*entries))
     return [(j, i) for j in number.unique().tolist() for i in (number == j).nonzero()[:, 0].split(most)]
 
-def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
+def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets."
     if len(company.circles) > _KEPT_CIRCLES: company.circles,company.place = [], {} # rows may bring an interval each
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)
@@ -477,7 +477,7 @@ def _bars(company, enc:Encoded, label:Tensor) -> Plausible:
     for j,i in _by_circle(number, enc.x.shape[1]):
         c = company.circles[j]
         near[i] = _nearest_rows(c, enc.x[i])
-        within = _pasted(company, c, near[i], enc.take(i))
+        within = _pasted_rows(company, c, near[i], enc.take(i))
         lonely[i] = torch.maximum(c.lonely, _loneliness_of(c, near[i], within).amin(1))
         strange[i] = torch.maximum(c.strange, c.forest(within.flatten(0, 1)).view(within.shape[:2]).amin(1))
         if company.pairs is None: continue
@@ -508,15 +508,15 @@ class _Company:
         "The number of a target's circle, which is drawn when it is first asked for."
         key = str(label.tolist())
         if key not in self.place:
-            self.circles.append(_drawn(self, label))
+            self.circles.append(_new_circle(self, label))
             self.place[key] = len(self.circles) - 1
         return self.place[key]
 
-    def aim(self, enc:Encoded, label:Tensor) -> Plausible: return _bars(self, enc, label) # The demand
+    def aim(self, enc:Encoded, label:Tensor) -> Plausible: return _demands_on_rows(self, enc, label) # The demand
 
     def compares(self, label:Tensor) -> bool: # A class or an interval
         "Whether a target has enough rows to compare answers with."
-        return _enough(self.x[in_target(self.z, label)])
+        return _has_enough_rows(self.x[in_target(self.z, label)])
 
     def of(self, b:Plausible, t:Tensor) -> tuple: # Candidates `(n, q, d)` -> `(n, q, 2)`, `(n, q)`, `(n, q, g or 0)`
         "How lonely and how strange candidates are, and how much too rare the pairs of each changed value."
@@ -567,7 +567,7 @@ def _rare_at(company, s:State, t:Tensor, g:int) -> Tensor: # Candidates that set
     same = (t[:, :, entry] == s.x[:, None, entry]).all(2)
     return lack.clamp_min(0).masked_fill(same, 0.)
 
-def _tried(explainer, s:State, some:list, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, and groups, long `(q,)`
+def _tried_in_groups(explainer, s:State, some:list, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, and groups, long `(q,)`
     "Every value of some groups put into the rows, and the group of each."
     company,numbers = explainer.company, [g for g in some if explainer.company.columns[g].ordered]
     offered = dict(zip(numbers, _offered_numbers(explainer, s, numbers, circle, finer) if numbers else []))
@@ -597,11 +597,11 @@ def _in_blocks(explainer, s:State, free:Tensor, circle:_Circle) -> Iterator[list
         full += size
     if block: yield block
 
-def _candidates(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> Iterator[tuple]:
+def _values_to_try(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> Iterator[tuple]:
     "Every value of every free group put into the rows `(n, q, d)`, which are new and free, and how rare, in blocks."
     company,relations = explainer.company, explainer.ties['relations']
     for some in _in_blocks(explainer, s, free, circle):
-        t,owner = _tried(explainer, s, some, circle, finer)
+        t,owner = _tried_in_groups(explainer, s, some, circle, finer)
         may = (t != s.xp[:, None]).any(2) & free[:, owner]
         rare = t.new_zeros(t.shape[:2])
         for g in some if company.pairs is not None or relations is not None else ():
@@ -631,7 +631,7 @@ def _glance(s:State, ten:list, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> 
 # %% ../../nbs/search/05_plausible.ipynb #c44
 _FREE = 0., 0. # What a changed group and a unit of distance cost on the way, in logits
 
-def _worth(short:Tensor, dist:Tensor, count:Tensor, fare:tuple) -> Tensor: # `(...)`, positive where a row has arrived
+def _worth_of_distance(short:Tensor, dist:Tensor, count:Tensor, fare:tuple) -> Tensor: # `(...)`, positive where a row has arrived
     "Prefer what has arrived, then the nearest; before that, what lacks least for its price."
     column,way = fare
     return torch.where(short > 0, -short - way*dist - column*count, merit(short, dist))
@@ -643,7 +643,7 @@ def _price(explainer, s:State, t:Tensor) -> tuple[Tensor, Tensor]: # Candidates 
     count = changed_groups(x, flat, explainer.groups(s.x)).sum(1)
     return spent(x, flat, explainer.ties['price']).view(n, q), count.view(n, q)
 
-def _way(explainer, s:State) -> Tensor: # `(n,)`
+def _distance_or_cost(explainer, s:State) -> Tensor: # `(n,)`
     "How far rows are as they stand, or what that costs."
     return spent(s.x, s.xp, explainer.ties['price'])
 
@@ -658,15 +658,15 @@ def _foremost(seen:Tensor, *more:Tensor) -> tuple: # What candidates look worth 
 def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:tuple, finer:bool) -> tuple:
     "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
     ten,best = _ten_nearest(s, circle), None
-    for t,may,rare in _candidates(explainer, s, free, circle, finer):
+    for t,may,rare in _values_to_try(explainer, s, free, circle, finer):
         short,price = _plain_lack(explainer.model, s, t), _price(explainer, s, t)
-        seen = _worth(short + _glance(s, ten, t) + rare, *price, fare).masked_fill(~may, -torch.inf)
+        seen = _worth_of_distance(short + _glance(s, ten, t) + rare, *price, fare).masked_fill(~may, -torch.inf)
         now = _foremost(seen, t, may, short, *price)
         best = now if best is None else _foremost(*(torch.cat(pair, 1) for pair in zip(best, now)))
     _,t,may,short,dist,count = cast(tuple, best)
     lack,rows = explainer.company.lacks(s.target.company, t), torch.arange(len(t), device=t.device)
     both = short.clamp_min(0) + lack.clamp_min(0)
-    worth = _worth(both, dist, count, fare).masked_fill(~may, -torch.inf)
+    worth = _worth_of_distance(both, dist, count, fare).masked_fill(~may, -torch.inf)
     best,i = worth.max(1)
     return t[rows, i], best
 
@@ -706,7 +706,7 @@ def _walk(explainer, s:State, live:Tensor, fare:tuple, rounds:int) -> Iterator[T
         now = s.take(live)
         short = lacking(explainer, now)
         xp,worth = _best(explainer, now, open_groups(now, most[live]) & (short > 0)[:, None], fare)
-        won = worth > _worth(short, _way(explainer, now), now.on.sum(1), fare)
+        won = worth > _worth_of_distance(short, _distance_or_cost(explainer, now), now.on.sum(1), fare)
         won &= short > 0
         live = live[won]
         if not len(live): return
@@ -727,7 +727,7 @@ def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
     some,(a,b) = s.take(row), order[row[:, None], twos[pair]].T
     less = torch.where(in_group(groups, a) | in_group(groups, b), some.x, some.xp)
     t,worth = _best(explainer, some._replace(xp=_with_followers(explainer, less, some.x)), ~some.enc.frozen)
-    far = torch.where(worth > 0, _way(explainer, some._replace(xp=t)), torch.inf)
+    far = torch.where(worth > 0, _distance_or_cost(explainer, some._replace(xp=t)), torch.inf)
     xp = s.xp.clone()
     nearest = far.new_full((len(twos) + 1, len(xp)), torch.inf).index_put((pair, row), far).argmin(0)
     won = (nearest[row] == pair) & far.isfinite()
@@ -738,12 +738,12 @@ def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
 def _nearer(explainer, s:State) -> Tensor: # `(n, d)`
     "The nearest value of one changed group that is enough."
     t,worth = _best(explainer, s, changed_groups(s.x, s.xp, explainer.groups(s.x)) & ~s.enc.frozen, finer=True)
-    won = (worth > 0) & (_way(explainer, s._replace(xp=t)) < _way(explainer, s))
+    won = (worth > 0) & (_distance_or_cost(explainer, s._replace(xp=t)) < _distance_or_cost(explainer, s))
     return torch.where(won[:, None], t, s.xp)
 
 _AGAIN,_CLOSER = 3, 2 # Rounds of one for two, and of nearer values
 
-def _smaller(explainer, s:State) -> State: # Rows that have arrived
+def _smaller_changes(explainer, s:State) -> State: # Rows that have arrived
     "Fewer and smaller changes behind the same bars."
     s = put_back(explainer, s)
     every = torch.arange(len(s.x), device=s.x.device)
@@ -776,7 +776,7 @@ def _lowered(s:State) -> State:
 def _near_row(explainer, s:State) -> tuple: # Rows of one target -> `(n, d)`, and what they lack, `(n,)`
     "The near row that, put over each row, lacks least; the one with the fewest changes of those that lack nothing."
     company,most = explainer.company, most_groups(explainer, s.enc)
-    t = _pasted(company, company.circles[int(s.target.company.circle[0])], s.target.company.near, s.enc)
+    t = _pasted_rows(company, company.circles[int(s.target.company.circle[0])], s.target.company.near, s.enc)
     (n,q),flat = t.shape[:2], t.flatten(0, 1)
     many = s.enc.take(torch.arange(n, device=t.device).repeat_interleave(q))
     t = _with_followers(explainer, admissible(many, flat, explainer.project), many.x).view(t.shape)
@@ -813,7 +813,7 @@ def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at the
     yield from _from_near_rows(explainer, s, live[lacking(explainer, s.take(live)) > 0])
     there = live[arrived(s.logits[live], s.target.label[live], explainer.tau)]
     if not len(there): return
-    s.put(there, _smaller(explainer, _lowered(s.take(there))))
+    s.put(there, _smaller_changes(explainer, _lowered(s.take(there))))
     yield there
 
 # %% ../../nbs/search/05_plausible.ipynb #674c13d8

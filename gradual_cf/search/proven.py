@@ -5,6 +5,7 @@
 # %% ../../nbs/search/10_proven.ipynb #c3
 from __future__ import annotations
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -19,19 +20,21 @@ from .goals import arrived, CLASSES, lacking, leading, levels, most_groups, requ
 from .masking import probe
 from .shorten import _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _worse_levels
-from .readings import _arrived, _out_of_reach, _readings
+from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
+from .readings import _decided_for_target, _out_of_reach, _readings
 from .real import _lawful_rows, _never_farther
-from .robust import _among, _check_robust, _compared, _demanding, _Demands, _demands_of, _firmer
-from .boxes import (_FEW, _SEARCHED, _checked, _distance_price, _Found, _Grid, _grid_of,
+from .robust import _scope, _check_robust, _whether_compared, _demanding, _Demands, _demands_of, _firmer
+from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,
-                                     _question_of, _Rows, _rows_at, _Search, _too_far)
+                                     _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
-from ..answers import _asked_by, _check_answers, Counterfactuals, _SHORT_PROOFS
+from ..answers import _explainer_of, _check_answers, Counterfactuals, _SHORT_PROOFS
 from ..core import Encoded, State, Target, changed_groups, rows_of
-from ..data.tables import _priced as _function_price
+from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
 from ..render import count_text
 from ..models.decisions import FrameModel
+from .sums import _by_sum
 from .trees import _OFF, _Trees
 
 # %% auto #0
@@ -58,7 +61,7 @@ def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of
         else: tables[g] = v
     return levels, tables
 
-def _price_of(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
+def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
     "The price of a question."
     if optimal == _DISTANCE: return _distance_price(grid, rows)
     if optimal == _COLUMNS: return _columns_first(grid, rows)
@@ -66,7 +69,7 @@ def _price_of(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
     up,down = (v.numpy()[grid.first[:-1]] for v in (cost.up, cost.down))
     price = _distance_price(grid, rows, 0., up, down, {g: 2*up[g] for g in np.flatnonzero(grid.named)})
     levels,tables = _function_tables(cf, grid, rows, cost)
-    return _checked(price._replace(levels=price.levels | levels, tables=tables))
+    return _check_price(price._replace(levels=price.levels | levels, tables=tables))
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
@@ -191,16 +194,16 @@ def _check_limits(seconds, gap:float):
     if seconds is not None and not seconds > 0: raise ValueError(f'seconds must be positive or None, got {seconds!r}')
     if not 0 <= gap < np.inf: raise ValueError(f'gap must be a share of at least 0, got {gap!r}')
 
-def _read(cf, optimal:str) -> list:
+def _readings_of(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
     grid = _grid_of(cf.domain.features)
-    if far := _too_far(grid):
+    if far := _shared_places(grid):
         raise ValueError(f'optimal needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
     readings = _readings(cf, grid)
     if readings is None:
         raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
-                         'trees of scikit-learn, XGBoost and LightGBM, linear models, networks of linear layers and '
-                         'ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
+                         'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
+                         'linear layers and ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
                          'seconds as long as you like')
     return readings
 
@@ -234,7 +237,40 @@ def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of
     size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
     return [np.flatnonzero(size == s) for s in np.unique(size)]
 
-def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
+def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # `_Found`, stopped
+    "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
+    aims = _serves(q, demands, label)
+    engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
+    if aims is None or engine is None: return _found_in_python(demands, q, label, start, limits)
+    asked = partial(demands.asked, q, [])
+    found,again,stopped = _by_engine(engine, q, aims, asked, limits.seconds, limits.gap, start, limits.work, limits.calm)
+    i = np.flatnonzero(again)
+    if not len(i) or stopped or (limits.work < np.inf and _heavy(demands.cf)): return found, stopped
+    some = demands.take(torch.from_numpy(i).to(demands.enc.x.device))
+    new,stopped = _found_in_python(some, q.take(i), label, [at[i] for at in start], limits)
+    for mine,other in zip(found, new): mine[i] = other
+    return found, stopped
+
+def _with_searched(found:_Found|None, rest:np.ndarray, searched:_Found) -> _Found: # `rest`: positions of its rows
+    "What is known of all rows, once some were searched."
+    for mine,new in zip(found or (), searched): mine[rest] = new
+    return found or searched
+
+def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, limits:_Limits) -> tuple: # As `_found_by_boxes`
+    "The same, by closed forms of sums, and by the engine that is the reference."
+    conditions,held = demands.conditions(q, label)
+    asked,q = partial(demands.asked, q, held), _without_worse(q, conditions)
+    found,known = _by_sum(q, conditions, asked) or (None, np.zeros(len(demands.enc.x), bool))
+    rest = np.flatnonzero(~known)
+    if not len(rest): return found, False
+    if len(rest) < len(known): # others are known
+        q,demands = q.take(rest), demands.take(torch.from_numpy(rest).to(demands.enc.x.device))
+        conditions,held = demands.conditions(q, label)
+        asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
+    search = _Search(q, conditions, asked, limits.seconds, limits.gap, start, limits.work)
+    return _with_searched(found, rest, search.run(limits.calm)), search.stopped
+
+def _searched_under_price(demands:_Demands, price, limits:_Limits, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
@@ -260,12 +296,9 @@ def _searched(demands:_Demands, price, limits:_Limits, starts=(), least=None) ->
         some = some._replace(price=price(grid, some.rows))
         tolls[i] = some.price.toll
         first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
-        conditions,held = wanted.conditions(some, label)
-        asked,some = partial(wanted.asked, some, held), _without_worse(some, conditions)
-        search = _Search(some, conditions, asked, min(seconds, share), limits.gap, first, limits.work)
-        found = search.run(limits.calm)
-        if search.stopped: seconds = 0.
-        xp[i] = _rows_at(grid, some.rows, np.arange(len(i)), found.best)
+        found,stopped = _found_by_boxes(wanted, some, label, first, limits._replace(seconds=min(seconds, share)))
+        if stopped: seconds = 0.
+        xp[i] = _rows_at_positions(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
     return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), tolls
@@ -275,7 +308,7 @@ def _by_boxes(cf, readings:list, optimal:str, limits:_Limits, robust:dict|None, 
               starts=(), least=None) -> _Known:
     "What boxes know of rows."
     demands = _demands_of(cf, readings, enc, target, robust)
-    found,xp,toll = _searched(demands, partial(_price_of, cf, optimal), limits, starts, least)
+    found,xp,toll = _searched_under_price(demands, partial(_price_of_question, cf, optimal), limits, starts, least)
     (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
     if toll.any(): near = np.where(bound < size, 0., near)
     return _Known(xp, size, bound, distance, np.maximum(near, 0.), found.seconds, found.boxes)
@@ -286,7 +319,7 @@ def _nothing_known(enc:Encoded) -> _Known:
     far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
     return _Known(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
 
-def _swept(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
+def _known_from_sweeps(cf, enc:Encoded, z:Tensor, target:Tensor, until:float) -> tuple: # `_Known`, where to begin `(n, d)`
     "What sweeps over trees know of rows, and where a search of the rest may begin."
     known,begin = _nothing_known(enc), enc.x.clone()
     there = arrived(z, target, cf.tau).cpu().numpy()
@@ -308,7 +341,7 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
     least = np.where((free & cf.model.unswept(x[i])).any(1), 0, np.where(found, 1, 2))
     begin[i] = torch.where(torch.from_numpy(found)[:, None], x[i], xp).to(begin) # the best change that does not arrive
     far = (xp - x[i]).abs().sum(1).double().numpy()
-    good = found & _arrived(cf, xp.double().numpy(), target[i], cf.tau) & _lawful_rows(cf, some, xp, room.numpy())
+    good = found & _decided_for_target(cf, xp.double().numpy(), target[i], cf.tau) & _lawful_rows(cf, some, xp, room.numpy())
     known.bound[rows] = np.where(least > room.numpy(), np.inf, least)
     nearest = found & (least > 0)
     known.distance_bound[rows[nearest]] = far[nearest]
@@ -317,12 +350,16 @@ def _sweep_rows(cf, enc:Encoded, z:Tensor, target:Tensor, known:_Known, begin:Te
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
+_AGAIN = 1     # Times that for the few rows that the compiled engine does not prove at once
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
+def _heavy(cf) -> bool: return isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT # Are tables large?
+
 def _light_readings(cf) -> list|None:
-    "The readings of a model whose tables are small; None for another."
-    if isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT: return None
-    return _readings(cf, _grid_of(cf.domain.features))
+    "The readings of a model whose tables are small, or are none since the compiled engine reads it; None for another."
+    if _heavy(cf) and _library() is None: return None
+    readings = _readings(cf, _grid_of(cf.domain.features))
+    return None if _heavy(cf) and not _plain_trees(readings) else readings
 
 def _only_near(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
@@ -336,11 +373,11 @@ def _of_decision(cf) -> Any: # An explainer
     if not _agreeing(cf): return cf
     return cf.under(replace(cf.settings, agree=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
 
-def _usual(cf) -> bool:
+def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
     if _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
     if not isinstance(cf.model, FrameModel): return False
-    if _too_far(_grid_of(cf.domain.features)): return False
+    if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
 
 def _merged(known:_Known, i:np.ndarray, new:_Known):
@@ -370,39 +407,45 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
 def _best_known(cf, readings:list|None, optimal:str, limits:_Limits, robust:dict|None, enc:Encoded, z:Tensor,
                 target:Tensor, find) -> tuple: # `find`: rows, targets -> answers, begun
     "`_Known` of rows, and whether they were begun."
-    boxes:Any = partial(_by_boxes, cf, cast(Any, readings), optimal, limits, robust)
+    def boxes(enc, target, starts=(), least=None, within=limits):
+        return _by_boxes(cf, cast(Any, readings), optimal, within, robust, enc, target, starts, least)
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
-    known,begin = _swept(cf, enc, z, target, limits.until) if swept else (_nothing_known(enc), cast(Any, None))
+    first = cf.settings.legal and not more and _plain_trees(readings) # proofs before answers: most rows need no other search
+    known,begin = _nothing_known(enc), cast(Any, None)
+    if first: known = boxes(enc, target, within=limits._replace(work=min(limits.work, _BUDGET)))
+    elif swept: known,begin = _known_from_sweeps(cf, enc, z, target, limits.until)
     begun,gone = np.ones(len(enc.x), bool), _out_of_reach(cf, readings, target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    if few and readings and not more and all(r.of == 'lines' for r in readings):
+    if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
         _merged(known, np.arange(len(begun)), boxes(enc, target))
     i = _left(known)
     if not len(i): return known, begun
     at = torch.from_numpy(i)
     rows,aims = enc.take(at), target[at]
-    xp,begun[i] = find(rows, aims, begin=begin[at] if swept and readings else None)
+    xp,begun[i] = find(rows, aims, begin=begin[at] if begin is not None and readings else None)
     if more and readings: xp,there = _firmer(_demands_of(cf, readings, rows, aims, robust), xp, limits.until)
-    else: there = _arrived(cf, xp.double().cpu().numpy(), aims, cf.tau)
+    else: there = _decided_for_target(cf, xp.double().cpu().numpy(), aims, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, rows, xp, there, optimal)
-    _merged(known, i, _nothing_known(rows)._replace(xp=xp, size=size, distance=far))
-    if readings and few and not more: _with_own_columns(cf, known, i, rows, aims, boxes) # bars depend on what is still
-    if readings: _merged(known, i, boxes(rows, aims, [known.xp[at]], known.bound[i].astype(int) if few else None))
+    new = _nothing_known(rows)._replace(xp=xp, size=size, distance=far)
+    if readings and few and not more: _with_own_columns(cf, new, known.bound[i], rows, aims, boxes) # bars depend on what is still
+    _merged(known, i, new)
+    within = limits._replace(work=limits.work*_AGAIN) if first else limits
+    if readings: _merged(known, i, boxes(rows, aims, [known.xp[at]], known.bound[i].astype(int) if few else None, within))
     return known, begun
 
-def _with_own_columns(cf, known:_Known, i:np.ndarray, enc:Encoded, target:Tensor, boxes):
+def _with_own_columns(cf, new:_Known, bound:np.ndarray, enc:Encoded, target:Tensor, boxes): # Fewest columns, `(n,)`
     "Bring answers of many columns as near as these columns allow: with all others still, boxes are done quickly."
-    many = np.flatnonzero((known.size[i] > _FEW) & np.isfinite(known.size[i]))
+    many = np.flatnonzero((new.size > _FEW) & np.isfinite(new.size))
     if not len(many): return
-    rows,at = torch.from_numpy(many), torch.from_numpy(i[many])
-    still = ~changed_groups(enc.x[rows], known.xp[at], cf.groups(enc.x))
-    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], [known.xp[at]], known.bound[i[many]].astype(int))
+    rows = torch.from_numpy(many)
+    still = ~changed_groups(enc.x[rows], new.xp[rows], cf.groups(enc.x))
+    found = boxes(enc.take(rows)._replace(frozen=still), target[rows], [new.xp[rows]], bound[many].astype(int))
     nothing = np.zeros(len(many)) # is known of other columns
-    _merged(known, i[many], found._replace(bound=nothing, distance_bound=nothing))
+    _merged(new, many, found._replace(bound=nothing, distance_bound=nothing))
 
 _NOT_BEGUN = 'not begun: the time was over'
 
@@ -457,7 +500,7 @@ def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
 def by_default(cf, enc:Encoded, z:Tensor, target:Tensor, seed:int=0, until:float=np.inf) -> tuple:
     "What `explain` finds until some time where nothing else is said, `(n, *s)`; and which rows it came to."
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, until=until, begin=begin)
-    if _usual(cf):
+    if _proves_by_default(cf):
         known,begun = _ruled(cf, enc, z, target, find, until, until < np.inf)
         return known.xp, begun
     xp,begun = find(enc, target) if until < np.inf else (cf.search(enc, target, seed), np.ones(len(enc.x), bool))
@@ -467,9 +510,9 @@ def _handed_out(cf, enc:Encoded, z:Tensor, target:Tensor, xp:Tensor, begun:np.nd
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
     xp = _never_farther(cf, enc, target, _rounder(cf, enc, target, xp), begun, until)
     if not _agreeing(cf): return xp, {}
-    i = np.flatnonzero(begun & ~_arrived(cf, xp.double().cpu().numpy(), target, cf.tau))
+    i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau))
     plain = _of_decision(cf) if len(i) else cf
-    if plain is cf or not _usual(plain): return xp, {}
+    if plain is cf or not _proves_by_default(plain): return xp, {}
     at = torch.from_numpy(i).to(xp.device)
     find = lambda enc, target, begin=None: plain.find(enc, target, seed, until=until, begin=begin)
     known,_ = _ruled(plain, enc.take(at), z[at], target[at], find, until, until < np.inf)
@@ -497,7 +540,7 @@ def answered(
     if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(enc.x)
     until = np.inf if seconds is None else time.perf_counter() + seconds
     find = lambda enc, target, begin=None: cf.find(enc, target, seed, progress, until, begin)
-    if optimal is None and not _usual(cf):
+    if optimal is None and not _proves_by_default(cf):
         xp,begun = find(enc, target)
         xp,known = _handed_out(cf, enc, z, target, xp, begun, seed, until)
         answers = _with_begun(cf.measure(data, enc, z, xp, target), begun)
@@ -508,11 +551,11 @@ def answered(
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     if optimal is None: known,begun = _ruled(cf, enc, z, target, find, until, calm)
     else:
-        limits,readings = _Limits(gap=gap, until=until, calm=calm), _read(cf, optimal)
+        limits,readings = _Limits(gap=gap, until=until, calm=calm), _readings_of(cf, optimal)
         if robust is not None: _check_robust(cf, readings, robust)
         known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, target, find)
     answers = cf.measure(data, enc, z, known.xp, target)
-    return _carrying(answers, known, begun, optimal or _COLUMNS, _among(cf, robust, _compared(cf, target)))
+    return _carrying(answers, known, begun, optimal or _COLUMNS, _scope(cf, robust, _whether_compared(cf, target)))
 
 # %% ../../nbs/search/10_proven.ipynb #55034408
 def cheapest(
@@ -561,11 +604,11 @@ def cheapest(
     cf = _of_decision(cf)
     _check_question(cf, optimal, seconds, gap)
     data,enc,z,label = cf.ask(data, target, **constraints)
-    readings,limits = _read(cf, optimal), _Limits(seconds or np.inf, gap)
+    readings,limits = _readings_of(cf, optimal), _Limits(seconds or np.inf, gap)
     if robust is not None: _check_robust(cf, readings, robust)
     if start: known,begun = _best_known(cf, readings, optimal, limits, robust, enc, z, label, cf.find)
     else: known,begun = _by_boxes(cf, readings, optimal, limits, robust, enc, label), np.ones(len(enc.x), bool)
-    among = _among(cf, robust, _compared(cf, label))
+    among = _scope(cf, robust, _whether_compared(cf, label))
     answers = _carrying(cf.measure(data, enc, z, known.xp, label), known, begun, optimal, among)
     return Proven(answers, optimal, *known[1:])
 
@@ -645,7 +688,7 @@ def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> 
     start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
     label,tau = q.answer.tensors.target, q.cf.level(q.answer.tau)
     demands = _Demands(q.cf, readings, q.s.enc, Target(label, levels(tau, label, q.s.x[:, 0])), tau)
-    found,xp,toll = _searched(demands, _PRICES[norm], _Limits(seconds), [start])
+    found,xp,toll = _searched_under_price(demands, _PRICES[norm], _Limits(seconds), [start])
     size = q.far if norm == 'l1' else q.columns.astype(float)
     best,words = found.cost, np.full(len(size), _NORMS[norm], object)
     bound = np.ceil(found.bound - _SAME_SIZE) if norm == 'l0' else found.bound
@@ -659,7 +702,8 @@ def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> 
 # %% ../../nbs/search/10_proven.ipynb #c27
 def _certified_by_asking(q:_Reopened, norm:str) -> _Certified:
     "What trying every proposed value says of one and two columns."
-    begin,n,groups = time.perf_counter(), len(q.far), q.cf.groups(q.s.x)
+    n,groups = len(q.far), q.cf.groups(q.s.x)
+    begin = time.perf_counter()
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)
     found = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.propose, project=q.cf.project, **q.cf.ties)
@@ -684,7 +728,7 @@ def _nothing_to_do(q:_Reopened, known:_Certified) -> _Certified:
     return known._replace(how=put(known.how, 'asked'), **zero)
 
 # %% ../../nbs/search/10_proven.ipynb #c31
-def _smaller(q:_Reopened, known:_Certified) -> Counterfactuals:
+def _with_smaller_changes(q:_Reopened, known:_Certified) -> Counterfactuals:
     "The answers, with the smaller changes that were met."
     better = known.best < np.where(q.valid, known.size, np.inf)*(1 - _SAME_SIZE)
     if known.xp is None or not better.any(): return q.answer
@@ -735,13 +779,13 @@ def prove(
     >>> prove(cf, answers, seconds=1)
     """
     _check_answers(answer, 'answer')
-    cf = _of_decision(_asked_by(cf, answer))
+    cf = _of_decision(_explainer_of(cf, answer))
     _check_norm(cf, norm, seconds)
     q = _reopened(cf, answer)
     readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
     known = _certified_by_asking(q, norm) if readings is None else _certified_by_boxes(q, readings, norm, seconds)
     known = _nothing_to_do(q, known)
-    return (_verdicts(q, known), _smaller(q, known)) if better else _verdicts(q, known)
+    return (_verdicts(q, known), _with_smaller_changes(q, known)) if better else _verdicts(q, known)
 
 # %% ../../nbs/search/10_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
@@ -779,12 +823,13 @@ def ways(
     """
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
-    readings = _read(cf, 'ways')
+    readings = _readings_of(cf, 'ways')
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
     _check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
-    columns,free,most = cf.domain.features, (~enc.frozen).cpu().numpy(), most_groups(cf, enc).tolist()
+    columns,most = cf.domain.features, most_groups(cf, enc).tolist()
+    free = (~enc.frozen).cpu().numpy()
     sets = [(i, chosen) for i in range(len(free)) for size in range(1, min(k, most[i]) + 1)
             for chosen in combinations(np.flatnonzero(free[i]).tolist(), size)]
     if not sets: return pd.DataFrame(columns=_MENU)
@@ -795,7 +840,7 @@ def ways(
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
-    found,xp,_ = _searched(demands, _distance_price, _Limits(seconds or np.inf))
+    found,xp,_ = _searched_under_price(demands, _distance_price, _Limits(seconds or np.inf))
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
     lines = [(i, tuple(columns[g].name for g in chosen), _proof(cost, bound, cost, bound), cost,

@@ -16,10 +16,10 @@ from ..answers import _check_answers, Counterfactuals
 from ..core import changed_groups
 from ..data.tables import _check_names
 from .bounds import _LOWEST
-from .boxes import (_boxed, _cut, _Grid, _grid_of, _legal_ends, _of_one_target, _Question,
-                                     _question_of, _rows_at)
+from .boxes import (_boxed, _both_halves, _Grid, _grid_of, _legal_ends, _of_one_target, _Question,
+                                     _question_of, _rows_at_positions)
 from .goals import at_level
-from .readings import _arrived, _conditions_kept, _readings
+from .readings import _decided_for_target, _conditions_kept, _readings
 
 # %% auto #0
 __all__ = ['region']
@@ -46,7 +46,7 @@ def _certified(q:_Question, kept:list, most:np.ndarray, row, low, high) -> np.nd
         looks += np.bincount(of, minlength=len(looks))
         out[of[lost | left & (looks >= most[row])[of]]] = False
         go = np.flatnonzero(left & out[of])
-        _,low,high = _cut(q, b.take(go), column[go], upper[go])
+        _,low,high = _both_halves(q, b.take(go), column[go], upper[go])
         of = np.r_[of[go], of[go]]
     return out
 
@@ -64,13 +64,13 @@ def _drawn_from(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray) ->
         out[:, g] = [rng.choice(np.flatnonzero(q.sets[g].masks[number])) for number in many(low[:, g])]
     return out
 
-def _counted(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> np.ndarray: # bool `(b,)`
+def _all_drawn_hold(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> np.ndarray: # bool `(b,)`
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(row, _DRAWN)
-    x = _rows_at(q.grid, q.rows, i, _drawn_from(q, row, low, high))
-    return cast(Any, _arrived(cf, x, target[torch.from_numpy(i)], cf.tau)).reshape(len(row), _DRAWN).all(1)
+    x = _rows_at_positions(q.grid, q.rows, i, _drawn_from(q, row, low, high))
+    return cast(Any, _decided_for_target(cf, x, target[torch.from_numpy(i)], cf.tau)).reshape(len(row), _DRAWN).all(1)
 
-def _widened(q:_Question, holds, row, low, high, g:np.ndarray, up:np.ndarray):
+def _widened_ends(q:_Question, holds, row, low, high, g:np.ndarray, up:np.ndarray):
     "Move one end of each box as far as is certified; writes to `low` or `high`. One column and one side for each row."
     i,own = np.arange(len(row)), q.rows.own[row, g]
     way = np.where(up, 1, -1)
@@ -100,7 +100,7 @@ def _upwards(grid:_Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers,
     return np.where(better == 0, went, better > 0)
 
 # %% ../../nbs/search/14_ranges.ipynb #673405e5
-def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray, good:np.ndarray, looks:np.ndarray) -> tuple:
+def _regions_around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray, good:np.ndarray, looks:np.ndarray) -> tuple:
     "Regions of rows of one target, ends `(n, g)`, sets by number; `good`: whether up is better. Writes `looks`."
     n,columns = changed.shape
     row,low,high = np.arange(n), q.rows.own.copy(), q.rows.own.copy()
@@ -116,7 +116,7 @@ def _around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray, good:np.nd
             i = np.flatnonzero(where[row, g])
             if not len(i): continue
             a,z = low[i], high[i]
-            _widened(q, holds, row[i], a, z, g[i], good[i, g[i]] == better)
+            _widened_ends(q, holds, row[i], a, z, g[i], good[i, g[i]] == better)
             low[i],high[i] = a, z
     for g in np.flatnonzero(q.grid.named & free.any(0)):
         sets = q.sets[g]
@@ -167,18 +167,18 @@ def region(
         i = i[valid[i]]
         if not len(i): continue
         some,looks = q.take(i), np.full(len(i), _LOOKS)
-        if readings is None: holds = partial(_counted, cf, some, answers.tensors.target[torch.from_numpy(i)])
+        if readings is None: holds = partial(_all_drawn_hold, cf, some, answers.tensors.target[torch.from_numpy(i)])
         else:
             kept = _conditions_kept(readings, some, label, np.full(len(i), float(at_level(cf.level(answers.tau), label))))
             holds = partial(_certified, some, kept, looks)
-        low,high = _around(some, holds, changed[i], open_[i], good[i], looks)
+        low,high = _regions_around(some, holds, changed[i], open_[i], good[i], looks)
         for j,g in zip(*np.nonzero((changed | open_)[i])):
-            lines.append(_line(some, answers, i[j], j, g, low, high))
+            lines.append(_range_line(some, answers, i[j], j, g, low, high))
     out = pd.DataFrame(lines, columns=['row', 'feature', 'value', 'low', 'high', 'levels', 'open'])
     out['how'] = 'certified' if readings is not None else f'counted on {_DRAWN} rows'
     return out.sort_values('row', kind='stable', ignore_index=True)
 
-def _line(q:_Question, answers, i, j:int, g:int, low, high) -> tuple:
+def _range_line(q:_Question, answers, i, j:int, g:int, low, high) -> tuple:
     "One column of a region, in raw units."
     c = q.grid.columns[g]
     if q.grid.named[g]:

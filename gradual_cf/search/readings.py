@@ -15,9 +15,10 @@ from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict,
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
-                                      _Net, _net, _nodes_behind, _nodes_read, _opened, _Splits, _TreeBound, _words_of)
-from .boxes import _Grid, _grid_of, _of_one_target, _Question, _too_far
+                                      _Net, _net, _nodes_behind, _nodes_read, _opened_parts, _Splits, _TreeBound, _leaf_bits_of)
+from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
+from .sums import _steps_of, _additive_scores, _SumBound, _Terms, _terms_read, _through_steps
 from .trees import _Link, _Trees
 
 # %% auto #0
@@ -89,7 +90,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # What was read: 'trees', 'layers', or 'lines', of which bounds are exact
+    of:str='layers' # What was read: 'trees', 'layers', 'lines', of which bounds are exact, or 'sums', which need none
     layers:Any=None # `_Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
@@ -99,7 +100,7 @@ class _Reading(NamedTuple):
 def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim:np.ndarray, need:np.ndarray, slack:float) -> _TreeBound:
     "The bound of trees; their tables are kept."
     key = tuple(aim.tolist())
-    if key not in kept: kept[key] = _words_of(nodes, aim)
+    if key not in kept: kept[key] = _leaf_bits_of(nodes, aim)
     return _TreeBound(q, nodes, kept[key], nodes.own(q.rows.x), need, slack)
 
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
@@ -130,19 +131,27 @@ def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
     scores = lambda x: layers.scores(layers.of(x))
     return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
+def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
+    "A reading of a sum of one term a column."
+    if not len(link.base): link = link._replace(base=np.zeros(len(terms.base)))
+    bound = lambda q, aim, need, slack: _SumBound(q, terms, link, aim, need, slack)
+    return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
+
+def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
+    "The reading of a fitted model as a sum of one term a column, if it is one."
+    found = _additive_scores(model)
+    terms = None if found is None else _terms_read(found[0], grid, x)
+    return None if found is None or terms is None else _reading_of_sum(terms, found[1])
+
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: return None # what decides is not among the scores
-    steps = [step for _,step in getattr(source, 'steps', [('', source)])]
-    steps = [step for step in steps[:-1] if step is not None and not isinstance(step, str)] + steps[-1:]
-    def transform(v):
-        for step in steps[:-1]: v = step.transform(v)
-        return v
+    steps = _steps_of(source)
     net = _layers_fitted(steps[-1])
     e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
     if net is None and e is None: return None
-    f = _opened(_features_asked(model, transform), grid, x)
+    f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
@@ -161,27 +170,27 @@ _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
 def _numbers_apart(a:np.ndarray, b:np.ndarray) -> tuple: # Largest difference, and what it is measured by
     return np.abs(a - b).max(initial=0.), np.abs(a).max(initial=1.)
 
-def _shares(z:np.ndarray) -> np.ndarray: # Log-odds -> probabilities, `(n, k)` each
+def _probabilities(z:np.ndarray) -> np.ndarray: # Log-odds -> probabilities, `(n, k)` each
     v = np.exp(z - z.max(1, keepdims=True))
     return v/v.sum(1, keepdims=True)
 
-def _shares_apart(a:np.ndarray, b:np.ndarray) -> tuple: return np.abs(_shares(a) - _shares(b)).max(), 1.
+def _shares_apart(a:np.ndarray, b:np.ndarray) -> tuple: return np.abs(_probabilities(a) - _probabilities(b)).max(), 1.
 
 def _log_odds_apart(a:np.ndarray, b:np.ndarray) -> tuple:
     a,b = (v - v.mean(1, keepdims=True) for v in (a, b))
     if _shares_apart(a, b)[0] > _ROUNDED: return np.inf, 1.
-    sure = np.minimum(_shares(a), _shares(b)).min(1) > _NO_DIGITS
+    sure = np.minimum(_probabilities(a), _probabilities(b)).min(1) > _NO_DIGITS
     return _numbers_apart(a[sure], b[sure])
 
 _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart) # Kind of scores -> how answers differ
 
-def _compared(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
+def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
     "A reading with its room for rounding; None where it does not say what the model says."
     if r is None: return None
     ours = r.said(x)
     if ours.shape != z.shape: return None
     far,most = _APART[r.link.kind](z, ours)
-    return r._replace(slack=_ROUNDINGS*far/r.link.factor + 1e-10*most) if far <= _ROUNDED*most else None
+    return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most)) if far <= _ROUNDED*most else None
 
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
@@ -194,7 +203,7 @@ def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that ha
 
 def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
-    if _too_far(grid): return None
+    if _shared_places(grid): return None
     models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
     for m in models:
@@ -202,19 +211,22 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
         if isinstance(m, _Asked): m = m.model
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
-            elif isinstance(m, FrameModel): r = _read_fitted(m, grid, x.detach().cpu().double().numpy())
+            elif isinstance(m, FrameModel):
+                rows = x.detach().cpu().double().numpy()
+                r = _read_fitted(m, grid, rows)
             else:
                 net = _unfolded(m)
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
-            r = _compared(r, z, x.detach().cpu().double().numpy())
+            r = _with_rounding(r, z, x.detach().cpu().double().numpy())
+            if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_sum(m, grid, rows), z, rows)
         except _UNREAD: r = None
         if r is None: return None
         out.append(r)
     return out
 
 # %% ../../nbs/search/09_readings.ipynb #64dcf1a0
-def _bounded(cf) -> bool:
+def _has_bounds(cf) -> bool:
     "Whether the model of an explainer can be bounded, so that answers are proven and regions certified."
     free = bool(cf.domain.features) and cf.ties['relations'] is None
     return free and _readings(cf, _grid_of(cf.domain.features)) is not None
@@ -228,23 +240,23 @@ def _interval_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     ends = zip((1., -1.), (np.broadcast_to(v, level.shape) for v in label))
     return [(sign*np.ones(1), sign*(end - link.base[0]), 0.) for sign,end in ends if np.isfinite(end).all()]
 
-def _odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
+def _log_odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
 
-def _wanted(level, lead) -> np.ndarray: # Log-odds, `(n,)`
+def _lead_needed(level, lead) -> np.ndarray: # Log-odds, `(n,)`
     "What a class must lead by, at least, over each other one: enough for its level, and to be decided for."
-    return np.maximum(_odds(level), 0. if lead is None else max(lead, 0.))
+    return np.maximum(_log_odds(level), 0. if lead is None else max(lead, 0.))
 
 def _of_two(link:_Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n,)`
     "Which way the one score of two classes must go, and the log-odds of the target from its threshold on."
     sign = 1. if label == 1 else -1.
-    return sign, _wanted(level, lead) + sign*_odds(link.threshold)
+    return sign, _lead_needed(level, lead) + sign*_log_odds(link.threshold)
 
 def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "A share, and how many times the share of each other class."
     k,eye = len(link.base), np.eye(len(link.base))
     if k == 1 or link.calibrated:
         sign,need = _of_two(link, label, level, lead)
-        tie = np.where(_wanted(level, lead) > 0, _TIE, _NO_TIE) if link.calibrated else _TIE
+        tie = np.where(_lead_needed(level, lead) > 0, _TIE, _NO_TIE) if link.calibrated else _TIE
         base = 0. if link.calibrated else link.base[0]
         return [(sign*np.ones(k), sign*(1/(1 + np.exp(-sign*need - tie)) - base), 0.)]
     if lead is None and np.min(level, initial=.5) < .5: lead = 0. # several classes may have such a share
@@ -257,24 +269,24 @@ def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     if k == 1:
         sign,need = _of_two(link, label, level, lead)
         return [(sign*np.ones(1), (need + _TIE*min(sign, 0.))/link.factor - sign*base[0], 0.)]
-    shift = _odds(link.threshold) if k == 2 else 0.
-    over = lambda j: _wanted(level, lead) + shift*(1 if label > j else -1) + _TIE*min(label - j, 0)
-    kept = np.maximum(_odds(level) + np.log(k - 1) - _wanted(level, lead), 0.) # beyond that, so that no level is lost
+    shift = _log_odds(link.threshold) if k == 2 else 0.
+    over = lambda j: _lead_needed(level, lead) + shift*(1 if label > j else -1) + _TIE*min(label - j, 0)
+    kept = np.maximum(_log_odds(level) + np.log(k - 1) - _lead_needed(level, lead), 0.) # beyond that, so that no level is lost
     return [(eye[label] - eye[j], over(j)/link.factor - base[label] + base[j], kept/link.factor)
             for j in range(k) if j != label]
 
 _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims
 
-def _aims(readings:list, label, level:np.ndarray, lead=None) -> list: # A reading, and one of its aims
+def _bounded_aims(readings:list, label, level:np.ndarray, lead=None) -> list: # A reading, and one of its aims
     return [(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level, lead)]
 
 def _conditions(readings:list, q:_Question, label, level:np.ndarray, lead=None) -> list: # By how much it shall lead
     "What rows of one target must reach: a class, or an interval."
-    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _aims(readings, label, level, lead)]
+    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _bounded_aims(readings, label, level, lead)]
 
 def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
     "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
-    return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _aims(readings, label, level)]
+    return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _bounded_aims(readings, label, level)]
 
 # %% ../../nbs/search/09_readings.ipynb #d19b
 _ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
@@ -295,7 +307,7 @@ def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `
     return out
 
 # %% ../../nbs/search/09_readings.ipynb #3c9846ae
-def _arrived(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
+def _decided_for_target(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
     "Whether the model decides rows for their target, as surely as `tau`."
     z = predict(cf.model, torch.from_numpy(x).to(*cf.place))
     return arrived(z, target, tau).cpu().numpy()

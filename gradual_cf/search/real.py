@@ -14,10 +14,10 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..data.columns import _entry_slices, MISSING
 from ..models.asking import _Over, _until, predict
-from .boxes import _grid_of, _lawful, _positions_of, _question_of
+from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .composition import admissible
 from .goals import arrived, lacking, in_target, most_groups, required
-from .plausible import _legal_numbers
+from .plausible import _allowed_numbers
 from .shorten import _best_of_each, line_search, put_back
 
 # %% auto #0
@@ -33,7 +33,7 @@ def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
     "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
     out = real != MISSING
     for c,at in zip(cf.domain.features, _entry_slices(cf.domain.features)):
-        if c.ordered: out[:, at] &= _legal_numbers(c, real[:, at])
+        if c.ordered: out[:, at] &= _allowed_numbers(c, real[:, at])
         else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
     return out
 
@@ -61,16 +61,21 @@ def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n,
 def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # bool `(n,)`
     "Whether answers change what the question allows, to legal values."
     q = _question_of(_grid_of(cf.domain.features), enc, most)
-    return _lawful(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
+    return _lawful_positions(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
 
-def _asked_at(cf, s:State, xp:Tensor, met=None, i=None) -> Tensor: # Rows, other values for them -> bool `(n,)`
+def _asked_at(cf, s:State, xp:Tensor, met=None, i:Any=None) -> Tensor: # Rows, other values for them -> bool `(n,)`
     "Whether rows have all that is asked of answers; `met` asks for more of the rows `i`."
     z,most = predict(cf.model, xp), most_groups(cf, s.enc)
     own = changed_groups(s.x, xp, cf.groups(xp))
     if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
-    ok = (lacking(cf, s._replace(xp=xp, logits=z)) <= 0) & arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
-    if cf.ties['relations'] is None: ok &= torch.from_numpy(_lawful_rows(cf, s.enc, xp, most.cpu().numpy())).to(ok)
-    return ok if met is None else ok & met(xp, i)
+    ok = arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
+    j = ok.nonzero()[:, 0] # few, and what follows costs more than asking did
+    if not len(j): return ok
+    some,xp = s.take(j), xp[j]
+    fine = lacking(cf, some._replace(xp=xp, logits=z[j])) <= 0
+    if cf.ties['relations'] is None: fine &= torch.from_numpy(_lawful_rows(cf, some.enc, xp, most[j].cpu().numpy())).to(fine)
+    if met is not None: fine &= met(xp, i[j])
+    return ok.index_put((j,), fine)
 
 _FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then …
 _TOGETHER = 4096    # … this many at a time
@@ -113,13 +118,13 @@ def _walked_back(cf, s:State, old:Tensor, way:Tensor, real:Tensor, cells:Tensor,
     big = s.take(row)
     xp = _put_over(cf, big.enc, real[at.flatten()], cells[at.flatten()])
     less = put_back(cf, big._replace(xp=xp, logits=predict(cf.model, xp)))
-    best,_ = _best_of_each(row, _worth(cf, big, less.xp, bound, row, met), n)
+    best,_ = _best_of_each(row, _worth_within_bounds(cf, big, less.xp, bound, row, met), n)
     xp = torch.cat([old, line_search(cf, less.take(best)).xp, less.xp[best], xp])
     row = torch.cat([each, each, each, row])
-    best,least = _best_of_each(row, _worth(cf, s.take(row), xp, bound, row, met), n)
+    best,least = _best_of_each(row, _worth_within_bounds(cf, s.take(row), xp, bound, row, met), n)
     return xp[best], least.isfinite()
 
-def _worth(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
+def _worth_within_bounds(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
     "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
     ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)[:len(bound)]
     over = (far/bound[:, row].clamp_min(1e-12) - 1 - _SAME).clamp_min(0) # the first distance comes first
@@ -139,11 +144,11 @@ def _has_rows(cf) -> bool: # An explainer
     here = cf.x_train is not None and cf.summary is None
     return here and bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal
 
-def _state(cf, enc:Encoded, target:Tensor) -> State:
+def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
     "Rows at their inputs, and what they must have."
     return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
 
-def _too_far(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and as `_those_with_all`
+def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and as `_those_with_all`
     "Answers that are farther than some real row with all that is asked, or are none."
     z = predict(cf.model, xp)
     there = lacking(cf, s._replace(xp=xp, logits=z)) <= _LEEWAY
@@ -181,14 +186,14 @@ def _never_farther(
             for label in target.unique(dim=0):
                 mine = ((target == label).view(len(target), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
                 if len(mine):
-                    for i in mine.split(_rows_at_once(cf)): _held(cf, enc, target, xp, i, met)
+                    for i in mine.split(_rows_at_once(cf)): _write_nearest(cf, enc, target, xp, i, met)
     except _Over: pass
     return xp
 
-def _held(cf, enc:Encoded, target:Tensor, xp:Tensor, i:Tensor, met):
+def _write_nearest(cf, enc:Encoded, target:Tensor, xp:Tensor, i:Tensor, met):
     "The same for some rows of one target; writes to `xp`."
-    s,more = _state(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
-    j,way,real,cells = _too_far(cf, s, xp[i], more)
+    s,more = _states_of_rows(cf, enc.take(i), target[i]), None if met is None else lambda v, j: met(v, i[j])
+    j,way,real,cells = _beyond_real(cf, s, xp[i], more)
     if not len(j): return
     more = None if met is None else lambda v, k: met(v, i[j][k])
     found,there = _walked_back(cf, s.take(j), xp[i[j]], way, real, cells, more)
@@ -206,7 +211,7 @@ def _nearest_real(
     for label in target.unique(dim=0):
         mine = (target == label).view(len(target), -1).all(1).nonzero()[:, 0]
         for i in mine.split(_rows_at_once(cf)):
-            s = _state(cf, enc.take(i), target[i])
+            s = _states_of_rows(cf, enc.take(i), target[i])
             way = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x), torch.inf))[0]
             if way.shape[2]: out[i.cpu().numpy()] = way[0].amin(1).cpu().numpy()
     return np.where(np.isfinite(out), out, np.nan)

@@ -15,14 +15,14 @@ from ..core import Encoded, State, Target
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..models.asking import predict
-from .bounds import _Splits, _TreeBound, _words_of
+from .bounds import _Splits, _TreeBound, _leaf_bits_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
-                                     _of_one_target, _positions_of, _priced, _Question, _question_of, _Rows, _rows_at,
+                                     _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
                                      _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen)
 from .goals import at_level, most_groups, required
 from .plausible import _AROUND, NEIGHBOURS
 from .trees import _Ensemble, _Link, _Nodes
-from .readings import _aims, _arrived, _conditions, _conditions_kept, _Reading
+from .readings import _bounded_aims, _decided_for_target, _conditions, _conditions_kept, _Reading
 
 # %% auto #0
 __all__ = []
@@ -71,14 +71,14 @@ class _Noise:
 
     def undone(self, row:np.ndarray, at:np.ndarray) -> tuple: # bool `(b,)` each
         "Whether some noise undoes answers, and whether that is sure."
-        grid,x = self.q.grid, _rows_at(self.q.grid, self.q.rows, row, at)
+        grid,x = self.q.grid, _rows_at_positions(self.q.grid, self.q.rows, row, at)
         low,high = self.around(row, at)
         near = np.stack([0.*at[:, g] if grid.named[g] else grid.encoded(g, at[:, g]) for g in range(at.shape[1])], 1)
         many = np.full(len(row), at.shape[1])
         rows = _Rows(x, at, low, np.where(low < high, high, low - 2), near, many, 0*many)
         q = self.q._replace(rows=rows, price=_distance_price(grid, rows))
         lost,sure = np.zeros(len(row), bool), np.ones(len(row), bool)
-        asked = lambda i, to: ~self.arrives(row[i], _rows_at(grid, rows, i, to))
+        asked = lambda i, to: ~self.arrives(row[i], _rows_at_positions(grid, rows, i, to))
         for c in _conditions_kept(self.readings, q, self.label, self.level[row]):
             found = _Search(q, [c], asked, np.inf, 0., work=_WORK).run(False)
             lost |= np.isfinite(found.cost)
@@ -93,7 +93,7 @@ class _Noise:
         lost,sure = self.undone(row[i], at[i])
         out[i] = ~lost & sure
         open_ = i[~sure]
-        cost = _priced(self.q.grid, self.q.rows, self.q.price, row[open_], at[open_]).sum(1)
+        cost = _cost_at(self.q.grid, self.q.rows, self.q.price, row[open_], at[open_]).sum(1)
         np.minimum.at(self.doubt, row[open_], cost)
         return out
 
@@ -119,7 +119,7 @@ class _Noise:
 
     def decided(self, b:_Boxes) -> np.ndarray: # `(b,)`
         "1 where corners are answers that withstand it, else -1."
-        out,x = np.full(len(b.row), -1.), _rows_at(self.q.grid, self.q.rows, b.row, b.corner)
+        out,x = np.full(len(b.row), -1.), _rows_at_positions(self.q.grid, self.q.rows, b.row, b.corner)
         i = np.flatnonzero(self.arrives(b.row, x))
         if len(i): out[i[self.holds(b.row[i], b.corner[i])]] = 1.
         return out
@@ -199,8 +199,8 @@ def _encoded_ends(q:_Question, b:_Boxes) -> tuple: # `(b, d)` each
     "The smallest and the largest numbers of boxes, and their corners."
     first,last = _legal_ends(q, b.row, b.low, b.high)
     none = (first > last) | q.grid.named
-    ends = [_rows_at(q.grid, q.rows, b.row, np.where(none, b.corner, at)) for at in (first, last)]
-    here = _rows_at(q.grid, q.rows, b.row, b.corner)
+    ends = [_rows_at_positions(q.grid, q.rows, b.row, np.where(none, b.corner, at)) for at in (first, last)]
+    here = _rows_at_positions(q.grid, q.rows, b.row, b.corner)
     return np.minimum(here, ends[0]), np.maximum(here, ends[1]), here # a row's own value may be beyond both
 
 def _seen_between(q:_Question, b:_Boxes, most:np.ndarray, spare:np.ndarray, low:np.ndarray, high:np.ndarray) -> _Seen:
@@ -332,7 +332,7 @@ def _forest_read(company, number:int, grid:_Grid) -> tuple: # Of a circle -> `_S
     "What the forest of a circle does with the cells of a table; read once."
     if number not in company.read or company.read[number][0] is not grid:
         nodes = _forest_splits(company.circles[number].forest, grid)
-        company.read[number] = grid, nodes, _words_of(nodes, np.ones(1))
+        company.read[number] = grid, nodes, _leaf_bits_of(nodes, np.ones(1))
     return company.read[number][1:]
 
 def _company_bounds(q:_Question, company) -> list: # Rows of one target
@@ -365,13 +365,13 @@ class _Demands:
             reach = _reach(q.grid, self.robust['noise'])
             held = [_Noise(q, self.readings, label, level, reach, self.arrives)]
         if 'weights' in self.robust:
-            aims,by = _aims(self.readings, label, level), self.robust['weights']
+            aims,by = _bounded_aims(self.readings, label, level), self.robust['weights']
             held = [_Retrained(q, r, aim, need, more, by) for r,aim,need,more in aims]
         return out + held, held
 
     def asked(self, q:_Question, held:list, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions -> bool `(b,)`
         "Whether rows have all of it: the last word."
-        x = _rows_at(q.grid, q.rows, row, at)
+        x = _rows_at_positions(q.grid, q.rows, row, at)
         out = self.arrives(row, x)
         if self.aim.demands: out[out] = self.met(row[out], x[out])
         for condition in held: out[out] = condition.holds(row[out], at[out])
@@ -379,7 +379,7 @@ class _Demands:
 
     def arrives(self, row:np.ndarray, x:np.ndarray) -> np.ndarray: # Encoded rows `(b, d)` -> bool `(b,)`
         "Whether the model decides rows for their target."
-        return _arrived(self.cf, x, self.aim.label[torch.from_numpy(row)], self.tau)
+        return _decided_for_target(self.cf, x, self.aim.label[torch.from_numpy(row)], self.tau)
 
     def met(self, row:np.ndarray, x:np.ndarray) -> np.ndarray: # Encoded rows `(b, d)` -> bool `(b,)`
         "Whether rows have what the settings demand."
@@ -395,14 +395,14 @@ def _demanding(cf) -> bool:
     "Whether settings ask for more than the decision."
     return any(getattr(cf.settings, name, None) is not None for name in ('plausibility', 'logit_margin'))
 
-def _compared(cf, target:Tensor) -> set: # Of bools
+def _whether_compared(cf, target:Tensor) -> set: # Of bools
     "Whether there are real rows to compare answers with, for the targets of a question."
     company = getattr(cf, 'company', None)
     return {company is None or company.compares(t) for t in target.unique(dim=0)}
 
 _EVERYWHERE,_NOWHERE,_HERE_AND_THERE = {True}, {False}, {True, False} # Where there are such rows
 
-def _among(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all answers
+def _scope(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all answers
     "Which answers a proof speaks of, in words."
     asked = lambda name: getattr(cf.settings, name, None) is not None
     kinds = dict(noise=' that withstand noise', weights=' that withstand other weights')

@@ -68,7 +68,7 @@ def _slopes(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
 
 _APART = 1e-3 # What is shared out by distance, in log-odds
 
-def _swapped(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
+def _window_shares(cf, x:Tensor, d:Tensor, label:Tensor) -> Tensor: # `(m, c, length)`
     "Shares of the points by putting windows in and taking them out."
     groups,far = cf.groups(x), (d - x).abs()
     out = _APART*far/far.flatten(1).sum(1)[:, None, None].clamp_min(1e-9)
@@ -97,7 +97,7 @@ def _best_spans(share:Tensor, length:int) -> tuple: # `(m, tracks, length)` -> t
         total = total.masked_fill(near[:, None], -torch.inf)
     return torch.stack(track, 1), torch.stack(start, 1)
 
-def _spans(share:Tensor) -> Tensor: # Shares `(m, c, length)` -> channel (-1: all), start, end: `(m, q, p, 3)`
+def _candidate_spans(share:Tensor) -> Tensor: # Shares `(m, c, length)` -> channel (-1: all), start, end: `(m, q, p, 3)`
     "Candidates: one, two or three intervals of each length."
     c,L = share.shape[1:]
     out = []
@@ -123,7 +123,7 @@ def _faded(spans:Tensor, shape) -> Tensor: # Channel, start, end `(m, p, 3)` -> 
     mine = (channel == torch.arange(c, device=spans.device)) | (channel < 0)
     return (inside[:, :, None]*mine[..., None]).amax(1)
 
-def _room(still:Tensor) -> Tensor: # Points that stay, bool `(m, c, length)` -> in [0, 1]
+def _room_beside(still:Tensor) -> Tensor: # Points that stay, bool `(m, c, length)` -> in [0, 1]
     "Nothing beside a point that stays, everything from seven points on."
     near = [nn.functional.max_pool1d(still.float(), 2*r + 1, stride=1, padding=r) for r in range(7)]
     return 1 - torch.stack(near).mean(0)
@@ -152,28 +152,28 @@ def n_segments(
 # %% ../../nbs/search/11_segments.ipynb #t34c
 _AROUND,_FEWEST = 20, 6 # Neighbours, at most a third of the series; series of a target below which nobody judges
 
-def _around(far:Tensor, reach:Tensor) -> tuple: # Distances `(n, m)` -> mean `(n,)`, neighbours `(n, k)`
+def _outlier_distances(far:Tensor, reach:Tensor) -> tuple: # Distances `(n, m)` -> mean `(n,)`, neighbours `(n, k)`
     "How thinly series stand around, as the local outlier factor counts it."
     near,at = far.topk(max(2, min(_AROUND, len(reach)//3)), largest=False)
     return torch.maximum(near, reach[at]).mean(1).clamp_min(1e-9), at
 
-def _crowd(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`, reach of each and how thinly they stand, `(m,)`
+def _reference_series(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`, reach of each and how thinly they stand, `(m,)`
     "What answers are compared with: real series; how far the last neighbour of each is; mean distance to neighbours."
     far = torch.cdist(x.flatten(1), x.flatten(1)).fill_diagonal_(torch.inf)
     reach = far.topk(max(2, min(_AROUND, len(x)//3)), largest=False).values[:, -1]
-    return x.flatten(1), reach, _around(far, reach)[0]
+    return x.flatten(1), reach, _outlier_distances(far, reach)[0]
 
 def _crowds(cf, label:Tensor) -> list: # Targets -> (target, crowd), those with enough series
     "The crowds of all targets."
     own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in label.unique(dim=0))
-    return [(t, _crowd(x)) for t,x in own if len(x) >= _FEWEST]
+    return [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
 
 def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
     "Local outlier factors among the real series of targets."
     out = torch.ones_like(xp[:, 0, 0])
     for t,(real,reach,theirs) in crowds:
         mine = (label == t).reshape(len(label), t.numel()).all(1).nonzero()[:, 0]
-        wide,at = _around(torch.cdist(xp[mine].flatten(1), real), reach)
+        wide,at = _outlier_distances(torch.cdist(xp[mine].flatten(1), real), reach)
         out[mine] = wide*(1/theirs[at]).mean(1)
     return out
 
@@ -181,10 +181,10 @@ def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 
 _PIECE = .02 # Price of a segment, in shares of the points
 _FINALISTS = 4 # Candidates of a row that are made smaller
 
-def _pasted(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
+def _pasted_segments(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
     "Donors in the segments of rows; `row`: positions, `(m,)`."
     now = s._replace(on=None, c=None, logits=None).take(row)
-    weight = _faded(spans, s.x.shape[1:]).to(now.x)*_room(now.enc.low == now.enc.high)
+    weight = _faded(spans, s.x.shape[1:]).to(now.x)*_room_beside(now.enc.low == now.enc.high)
     xp = admissible(now.enc, torch.where(weight > 0, torch.lerp(now.x, donor, weight), now.x), cf.project)
     now = now._replace(xp=xp, logits=predict(cf.model, xp))
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
@@ -202,11 +202,11 @@ def _best_pastes(cf, s:State, crowds:list, most:float) -> tuple: # Row, donor, s
     "The best of all candidates of each row, best first."
     n,row = len(s.x), torch.arange(len(s.x), device=s.x.device).repeat_interleave(_DONORS)
     donor,label = _donors(cf, s).flatten(0, 1), s.target.label[row]
-    share = (_slopes if _differentiable(cf.model) else _swapped)(cf, s.x[row], donor, label)
-    spans = _spans(share.masked_fill((s.enc.low == s.enc.high)[row], 0.))
+    share = (_slopes if _differentiable(cf.model) else _window_shares)(cf, s.x[row], donor, label)
+    spans = _candidate_spans(share.masked_fill((s.enc.low == s.enc.high)[row], 0.))
     each = torch.arange(len(row), device=row.device).repeat_interleave(spans.shape[1])
     spans = spans.flatten(0, 1)
-    xp,lack = _pasted(cf, s, row[each], donor[each], spans)
+    xp,lack = _pasted_segments(cf, s, row[each], donor[each], spans)
     cost = _cost(crowds, most, s, row[each], xp, lack).view(n, -1)
     best = cost.argsort(dim=1, stable=True)[:, :_FINALISTS]
     best = (best + torch.arange(n, device=row.device)[:, None]*cost.shape[1]).flatten()
@@ -215,7 +215,7 @@ def _best_pastes(cf, s:State, crowds:list, most:float) -> tuple: # Row, donor, s
 # %% ../../nbs/search/11_segments.ipynb #t35
 _LESS = (.5, .25, .12, .06, .03) # Shares of a segment that are taken from it
 
-def _smaller(spans:Tensor, p:int, part:float, side:int) -> Tensor: # Side 1: start, 2: end, 0: middle
+def _without_part(spans:Tensor, p:int, part:float, side:int) -> Tensor: # Side 1: start, 2: end, 0: middle
     "The same spans with a part of piece `p` left out."
     new,(channel,a,b) = spans.clone(), spans[:, p].unbind(1)
     by = ((b - a)*part).long().clamp_min(1)
@@ -228,15 +228,15 @@ def _smaller(spans:Tensor, p:int, part:float, side:int) -> Tensor: # Side 1: sta
     new[new[:, p, 2] - new[:, p, 1] < 2, p, 1] = -1
     return new
 
-def _shrunk(cf, s:State, crowds:list, most:float, row, donor, spans, xp, lack) -> tuple: # Values, lack, `(n, …)`
+def _shrunk_segments(cf, s:State, crowds:list, most:float, row, donor, spans, xp, lack) -> tuple: # Values, lack, `(n, …)`
     "Take from segments while that costs less; the cheapest attempt at each row."
     cost = _cost(crowds, most, s, row, xp, lack)
     for p,side,part in itertools.product(range(_PIECES), (1, 2, 0), _LESS):
-        new = _smaller(spans, p, part, side)
+        new = _without_part(spans, p, part, side)
         live = ((spans[:, p, 1] >= 0) & (lack <= 0) & (new[:, :, 1] >= 0).any(1) & (new != spans).flatten(1).any(1))
         at = live.nonzero()[:, 0]
         if not len(at): continue
-        got,short = _pasted(cf, s, row[at], donor[at], new[at])
+        got,short = _pasted_segments(cf, s, row[at], donor[at], new[at])
         now = _cost(crowds, most, s, row[at], got, short)
         ok = now < cost[at]
         xp[at[ok]],spans[at[ok]],cost[at[ok]] = got[ok], new[at[ok]], now[ok]
@@ -250,9 +250,9 @@ def _stages(cf, s:State, crowds:list, most:float) -> Iterator[tuple]: # Rows, wh
     first = torch.arange(len(s.x), device=row.device)*_FINALISTS
     whole = spans[first]
     whole[:, 0],whole[:, 1:, 1] = spans.new_tensor([-1, 0, s.x.shape[-1]]), -1
-    yield _pasted(cf, s, row[first], donor[first], whole)
+    yield _pasted_segments(cf, s, row[first], donor[first], whole)
     yield xp[first], lack[first]
-    yield _shrunk(cf, s, crowds, most, row, donor, spans, xp.clone(), lack)
+    yield _shrunk_segments(cf, s, crowds, most, row, donor, spans, xp.clone(), lack)
 
 def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Positions `(m,)`, their `Target`
     "Bring rows to a target from their inputs; writes to `s`."

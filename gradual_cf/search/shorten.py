@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, target_prob
 from .composition import admissible
-from ..answers import _asked_by, _check_answers, Counterfactuals
+from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, _SAME
 from ..core import State, bisected, changed_groups, per_row, take_rows
 from ..models.asking import predict
@@ -119,7 +119,7 @@ def put_back_smallest(
 # %% ../../nbs/search/04_shorten.ipynb #c18
 _HALVINGS = 10 # Questions of a line search: the stretch is resolved to a thousandth
 
-def _halved(explainer, s, mask):
+def _bisected(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
     best = s.xp.clone()
     def holds(share):
@@ -151,12 +151,12 @@ def line_search(
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, s.xp, groups)
     many = on.sum(1)
-    xp = _halved(explainer, s, expand_groups(on, groups))
+    xp = _bisected(explainer, s, expand_groups(on, groups))
     order = _group_sizes(s.x, xp, groups).argsort(dim=1, descending=True, stable=True)
     for i in range(int(many.max())):
         rows = ((many > i) & (many > 1)).nonzero()[:, 0]
         some = s.take(rows)._replace(xp=xp[rows])
-        if len(rows): xp[rows] = _halved(explainer, some, in_group(groups, order[rows, i]))
+        if len(rows): xp[rows] = _bisected(explainer, some, in_group(groups, order[rows, i]))
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #de87c97e
@@ -164,7 +164,7 @@ _LOOKS = 16 # Parts of the way to a number
 _KNOWN = 12  # Halvings of a part that a model in 32 bits answers alike in any company …
 _NOISE = 1e-5 # … and how far inside a value has to be, in shares of logits, which differ a little beside other rows
 
-def _stretches(columns:Sequence, starts:list, s, column:Tensor) -> tuple: # `column`: of each row, long `(n,)`
+def _places_between(columns:Sequence, starts:list, s, column:Tensor) -> tuple: # `column`: of each row, long `(n,)`
     "Places of each row's own number and of its answer, `(n,)` each."
     own,there = np.zeros(len(column), np.int64), np.zeros(len(column), np.int64)
     for g in column.unique().tolist():
@@ -202,7 +202,7 @@ def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,
 def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     "Bring one number of each row to the last place that holds."
     columns,starts = explainer.domain.features, [at.start for at in _entry_slices(explainer.domain.features)]
-    (own,there),best = _stretches(columns, starts, s, column), s.xp.clone()
+    (own,there),best = _places_between(columns, starts, s, column), s.xp.clone()
     def asked(i, place): # rows `i` with their number at a place, and which of them hold
         at = torch.from_numpy(i).to(column.device)
         some = s.take(at)
@@ -309,7 +309,7 @@ def share(
 # %% ../../nbs/search/04_shorten.ipynb #c24
 _LEAST = 1e-4  # Smallest gain in distance that counts as one
 
-def _gains(new, old, groups, price=None):
+def _costs_less(new, old, groups, price=None):
     "Whether rows cost less than before, bool `(n,)`."
     (n_new,d_new),(n_old,d_old) = cost(new, groups, price), cost(old, groups, price)
     more = (n_new - n_old).clamp_min(0)
@@ -329,7 +329,7 @@ def improve_states(
         old = new = s.take(live)
         for move in moves: new = move(explainer, new)
         new,there = check(new, live)
-        won = there & _gains(new, old, groups, explainer.ties['price'])
+        won = there & _costs_less(new, old, groups, explainer.ties['price'])
         live,new = live[won], new.take(won)
         if not len(live): return
         s.put(live, new)
@@ -380,7 +380,7 @@ def improve(
     """
     explainer.check_fitted()
     _check_answers(cfs)
-    explainer = _asked_by(explainer, cfs)
+    explainer = _explainer_of(explainer, cfs)
     enc,z,z_xp = _enc_of(explainer, cfs), predict(explainer.model, cfs.x), predict(explainer.model, cfs.xp)
     s = State(enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
@@ -492,7 +492,7 @@ def _best_pair(cf, s, groups):
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
 _TRIED = 40    # Combinations of a row
 
-def _beside(c, own:float, v:float, which:str='usual') -> list: # Raw numbers
+def _rounder_numbers(c, own:float, v:float, which:str='usual') -> list: # Raw numbers
     "Rounder numbers than a changed one: on in its direction first, none past the row's own."
     step,way = getattr(c, which), np.sign(v - own)
     k = v/step if step else 0.
@@ -553,8 +553,8 @@ def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to r
     "Answers in numbers that people would write, which go the better way where that costs the same."
     columns,h = explainer.domain.features, explainer.settings
     if not (explainer.rounds and h.legal and any(c.every or c.usual or c.better for c in columns)): return xp
-    finer = partial(_beside, which='every') # a training number between the steps, at any cost
-    for beside,most in ((_mirrored, 1 + _SAME), (_beside, _ROUNDER), (finer, np.inf)):
+    finer = partial(_rounder_numbers, which='every') # a training number between the steps, at any cost
+    for beside,most in ((_mirrored, 1 + _SAME), (_rounder_numbers, _ROUNDER), (finer, np.inf)):
         xp = _instead(explainer, State(enc, xp, cast(Any, None), cast(Any, None)), target, beside, most)
     return xp
 

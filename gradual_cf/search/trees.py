@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..core import State, changed_groups
-from ..data.columns import _inside, _nearest, Date
+from ..data.columns import _bounds_inside, _nearest, Date
 from ..models.asking import log_odds
 from ..models.decisions import FrameModel
 from .goals import lacking, merit, most_groups
@@ -143,7 +143,7 @@ def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
     except ValueError as e: raise _Unfit('levels that the model reads as numbers') from e
 
 # %% ../../nbs/search/07_trees.ipynb #29b3df04
-def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
+def _levels_as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
     if len(c.sources) > 1: return c.rows[:, r.source[f]]
@@ -154,7 +154,7 @@ def _as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one 
 # %% ../../nbs/search/07_trees.ipynb #733385a2
 def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
     "Where each level goes at node `i`, and a missing one."
-    seen = _as_read(r, n.feature[i], n.listed[i] is not None)
+    seen = _levels_as_read(r, n.feature[i], n.listed[i] is not None)
     left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
     return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
 
@@ -188,7 +188,7 @@ def _check_bounds(c, bounds:np.ndarray):
     if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
 
 # %% ../../nbs/search/07_trees.ipynb #8115f50a
-def _grown(e:_Ensemble, r:_ModelColumns) -> _Grown:
+def _over_cells(e:_Ensemble, r:_ModelColumns) -> _Grown:
     "The ensemble over the cells of a table."
     n,tree,roots = _all_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
@@ -337,7 +337,7 @@ def _own_scores(t:_Grown, own:np.ndarray) -> tuple: # Scores `(n, k)`, and what 
     return each.sum(1), each
 
 # %% ../../nbs/search/07_trees.ipynb #045ab8b5
-def _swept(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and `(n, all places, k)`
+def _shifted_scores(t:_Grown, own:np.ndarray, free:np.ndarray) -> tuple: # `(n, k)`, and `(n, all places, k)`
     "Scores of rows as they are, and how a change of one free column to each cell would shift them."
     w,at = _walked(t, own, free), _cell_places(t)
     none = w.group < 0
@@ -401,7 +401,7 @@ def _raw_limits(t:_Grown, enc, entry:np.ndarray) -> tuple: # `(n or 1, g)` each
     for g,a in enumerate(t.axes):
         if not a.column.ordered: continue
         ends = (np.where(np.isinf(v[:, g]), v[:, g], _raw_limit(a.column, v[:, g])) for v in (low, high))
-        first[:, g],last[:, g] = _inside(a.column, *np.broadcast_arrays(*ends))
+        first[:, g],last[:, g] = _bounds_inside(a.column, *np.broadcast_arrays(*ends))
     return first, last
 
 # %% ../../nbs/search/07_trees.ipynb #c101
@@ -411,7 +411,7 @@ class _Choices(NamedTuple):
     size:np.ndarray  # Distance of that column from the input, `(n, p)`; inf where no value is legal
 
 # %% ../../nbs/search/07_trees.ipynb #c104
-def _choices(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
+def _nearest_in_cells(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
     "The legal value of each cell that is nearest to the input."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
     low,high = (v[:, g] for v in _raw_limits(t, enc, first))
@@ -431,7 +431,7 @@ def _levels_in(m:_Trees, x:Tensor, g:int) -> np.ndarray: # `(n,)`
     part = x[:, m.first[g]:m.first[g + 1]].detach().cpu()
     return np.where(part.amax(1).numpy() > 0, part.argmax(1).numpy(), m.grown.axes[g].size)
 
-def _cells_of(m:_Trees, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
+def _tree_cells(m:_Trees, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
     "In which cell of each column rows lie."
     frame,raw = m.write(x), np.zeros((len(x), len(m.grown.axes)))
     cell = np.zeros(raw.shape, int)
@@ -484,9 +484,9 @@ def _sweep(m:_Trees, s:State, free:Tensor, off:float=0.) -> _Swept: # `off`: how
     own,_ = m.cells(s.xp)
     start,raw = m.cells(s.x)
     f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
-    base,shift = _swept(m.grown, own, open_)
+    base,shift = _shifted_scores(m.grown, own, open_)
     if off: base = base + off*np.where(s.target.label.cpu().numpy() == 1, 1., -1.)[:, None]
-    c = _choices(m.grown, f, s.enc, start, raw)
+    c = _nearest_in_cells(m.grown, f, s.enc, start, raw)
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
     may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
@@ -509,7 +509,7 @@ def _best_single(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)
 # %% ../../nbs/search/07_trees.ipynb #c173
 _SWEPT_ROWS = 128 # Rows swept together
 
-def _parts_of(rows:int): return torch.arange(rows).split(_SWEPT_ROWS) # Positions of rows that are swept together
+def _swept_parts(rows:int): return torch.arange(rows).split(_SWEPT_ROWS) # Positions of rows that are swept together
 
 def _best_of_columns(m:_Trees, score:np.ndarray, many:int=1) -> np.ndarray: # Merits `(n, p)`
     "The places of the best cells of each column, `(n, ≤ g·many)`."
@@ -536,7 +536,7 @@ def _looked_ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray) -> t
     first = _best_of_columns(m, score, _FEW_CELLS)
     row,place = np.isfinite(np.take_along_axis(score, first, 1)).nonzero()
     second,pair = np.zeros_like(first), np.full(first.shape, -np.inf)
-    for part in _parts_of(len(row)):
+    for part in _swept_parts(len(row)):
         i,j = row[part.numpy()], place[part.numpy()]
         at,then = first[i, j], s.take(torch.from_numpy(i))
         then = then._replace(xp=_placed(m, then.xp, w.value[i, at], at))
@@ -585,27 +585,27 @@ class _Trees(FrameModel):
 
     def cells(self, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
         "In which cell of each column rows lie."
-        return _cells_of(self, x)
+        return _tree_cells(self, x)
 
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
-        parts = [_own_scores(self.grown, self.cells(x[i])[0])[0] for i in _parts_of(len(x))]
+        parts = [_own_scores(self.grown, self.cells(x[i])[0])[0] for i in _swept_parts(len(x))]
         return self.link.log_odds(np.concatenate(parts))
 
     def compared(self, x:Tensor, z:Tensor) -> FrameModel: # Encoded training rows, and what the model says of them
         "The same, or the model alone where its trees say something else of training rows."
         at = torch.linspace(0, len(x) - 1, min(len(x), _COMPARED)).long()
-        return self if _agrees(self.scores(x[at]), z[at]) else FrameModel(self.predictor, self.write, self.columns)
+        return self if _same_scores(self.scores(x[at]), z[at]) else FrameModel(self.predictor, self.write, self.columns)
 
     def probe(self, explainer, s:State, free:Tensor, ahead:bool=True, off:float=0.) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or one of the best two: group `(n,)`, rows with its value, merit."
-        parts = [_probed(self, explainer, s.take(i), free[i], ahead, off) for i in _parts_of(len(s.x))]
+        parts = [_probed(self, explainer, s.take(i), free[i], ahead, off) for i in _swept_parts(len(s.x))]
         group,xp,score = (torch.cat(part) for part in zip(*parts))
         return group.to(s.x.device), xp, score.to(s.x)
 
     def each(self, explainer, s:State, free:Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         "The best cell of every free column: row and group `(q,)`, the row with its value `(q, *s)`, merit `(q,)`."
-        parts = [_each_column(self, explainer, s.take(i), free[i], i) for i in _parts_of(len(s.x))]
+        parts = [_each_column(self, explainer, s.take(i), free[i], i) for i in _swept_parts(len(s.x))]
         row,group,xp,score = (torch.cat(v) for v in zip(*(p for part in parts for p in part)))
         return row.to(s.x.device), group.to(s.x.device), xp, score.to(s.x)
 
@@ -617,7 +617,7 @@ class _Trees(FrameModel):
 _DRAWN = 256 # Rows on which a reading is compared with the library
 _COMPARED = 1000 # Training rows on which it is compared once more, at `fit`
 
-def _drawn(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
+def _random_rows(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
     "Random rows: levels, numbers of the range, and numbers at cuts."
     rng,parts = np.random.default_rng(0), []
     for c,cuts in zip(columns, bounds):
@@ -635,7 +635,7 @@ _SURE = 1e-5  # … or of probabilities, where they are nearly 0 or 1
 _FAR = 12.     # Log-odds of about that
 _ROUNDINGS = 4. # Room for rounding, in differences seen on drawn rows
 
-def _agrees(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
+def _same_scores(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
     "Whether two readings of rows say the same."
     if ours.shape != theirs.shape: return False
     near = (ours - theirs).abs() <= _EQUAL*theirs.abs().clamp_min(1)
@@ -650,10 +650,12 @@ def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
     try:
         e = parsed(model.predictor.source)
         if e is None: return None
-        frame = model.write(_drawn(model.columns, [np.zeros(0)]*len(model.columns)))
+        frame = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
-        return _Trees(model, e, _grown(e, _reader(e, model.columns, names, frame)))
-    except _UNREAD: return None
+        return _Trees(model, e, _over_cells(e, _reader(e, model.columns, names, frame)))
+    except _Unfit as why: model.unread = str(why)
+    except _UNREAD: pass
+    return None
 
 # %% ../../nbs/search/07_trees.ipynb #c190
 def exact(
@@ -663,9 +665,9 @@ def exact(
     "Read the trees of a fitted model, and check the reading against the model itself."
     trees = _read_exactly(model, parsed)
     if trees is None: return None
-    x = _drawn(model.columns, [a.bounds for a in trees.grown.axes])
+    x = _random_rows(model.columns, [a.bounds for a in trees.grown.axes])
     ours,theirs = trees.scores(x), model(x)
-    if not _agrees(ours, theirs): return None
+    if not _same_scores(ours, theirs): return None
     apart = (ours - theirs).abs()[theirs.abs() < _FAR]
     trees.slack = _ROUNDINGS*apart.max().item() if len(apart) else _EQUAL
     return trees

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from ..answers import Counterfactuals, _row_names
 from ..core import changed_groups, check_whole, Encoded, take_rows
-from ..data.columns import _entry_slices, _numbers
+from ..data.columns import _entry_slices, _decoded_numbers
 from ..data.tables import _Cost
 from ..render import count_text, Exports, plot_text, render, subplots, value_text, without_math
 from ..search.explainer import Explainer
 from ..search.goals import leading_by
 from .alternatives import several
-from .plans import _lawful, _own_changes
+from .plans import _legal_steps, _own_changes
 
 # %% auto #0
 __all__ = ['Actions', 'actions']
@@ -84,9 +84,9 @@ def _number_moved(rows, move:_Move) -> tuple[Tensor, Tensor]: # `(n, 1)`, bool `
     return x[:, None], legal & (stays | fits)
 
 # %% ../../nbs/use/02_actions.ipynb #c23
-def _raw_numbers(c, x:Tensor) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
+def _raw_of_entries(c, x:Tensor) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
     "The numbers of a column as the table has them; of a category the positions of levels."
-    return _numbers(c, x[:, 0].numpy()) if c.ordered else x.argmax(1).numpy().astype(float)
+    return _decoded_numbers(c, x[:, 0].numpy()) if c.ordered else x.argmax(1).numpy().astype(float)
 
 class _SharedRows:
     "Rows of one question, and what moves make of them."
@@ -94,7 +94,7 @@ class _SharedRows:
         self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
         self.columns = explainer.domain.features
         self.at,x = _entry_slices(self.columns), explainer.domain.encode(data).x
-        self.raw = [_raw_numbers(c, x[:, at]) for c,at in zip(self.columns, self.at)]
+        self.raw = [_raw_of_entries(c, x[:, at]) for c,at in zip(self.columns, self.at)]
         self.groups,self.known = explainer.groups(enc.x), {}
         width = [c.width for c in self.columns]
         each = lambda v: torch.from_numpy(np.repeat(np.array(v, float), width)).to(enc.x)
@@ -123,7 +123,7 @@ class _SharedRows:
         return self.explainer.measure(self.data, self.enc, self.z, xp, self.target, standing=standing)
 
 # %% ../../nbs/use/02_actions.ipynb #c26
-def _price_of(domain): # (x, xp) -> `(n,)`
+def _price_of_changes(domain): # (x, xp) -> `(n,)`
     "What changes cost: as the domain says, else the distance in ranges, without columns that only follow."
     if domain.cost is not None: return domain.cost
     columns,relations = domain.features, domain.relations
@@ -150,7 +150,7 @@ def _rounded(rows, xp:Tensor, x:Tensor) -> Tensor: # `(q, d)`
     return xp
 
 # %% ../../nbs/use/02_actions.ipynb #c32
-def _pairs(rows, actions) -> tuple: # `(places, q·n, d)`; bool `(q·n,)`; `(q·n,)`
+def _moves_of_actions(rows, actions) -> tuple: # `(places, q·n, d)`; bool `(q·n,)`; `(q·n,)`
     "How far each move of each action takes each row, where the action is legal, and how many moves it has."
     n,d = rows.enc.x.shape
     steps = rows.enc.x.new_zeros(max(map(len, actions)), len(actions), n, d)
@@ -169,7 +169,7 @@ def _at_place(rows, enc:Encoded, steps:Tensor, place:Tensor) -> tuple[Tensor, Te
     xp = enc.x + (steps*torch.where(rows.levels, part.floor(), part)).sum(0) # no part of another level
     return _with_ties(rows, enc, _rounded(rows, xp, enc.x))
 
-def _there(rows, enc, target, steps, place) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
+def _after_first_moves(rows, enc, target, steps, place) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
     "Rows after the first moves, and whether they are legal and across."
     xp,ok = _at_place(rows, enc, steps, place)
     if ok.any(): ok[ok.clone()] = leading_by(rows.explainer, xp[ok], target[ok]) >= 0
@@ -178,31 +178,31 @@ def _there(rows, enc, target, steps, place) -> tuple[Tensor, Tensor]: # `(q, d)`
 # %% ../../nbs/use/02_actions.ipynb #c35
 _PAIRS_AT_ONCE = 2**15 # Rows with an action each that the model is asked about at once
 
-def _halved(rows, i:Tensor, steps:Tensor, many:Tensor, grain:int) -> Tensor: # Of rows `i` `(q,)`; places, `(q,)`
+def _first_across(rows, i:Tensor, steps:Tensor, many:Tensor, grain:int) -> Tensor: # Of rows `i` `(q,)`; places, `(q,)`
     "The first place at which rows are across, to a share of a move."
     enc,target = rows.enc.take(i), rows.target[i]
     low,high = torch.zeros_like(many), many*grain
     while (todo := high - low > 1).any():
         middle = (low + high)//2
-        _,across = _there(rows, enc, target, steps, middle/grain)
+        _,across = _after_first_moves(rows, enc, target, steps, middle/grain)
         low,high = torch.where(todo & ~across, middle, low), torch.where(todo & across, middle, high)
     return high.double()/grain
 
-def _reached(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
+def _cost_to_cross(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
     "What it costs each row to get across with each action, infinite where it does not; and its place on the way."
     n = len(rows)
-    price = _price_of(rows.explainer.domain)
+    price = _price_of_changes(rows.explainer.domain)
     costs,places = [], []
     some = max(1, _PAIRS_AT_ONCE//n)
     for few in (actions[a:a + some] for a in range(0, len(actions), some)):
-        steps,ok,many = _pairs(rows, few)
+        steps,ok,many = _moves_of_actions(rows, few)
         i,place = torch.arange(n, device=ok.device).repeat(len(few)), many.double()
         cost = torch.full(ok.shape, torch.inf, dtype=torch.double)
         live = ok.nonzero()[:, 0]
-        xp,across = _there(rows, rows.enc.take(i[live]), rows.target[i[live]], steps[:, live], place[live])
+        xp,across = _after_first_moves(rows, rows.enc.take(i[live]), rows.target[i[live]], steps[:, live], place[live])
         live,xp = live[across], xp[across]
         if grain > 1 and len(live):
-            place[live] = _halved(rows, i[live], steps[:, live], many[live], grain)
+            place[live] = _first_across(rows, i[live], steps[:, live], many[live], grain)
             xp,_ = _at_place(rows, rows.enc.take(i[live]), steps[:, live], place[live])
         cost[live.cpu()] = price(rows.enc.x[i[live]], xp).double().cpu()
         costs.append(cost.view(-1, n).T.numpy())
@@ -217,7 +217,7 @@ def _answer_lines(rows, answers:Counterfactuals) -> pd.DataFrame: # One line a c
     both,parts = [rows.explainer.domain.encode(v).x for v in (answers.data, answers.raw)], []
     for g,(c,at) in enumerate(zip(rows.columns, rows.at)):
         there = np.flatnonzero(on[:, g])
-        before,after = (_raw_numbers(c, v[:, at]) for v in both)
+        before,after = (_raw_of_entries(c, v[:, at]) for v in both)
         parts.append(pd.DataFrame(dict(row=there, group=g, before=before[there], after=after[there])))
     return pd.concat(parts, ignore_index=True)
 
@@ -255,7 +255,7 @@ def _moves_of_column(c, g:int, part:pd.DataFrame, free:bool) -> list:
     return sorted({m for m in out if m.way != 'by' or m.value})
 
 # %% ../../nbs/use/02_actions.ipynb #c44
-def _gains(cost:np.ndarray, worth:float|None) -> np.ndarray: # `(n, m)` each
+def _worth_of_actions(cost:np.ndarray, worth:float|None) -> np.ndarray: # `(n, m)` each
     "What each action is worth to each row; `None`: a row is worth more than all costs together."
     known = np.isfinite(cost)
     if worth is None: worth = 1 + len(cost)*float(cost[known].max(initial=0))
@@ -323,7 +323,7 @@ def _variants(rows, action:tuple, singles:Sequence, most:int, free:bool) -> list
     return [a for a in out if a]
 
 # %% ../../nbs/use/02_actions.ipynb #c55
-class _Terms(NamedTuple):
+class _Choice(NamedTuple):
     "What a choice is asked for."
     k:int            # Most actions
     worth:float|None # The most that helping a row may cost; None for more than all costs together
@@ -332,7 +332,7 @@ class _Terms(NamedTuple):
 
 class _Catalogue:
     "Actions, what they cost each row, and what to choose from them."
-    def __init__(self, rows, terms:_Terms, grain:int):
+    def __init__(self, rows, terms:_Choice, grain:int):
         self.rows,self.terms,self.grain = rows,terms,grain
         self.actions,self.known,self.cost = [],set(),np.zeros((len(rows), 0))
 
@@ -342,14 +342,14 @@ class _Catalogue:
         new = [a for a in dict.fromkeys(actions) if a not in self.known]
         if not new: return
         self.known |= set(new)
-        cost,_ = _reached(self.rows, new, self.grain if self.terms.free else 1)
+        cost,_ = _cost_to_cross(self.rows, new, self.grain if self.terms.free else 1)
         helps:Any = np.isfinite(cost).any(0)
         self.actions += [a for a,h in zip(new, helps) if h]
         self.cost = np.concatenate([self.cost, cost[:, helps]], 1)
 
     def choice(self) -> list: # Positions
         "The best choice that greed and exchange find."
-        gain = _gains(self.cost, self.terms.worth)
+        gain = _worth_of_actions(self.cost, self.terms.worth)
         return _exchanged(gain, _greedy_choice(gain, self.terms.k))
 
     def chosen(self) -> list: # Actions
@@ -362,7 +362,7 @@ class _Catalogue:
 
     def promising(self, many:int) -> list: # Actions
         "Actions that would be best in the place of a chosen one."
-        gain,chosen,out = _gains(self.cost, self.terms.worth), self.choice(), set()
+        gain,chosen,out = _worth_of_actions(self.cost, self.terms.worth), self.choice(), set()
         for place in range(len(chosen)):
             more = _added(gain, chosen[:place] + chosen[place + 1:])
             out |= set(np.argsort(-more, kind='stable')[:many].tolist())
@@ -393,7 +393,7 @@ def _needs_of_some(rows, some:list, seed:int) -> pd.DataFrame:
     found = several(rows.explainer, (few.data, few.enc, few.z, few.target), _ANSWERS, .5, seed).answers
     return _answer_lines(rows, found)
 
-def _improved_catalogue(few, lines:pd.DataFrame, terms:_Terms, start:list) -> _Catalogue:
+def _improved_catalogue(few, lines:pd.DataFrame, terms:_Choice, start:list) -> _Catalogue:
     "Candidates for a sample, varied as long as that helps."
     moves = [m for g,part in lines.groupby('group') for m in _moves_of_column(few.columns[g], g, part, terms.free)]
     moves = [moves[i] for i in _spread(len(moves), _MOST_MOVES)]
@@ -408,7 +408,7 @@ _VISITS = 3      # Times that rows left over may join the sample
 _PROMISING = 120 # Candidates in each place that all rows are asked about
 _POLISH = 3      # Times that sizes are varied on all rows
 
-def _catalogue_for(rows, terms:_Terms, seed:int) -> _Catalogue:
+def _catalogue_for(rows, terms:_Choice, seed:int) -> _Catalogue:
     "Candidates that all rows were asked about."
     out,sample = _Catalogue(rows, terms, _GRAIN), _spread(len(rows), _SAMPLE)
     join,lines,left = sample, [], len(rows) + 1
@@ -428,23 +428,23 @@ def _catalogue_for(rows, terms:_Terms, seed:int) -> _Catalogue:
 # %% ../../nbs/use/02_actions.ipynb #c64
 _FINE_GRAIN = 64 # Parts of a move in which free actions are told
 
-def _true_costs(rows, actions, terms:_Terms) -> tuple[np.ndarray, list]: # `(n, m)`; `(n, d)` for each action
+def _true_costs(rows, actions, terms:_Choice) -> tuple[np.ndarray, list]: # `(n, m)`; `(n, d)` for each action
     "What each action costs each row that it helps by the model's own word, and the rows after it."
-    cost,place = _reached(rows, actions, _FINE_GRAIN if terms.free else 1)
+    cost,place = _cost_to_cross(rows, actions, _FINE_GRAIN if terms.free else 1)
     after,most = [rows.enc.x.clone() for _ in actions], np.inf if terms.worth is None else terms.worth
     for a,action in enumerate(actions):
         i = np.flatnonzero(np.isfinite(cost[:, a])).tolist()
         if not i: continue
         some = rows.take(i)
         at = torch.as_tensor(place[i, a], device=rows.enc.x.device)
-        cfs = some.measured(_at_place(some, some.enc, _pairs(some, [action])[0], at)[0], standing=False)
-        price = _price_of(rows.explainer.domain)(cfs.x, cfs.xp)
-        good = cfs.tensors.valid & _lawful(cfs) & (price < most)
+        cfs = some.measured(_at_place(some, some.enc, _moves_of_actions(some, [action])[0], at)[0], standing=False)
+        price = _price_of_changes(rows.explainer.domain)(cfs.x, cfs.xp)
+        good = cfs.tensors.valid & _legal_steps(cfs) & (price < most)
         cost[i, a],after[a][i] = torch.where(good, price, torch.inf).double().cpu().numpy(), cfs.xp
     return cost, after
 
 # %% ../../nbs/use/02_actions.ipynb #c67
-def _answers_with(rows, actions, terms:_Terms) -> tuple: # `Counterfactuals`, `(n,)`, `(n, m)`
+def _answers_with(rows, actions, terms:_Choice) -> tuple: # `Counterfactuals`, `(n,)`, `(n, m)`
     "Each row after the cheapest action that helps it, or as it was; which one that is (-1 for none), and all costs."
     cost,after = _true_costs(rows, actions, terms) if len(actions) else (np.zeros((len(rows), 0)), [])
     taken = np.where(np.isfinite(cost).any(1), cost.argmin(1), -1) if len(actions) else np.full(len(rows), -1)
@@ -492,15 +492,15 @@ def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
     return leading_by(rows.explainer, rows.enc.x, rows.target) >= 0
 
-def _applied(rows, moves, action:int|None, terms:_Terms) -> Counterfactuals:
+def _applied(rows, moves, action:int|None, terms:_Choice) -> Counterfactuals:
     "Each row that is not there after its cheapest action; or each row after one of them, where that is legal."
     if action is None:
         xp,needy = rows.enc.x.clone(), (~_there_by_now(rows)).nonzero()[:, 0].tolist()
         if needy: xp[needy] = _answers_with(rows.take(needy), moves, terms)[0].xp
         return rows.measured(xp)
     one = [moves[action - 1]]
-    steps,ok,many = _pairs(rows, one)
-    _,place = _reached(rows, one, _FINE_GRAIN if terms.free else 1)
+    steps,ok,many = _moves_of_actions(rows, one)
+    _,place = _cost_to_cross(rows, one, _FINE_GRAIN if terms.free else 1)
     xp,lawful = _at_place(rows, rows.enc, steps, torch.as_tensor(place[:, 0], device=many.device))
     return rows.measured(torch.where((ok & lawful)[:, None], xp, rows.enc.x))
 
@@ -515,7 +515,7 @@ class Actions(Exports):
         What was asked
     moves : tuple
         The moves of each action
-    terms : _Terms
+    terms : _Choice
         What was asked for
     goal : Any
         Class, or interval of numbers
@@ -535,7 +535,7 @@ class Actions(Exports):
     _TABLES = dict(moves=lambda a: a.df(), rows=lambda a: a.rows())
     explainer:Any             # What was asked
     moves:tuple               # The moves of each action
-    terms:_Terms              # What was asked for
+    terms:_Choice              # What was asked for
     goal:Any                  # Class, or interval of numbers
     answers:Counterfactuals   # Each row after the cheapest action that helps it; as it was where none does
     taken:np.ndarray          # That action's number from 1, `(n,)`; 0 where none helps
@@ -705,10 +705,10 @@ def actions(
     if worth is not None and (isinstance(worth, bool) or not isinstance(worth, (int, float)) or not worth > 0):
         raise ValueError(f'worth must be a positive number or None, got {worth!r}')
     needy,already,goal = _needy_rows(cf, cf.ask(rows, target, **constraints))
-    terms = _Terms(int(k), worth, int(columns), bool(free))
+    terms = _Choice(int(k), worth, int(columns), bool(free))
     found = _catalogue_for(needy, terms, seed)
     _,_,cost = _answers_with(needy, found.chosen(), terms) # as the model sees them, the action that adds most first
-    moves = [found.chosen()[a] for a in _greedy_choice(_gains(cost, worth), cost.shape[1])]
+    moves = [found.chosen()[a] for a in _greedy_choice(_worth_of_actions(cost, worth), cost.shape[1])]
     answers,taken,cost = _answers_with(needy, moves, terms)
-    ceiling = _most_covered(_gains(found.cost, worth) > 0, found.choice(), terms.k)
+    ceiling = _most_covered(_worth_of_actions(found.cost, worth) > 0, found.choice(), terms.k)
     return Actions(cf, tuple(moves), terms, goal, answers, taken + 1, cost, already, len(found.actions), ceiling)

@@ -25,7 +25,7 @@ from ..search.masking import _legal_values, _plain_lack, _trials
 from ..search.real import _never_farther
 from ..search.proven import _check_limits, _MENU, _with_begun, by_default
 from ..search.shorten import _group_sizes
-from .plans import _Between, _lawful, _own_changes
+from .plans import _Between, _legal_steps, _own_changes
 
 # %% auto #0
 __all__ = ['minimal', 'Alternatives', 'plot_ways']
@@ -35,9 +35,9 @@ def _newly(cfs) -> Tensor: # bool `(n,)`
     "Rows that reach the target, and did not before."
     return torch.as_tensor(cfs.valid & ~cfs.already, device=cfs.x.device)
 
-def _stands(explainer, cfs, enc):
+def _meet_demands(explainer, cfs, enc):
     "Whether answers are legal, and have what the settings ask for beside the target, bool `(n,)` each."
-    return torch.stack([_lawful(cfs), explainer.content(enc, cfs.xp, cfs.tensors.target)])
+    return torch.stack([_legal_steps(cfs), explainer.content(enc, cfs.xp, cfs.tensors.target)])
 
 def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     "Changes that can be put back one by one."
@@ -51,7 +51,7 @@ def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     row,g,less = row[good], g[good], less[good]
     if not len(row): return idle
     enc = between.enc.take(row)
-    idle[row, g] = (_stands(explainer, less, enc) | ~_stands(explainer, cfs[row], enc)).all(0)
+    idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
     return idle
 
 def minimal(
@@ -104,14 +104,14 @@ def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None)
     while len(chosen) < k:
         shown = {sets[i] for i in chosen}
         fresh = np.array([one not in shown for one in sets])
-        gain = _cover(on, chosen) if fresh.any() else _farness(on, moved, chosen)
+        gain = _not_covered(on, chosen) if fresh.any() else _farness(on, moved, chosen)
         score = (1 - diversity)*near + diversity*gain
         score[~fresh if fresh.any() else gain <= _SAME] = -np.inf
         if score.max() == -np.inf: break
         chosen.append(int(score.argmax()))
     return chosen
 
-def _cover(on, chosen):
+def _not_covered(on, chosen):
     "The share of each candidate's groups that no chosen answer changes."
     return (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1)
 
@@ -124,7 +124,7 @@ def _farness(on, moved, chosen):
 # %% ../../nbs/use/00_alternatives.ipynb #c19
 _WAYS = 16 # Choices of one column of each answer that are looked at
 
-def _forbidden(sets:dict, failed:list, diversity:float) -> frozenset|None:
+def _next_forbidden(sets:dict, failed:list, diversity:float) -> frozenset|None:
     "What to forbid next, so that an answer has another set of groups; None where nothing is left to try."
     alone = frozenset().union(*(found for found in sets if len(found) == 1))
     several = [order for found,order in sets.items() if len(found) > 1 and not found & alone]
@@ -135,7 +135,7 @@ def _forbidden(sets:dict, failed:list, diversity:float) -> frozenset|None:
     return None
 
 # %% ../../nbs/use/00_alternatives.ipynb #c23
-class _Pool:
+class _Alternatives:
     "Answers found so far, and the question."
     def __init__(self, explainer, data, enc:Encoded, z:Tensor, target:Tensor, until:float=math.inf):
         self.explainer,self.data,self.enc,self.z,self.target = explainer,data,enc,z,target
@@ -168,14 +168,14 @@ class _Pool:
     def on(self): return _own_changes(self.explainer, self.enc.x[self.row], self.xp) # bool `(q, g)`
 
 # %% ../../nbs/use/00_alternatives.ipynb #c25
-def _shown(pool) -> Tensor: # bool `(q,)`
+def _showable(pool) -> Tensor: # bool `(q,)`
     "Answers that may be shown: those that meet all demands, if a row has one; otherwise those that reach the target."
     some = torch.bincount(pool.row[pool.content], minlength=len(pool.target)) > 0
     return pool.content | ~some[pool.row]
 
 def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the pool, those of one row together
     "The selection of every row: at most `k` candidates, in their order."
-    at = _shown(pool).nonzero()[:, 0]
+    at = _showable(pool).nonzero()[:, 0]
     at = at[pool.row[at].argsort(stable=True)]
     if not len(at): return at
     row,xp,price = pool.row[at], pool.xp[at], pool.explainer.ties['price']
@@ -218,10 +218,10 @@ def _add_alone(pool, one:_Single, k:int):
     pool.add(one.row[some], one.xp[some])
 
 # %% ../../nbs/use/00_alternatives.ipynb #c31
-def _sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
+def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
     "The sets of groups that answers change, for rows that have some, but fewer than `k`."
     on,n = pool.on, len(pool.target)
-    shown = _shown(pool)
+    shown = _showable(pool)
     distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
     few = (torch.bincount(distinct, minlength=n) < k)[pool.row]
     x,xp = pool.enc.x[pool.row[few]].double(), pool.xp[few].double()
@@ -251,7 +251,7 @@ def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become 
 
 def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
     "Candidates that start with a group that does not do alone."
-    sets,missing = _sets(pool, k), torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
+    sets,missing = _changed_sets(pool, k), torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
     for row,there in sets.items(): # as many as a row lacks, and up to twice as many to choose from
         missing[row] = math.ceil((1 + diversity**2)*max(k - len(there), 1))
     one = one.take((one.merit <= 0) & (one.merit > -torch.inf) & (missing > 0)[one.row])
@@ -275,10 +275,10 @@ _VAIN = 2    # Failed searches after which a row is given up
 
 def _add_others(pool, k:int, diversity:float, seed:int):
     "Candidates with other columns."
-    sets,failed = _sets(pool, k), defaultdict(list)
+    sets,failed = _changed_sets(pool, k), defaultdict(list)
     for _ in range(k - 1):
         live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
-        ways = {row: _forbidden(there, failed[row], diversity) for row,there in live.items()}
+        ways = {row: _next_forbidden(there, failed[row], diversity) for row,there in live.items()}
         ways = {row: way for row,way in ways.items() if way is not None}
         if not ways: return
         row = torch.tensor(list(ways), device=pool.row.device)
@@ -286,14 +286,14 @@ def _add_others(pool, k:int, diversity:float, seed:int):
         for i,way in enumerate(ways.values()): frozen[i, list(way)] = True
         enc = pool.enc.take(row)._replace(frozen=frozen)
         _again(pool, row, _at_most(enc, [sets[r] for r in ways]), seed)
-        old,sets = sets,_sets(pool, k)
+        old,sets = sets,_changed_sets(pool, k)
         for r,way in ways.items():
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c39
 _FARTHER = 2., 1.2 # Where a column that changed alone goes on from, in parts of what it moved: far, or just beyond
 
-def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
+def _limits_without(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
@@ -312,9 +312,9 @@ def _limits(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)
 _ALONE = 2 # Answers that a row should have at least, where searches are slow
 _TURNS = 4 # Rounds in which the answers of the round before are continued
 
-def _number(pool) -> Tensor: # Long `(n,)`
+def _number_of_answers(pool) -> Tensor: # Long `(n,)`
     "How many different answers each row has."
-    at = _shown(pool).nonzero()[:, 0]
+    at = _showable(pool).nonzero()[:, 0]
     lines = torch.cat([pool.row[at, None].double(), pool.xp[at].double().flatten(1)], 1)
     return torch.bincount(torch.unique(lines, dim=0)[:, 0].long(), minlength=len(pool.target))
 
@@ -322,7 +322,7 @@ def _add_values(pool, k:int, seed:int):
     "Candidates with columns that were found, and other values, for rows with fewer than `k` answers."
     since = 0
     for _ in range(_TURNS):
-        missing = k - _number(pool)
+        missing = k - _number_of_answers(pool)
         at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
         at,g = at[at >= since],g[at >= since]
         some = _first_few(pool.row[at], missing)
@@ -330,7 +330,7 @@ def _add_values(pool, k:int, seed:int):
         if len(at): _move(pool, at[some], g[some], seed)
         if len(pool.row) == since: return
 
-def _taken(pool) -> Tensor: # `(n, *s)`
+def _largest_taken(pool) -> Tensor: # `(n, *s)`
     "The largest of each entry in a row's answers: of a category, whether any of them has that level."
     out = pool.enc.x.cpu().numpy().copy()
     np.maximum.at(out, pool.row.cpu().numpy(), pool.xp.cpu().numpy())
@@ -345,7 +345,7 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
     here = pool.groups == per_row(g, enc.x[:1])
     category = per_row(here.flatten(1).sum(1) > 1, enc.x)
-    for low,high in _limits(enc.x, torch.where(category, _taken(pool)[row], pool.xp[at]), lowest, highest, here, alone):
+    for low,high in _limits_without(enc.x, torch.where(category, _largest_taken(pool)[row], pool.xp[at]), lowest, highest, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
@@ -373,7 +373,7 @@ def _lessened(pool, missing:Tensor) -> tuple: # How many answers each row lacks,
     each = each[_first_few(row[each], torch.full_like(missing, _BASES))]
     return row[each], xp[each]
 
-def _swapped(pool, row:Tensor, base:Tensor) -> tuple: # Rows `(b,)`, where they stand `(b, *s)` -> the same of what does
+def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows `(b,)`, where they stand `(b, *s)` -> the same of what does
     "What brings rows to the target with one more change."
     e,enc = pool.explainer, pool.enc.take(row)
     s,most = State(enc, base, None, e.aim(pool.target[row], enc)), most_groups(e, enc)
@@ -407,8 +407,8 @@ def _nearest_each(on:np.ndarray, far:np.ndarray, most:int) -> np.ndarray: # Grou
 def _add_swapped(pool, k:int):
     "Candidates with one change of an answer replaced by another, for rows with fewer than `k` answers."
     for _ in range(_TURNS):
-        missing,before = k - _number(pool), len(pool.row)
-        row,xp = _swapped(pool, *_lessened(pool, missing))
+        missing,before = k - _number_of_answers(pool), len(pool.row)
+        row,xp = _with_one_more_change(pool, *_lessened(pool, missing))
         new = ~_beyond(pool, row, xp)
         row,xp = row[new], xp[new]
         if not len(row): return
@@ -417,12 +417,12 @@ def _add_swapped(pool, k:int):
         far = (xp - x).flatten(1).norm(dim=1).cpu().numpy()
         each = {r: np.flatnonzero(row.cpu().numpy() == r) for r in row.unique().tolist()}
         kept = np.concatenate([i[_nearest_each(on[i], far[i], 2*int(missing[r]))] for r,i in each.items()])
-        old = _number(pool)
+        old = _number_of_answers(pool)
         pool.add(row[kept], xp[kept])
-        if len(pool.row) == before or (_number(pool) == old).all(): return
+        if len(pool.row) == before or (_number_of_answers(pool) == old).all(): return
 
 # %% ../../nbs/use/00_alternatives.ipynb #c45
-def _apart(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q, d)` of one row
+def _mean_differences(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q, d)` of one row
     "Mean differences over pairs of answers; NaN where there is no pair."
     a,b = np.triu_indices(len(on), 1)
     if not len(a): return dict(apart=np.nan, distance=np.nan)
@@ -509,7 +509,7 @@ class Alternatives(Exports):
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
-                            features=int(on[at].any(0).sum()), **_apart(on[at], xp[at])))
+                            features=int(on[at].any(0).sum()), **_mean_differences(on[at], xp[at])))
         return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
 
     def text(self,
@@ -545,7 +545,7 @@ def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, 
     before = dict(zip(lines.feature, lines.before))
     return before, {(l.feature, l.answer): l.after for l in lines.itertuples()}
 
-def _said(v, goal) -> list: return [goal.text(p) for p in v.tolist()] # As people read them
+def _predictions_in_words(v, goal) -> list: return [goal.text(p) for p in v.tolist()] # As people read them
 
 def _shown_answers(several, most:int|None=None) -> list:
     "What is shown of the first rows: name, aim, what is said of it now and of each answer, and the changes of each."
@@ -553,10 +553,10 @@ def _shown_answers(several, most:int|None=None) -> list:
     for i,name in enumerate(_row_names(several.first)[:most]):
         answers,own = several[i], lines[lines.row == i]
         before,after = _crossed(own)
-        now, = _said(several.first.before[i:i + 1], several.first.goal)
+        now, = _predictions_in_words(several.first.before[i:i + 1], several.first.goal)
         unread = several.first.proof[i] if several.first.unread[i] else ''
         out.append(dict(name=name, aim=aimed_at(several.first, i), now='' if unread else now, unread=unread,
-                        before=before, after=after, said=_said(answers.prob, several.first.goal),
+                        before=before, after=after, said=_predictions_in_words(answers.prob, several.first.goal),
                         parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
     return out
 
@@ -581,7 +581,7 @@ def _text_several(several) -> str:
 # %% ../../nbs/use/00_alternatives.ipynb #c58
 _BESIDE = -.06 # Where a missing cell stands: beside the track
 
-def _place(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
+def _place_on_track(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
     "Where a value stands on its track, from the smallest to the largest legal value."
     c = next((c for c in domain.features if c.name == feature and c.ordered), None)
     if c is None: return end
@@ -589,14 +589,14 @@ def _place(domain, feature, cell, end:float) -> float: # `end`: where a level or
     return share if -.5 <= share <= 1.5 else _BESIDE
 
 # %% ../../nbs/use/00_alternatives.ipynb #c61
-def _panel(ax, n:int, before:dict, after:dict, domain):
+def _answer_panel(ax, n:int, before:dict, after:dict, domain):
     "One answer: an arrow for each feature that it changes."
     for y,(feature,cell) in enumerate(before.items()):
         ax.plot([0, 1], [-y, -y], color='.85', lw=2, zorder=1)
-        a = _place(domain, feature, cell, 0.)
+        a = _place_on_track(domain, feature, cell, 0.)
         ax.plot(a, -y, 'o', mfc='w', mec='.5', ms=6, zorder=2)
         if (feature, n) not in after: continue
-        b = _place(domain, feature, after[feature, n], 1.)
+        b = _place_on_track(domain, feature, after[feature, n], 1.)
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
         side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
@@ -612,8 +612,8 @@ def _plot_several(several, row:int, most:int):
     before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
     size = 1.6 + 1.7*len(answers), 1 + .5*len(before)
     fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
-    for n,(ax,said) in enumerate(zip(axes[0], _said(answers.prob, answers.goal)), 1):
-        _panel(ax, n, before, after, answers.domain)
+    for n,(ax,said) in enumerate(zip(axes[0], _predictions_in_words(answers.prob, answers.goal)), 1):
+        _answer_panel(ax, n, before, after, answers.domain)
         ax.set(title=f'answer {n}\n{said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
         ax.title.set_fontsize(9)
         ax.spines[:].set_visible(False)
@@ -665,7 +665,7 @@ def several(explainer, question:tuple, k:int, diversity:float, seed:int=0, secon
     _check_limits(seconds, 0.)
     if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
         raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
-    pool = _Pool(explainer, *question, until=math.inf if seconds is None else time.perf_counter() + seconds)
+    pool = _Alternatives(explainer, *question, until=math.inf if seconds is None else time.perf_counter() + seconds)
     begun = np.ones(len(pool.target), bool)
     if seconds is None: _filled(pool, k, diversity, seed)
     else: begun = _filled_until(pool, k, diversity, seed)
@@ -678,7 +678,7 @@ def several(explainer, question:tuple, k:int, diversity:float, seed:int=0, secon
     return Alternatives(first, answers, row.cpu().numpy())
 
 # %% ../../nbs/use/00_alternatives.ipynb #w1
-def _shares(menu:pd.DataFrame) -> pd.DataFrame: # Column × column; NaN where no row may change them
+def _column_shares(menu:pd.DataFrame) -> pd.DataFrame: # Column × column; NaN where no row may change them
     "The share of rows that one or two columns lead to the target."
     rows,sets = menu.row.nunique(), menu.assign(there=np.isfinite(menu.distance)).groupby('columns').there.sum()
     names = list(dict.fromkeys(name for chosen in menu['columns'] for name in chosen))
@@ -709,7 +709,7 @@ def plot_ways(
     check_whole(most=most)
     if not len(menu) or menu['columns'].map(len).max() > 2:
         raise ValueError('menu must hold sets of one or two columns: ways(cf, rows, target, k=2)')
-    share = _shares(menu)
+    share = _column_shares(menu)
     best = np.maximum(share.max(axis=0).fillna(0), share.max(axis=1).fillna(0))
     some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
     share = share.loc[some, some]
@@ -784,11 +784,11 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
     cfs = explainer.measure(data, some, z, explainer.encode(raw).x, answer.tensors.target[row], False)
     cfs = replace(cfs, tau=answer.tau)
     _check_led(cfs, row, there, len(answer))
-    good = _newly(cfs) & _stands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
+    good = _newly(cfs) & _meet_demands(explainer, cfs, some).all(0) & _allowed(explainer, cfs, some)
     return row[good], cfs.xp[good]
 
 # %% ../../nbs/use/00_alternatives.ipynb #5667e624
-def _beside(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
+def _with_menu(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
     "Answers, and beside each what `ways` says of its row; raises `ValueError` for a menu of other rows."
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
     own = _newly(answer).nonzero()[:, 0]

@@ -114,7 +114,7 @@ def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name ->
 _CONFIDENCE = .95   # Of every interval
 _CELLS = 4_000_000  # Numbers that are drawn at a time
 
-def _interval_of(statistic, samples:Sequence, resamples:int, seed) -> tuple:
+def _bootstrap_interval(statistic, samples:Sequence, resamples:int, seed) -> tuple:
     "Percentile bootstrap of a statistic of one sample or two."
     from scipy.stats import bootstrap
     batch = max(1, _CELLS//max(map(len, samples)))
@@ -152,7 +152,7 @@ def _share_line(v:np.ndarray) -> dict:
 
 def _amount_line(v:np.ndarray, resamples:int, seed) -> dict:
     "A median with its interval, the quartiles, the mean."
-    low,high = _interval_of(np.median, (v,), resamples, seed)
+    low,high = _bootstrap_interval(np.median, (v,), resamples, seed)
     lower,median,upper = np.quantile(v, [.25, .5, .75])
     return dict(value=median, low=low, high=high, average=v.mean(), lower=lower, upper=upper)
 
@@ -160,7 +160,7 @@ def _ratio_line(a:np.ndarray, b:np.ndarray, share:bool, resamples:int, seed) -> 
     "How a group compares with the others."
     if not b.mean(): return dict(others=0.)
     if share: low,high = _share_ratio_interval(int(a.sum()), len(a), int(b.sum()), len(b))
-    else: low,high = _interval_of(_ratio, (a, b), resamples, seed)
+    else: low,high = _bootstrap_interval(_ratio, (a, b), resamples, seed)
     return dict(others=b.mean(), ratio=_ratio(a, b), ratio_low=low, ratio_high=high)
 
 # %% ../../nbs/use/03_audit.ipynb #c31
@@ -450,7 +450,7 @@ def _check_audit(least, resamples, crossed, level):
     if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
 
 # %% ../../nbs/use/03_audit.ipynb #c73
-def _frame_of(measures:dict, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
+def _measures_frame(measures:dict, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
     everybody = 'everybody', 'all rows', np.ones(len(measures['refused'][1]), bool)
     p,lines = _tests(measures, groups, least, resamples, seed), []
@@ -524,7 +524,7 @@ def audit(
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
     refused,answers = _refused_answers(cf, _read_by(cf, rows), target, seed, progress, constraints)
     measures = _measures_of(refused, answers)
-    frame = _frame_of(measures, groups, least, resamples, seed, progress)
+    frame = _measures_frame(measures, groups, least, resamples, seed, progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
     impact = _impact_lines(groups, refused, least)
     return Audit(frame, columns, answers, refused, least, level, resamples, impact)

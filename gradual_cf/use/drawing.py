@@ -15,23 +15,23 @@ import torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
 from ..core import atomic
-from ..data.images import _border, draw_image, outline, _shades
+from ..data.images import _border, draw_image, outline, _plot_shades
 from ..render import ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
-from .enough import _enough_said, _ways
+from .enough import _enough_said, _directions_taken
 from .plans import _step_marks
 
 # %% auto #0
 __all__ = ['frames', 'stepper', 'save_page']
 
 # %% ../../nbs/use/05_drawing.ipynb #c8
-def _places(c) -> int:
+def _decimals_shown(c) -> int:
     "Decimals that a value of a column is written with."
     return max(c.digits, 0)
 
-class _Terms(NamedTuple):
+class _ColumnNames(NamedTuple):
     "What people call the columns of a table."
     units:dict = {} # Column -> its unit
     names:dict = {} # Column -> its full name
@@ -40,16 +40,16 @@ class _Terms(NamedTuple):
 
     def name(self, feature) -> str: return str(self.names.get(feature, feature))
 
-_PLAIN = _Terms() # As the table has them
+_PLAIN = _ColumnNames() # As the table has them
 
-def _unit_text(c, cell, terms:_Terms=_PLAIN) -> str:
+def _unit_text(c, cell, terms:_ColumnNames=_PLAIN) -> str:
     "A cell with the decimals and the unit of its column; a special code in words."
     lang,value = terms.lang, value_text(cell, lang=terms.lang)
     if c.measure or not c.scalable or pd.isna(cell): return value
     if cell in c.codes: return str(terms.codes.get(cell, lang.say(N_('code {value}'), value=value)))
-    return with_unit(rounded_text(float(cell), _places(c), c.known is None, lang), terms.units.get(c.name, ''), lang)
+    return with_unit(rounded_text(float(cell), _decimals_shown(c), c.known is None, lang), terms.units.get(c.name, ''), lang)
 
-def _changed(domain, line, terms:_Terms=_PLAIN) -> dict: # name, before, after; a word needs no name
+def _changed(domain, line, terms:_ColumnNames=_PLAIN) -> dict: # name, before, after; a word needs no name
     "One change in words: cells of a column, words, or brightnesses."
     column = next((c for c in domain.features if c.name == line.feature), None)
     def write(v):
@@ -71,9 +71,9 @@ def _percent(c, cell) -> float:
 _SHEET = f'<style>{render("drawing/style", "css", changed=CHANGED)}\n</style>'
 
 # %% ../../nbs/use/05_drawing.ipynb #c17
-def _table_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One row
+def _table_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One row
     "What changed in a row of a table, each change on its track."
-    lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _ways(cfs)[0])}
+    lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _directions_taken(cfs)[0])}
     also = {line.feature: line for line in _ranges(cfs)}
     for line in cfs.changes().itertuples():
         c,way = columns[line.feature]
@@ -88,7 +88,7 @@ def _table_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One row
     return dict(lines=lines)
 
 # %% ../../nbs/use/05_drawing.ipynb #c20
-def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str: # One row
+def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
     goal_is = cfs.goal
     price = cfs.domain.cost
@@ -109,7 +109,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_Terms=_PLAIN) -> str
                   found=cfs.valid[0].item(), facts=facts)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
-def _plan_picture(plan, terms:_Terms=_PLAIN) -> str: # Of one answer
+def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
     "The steps of a plan as an ordered list."
     domain,goal,steps = plan.answers.domain, plan.answers.goal, []
     marks = _step_marks(plan.enough)
@@ -120,7 +120,7 @@ def _plan_picture(plan, terms:_Terms=_PLAIN) -> str: # Of one answer
     return render('drawing/plan', 'html', terms.lang, steps=steps)
 
 # %% ../../nbs/use/05_drawing.ipynb #c25
-def _others_table(several, terms:_Terms=_PLAIN) -> str: # Of one row
+def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a,goal,domain = several.answers, several.answers.goal, several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
@@ -138,7 +138,7 @@ def _others_table(several, terms:_Terms=_PLAIN) -> str: # Of one row
 # %% ../../nbs/use/05_drawing.ipynb #c28
 _SIDE = 150 # Width of an image on the page, in pixels
 
-def _png(pixels:np.ndarray) -> bytes: # `(h, w)`, `(h, w, 3)` or `(h, w, 4)`, of bytes
+def _png_of_pixels(pixels:np.ndarray) -> bytes: # `(h, w)`, `(h, w, 3)` or `(h, w, 4)`, of bytes
     "A picture as a PNG file; it names no program and no date, so equal pictures are equal files."
     from PIL import Image
     Image.fromarray(pixels).save(file := io.BytesIO(), format='png')
@@ -147,14 +147,14 @@ def _png(pixels:np.ndarray) -> bytes: # `(h, w)`, `(h, w, 3)` or `(h, w, 4)`, of
 def _pixels_png(x) -> str: # An image `(c, h, w)` in [0, 1] -> address of its PNG
     "An image as a web address that holds it."
     v = (x.detach().cpu().clamp(0, 1)*255).round().byte().numpy()
-    png = _png(v[0] if len(v) == 1 else np.ascontiguousarray(np.moveaxis(v, 0, -1)))
+    png = _png_of_pixels(v[0] if len(v) == 1 else np.ascontiguousarray(np.moveaxis(v, 0, -1)))
     return 'data:image/png;base64,' + base64.b64encode(png).decode()
 
 def _images(*parts) -> dict: # (image, caption, words for who does not see it) each
     "Pictures side by side, each with a line below it."
     return dict(side=_SIDE, pictures=[dict(png=_pixels_png(x), caption=text, alt=alt) for x,text,alt in parts])
 
-def _image_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One image
+def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One image
     "Before, what changed, after."
     n,dim,lang = len(cfs.changes()), .25, terms.lang
     changed = cfs.xp[0].where(cfs.mask[0], dim*cfs.x[0])
@@ -164,7 +164,7 @@ def _image_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One image
                    (cfs.xp[0], lang.say(N_('after')), goal))
 
 # %% ../../nbs/use/05_drawing.ipynb #c31
-def _text_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One text
+def _text_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One text
     "A text with the words that changed."
     words:Any = cfs.domain.words
     text,end,parts = cfs.data[0], 0, []
@@ -178,18 +178,18 @@ def _text_fields(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> dict: # One text
 # %% ../../nbs/use/05_drawing.ipynb #c34
 _FIELDS = dict(table=_table_fields, image=_image_fields, text=_text_fields) # Kind of data -> what its template shows
 
-def _picture(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # One row
+def _change_picture(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # One row
     "What changed, as the kind of data wants it."
     fields = _FIELDS.get(cfs.domain.kind)
     if fields is None: return cfs._repr_html_()
     return render(f'drawing/{cfs.domain.kind}', 'html', terms.lang, **fields(cfs, terms))
 
-def _others_picture(several, terms:_Terms=_PLAIN) -> str: # Of one row
+def _others_picture(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Other answers, as the kind of data wants them."
     if not len(several.answers): return '<p>' + terms.lang.say(N_('No other answer.')) + '</p>'
     return _OTHERS.get(several.first.domain.kind, _others_table)(several, terms)
 
-def _other_images(several, terms:_Terms=_PLAIN) -> str: # Of one image
+def _other_images(several, terms:_ColumnNames=_PLAIN) -> str: # Of one image
     "Other images, side by side."
     lang,numbered = terms.lang, enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
     named = [(x, lang.say(N_('answer {number}'), number=i), lang.percent(f'{p:.0%}')) for i,(x,p) in numbered]
@@ -201,7 +201,7 @@ _OTHERS = dict(image=_other_images) # Kind of data -> how other answers are show
 _SPOKEN = 3 # Changes that a sentence names
 _COUNTED = 'image', # Kinds of data of which nobody reads values
 
-def _spoken(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str:
+def _spoken(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str:
     "The changes of one row in words."
     lines,lang = list(cfs.changes().itertuples()), terms.lang
     if cfs.domain.kind in _COUNTED: return lang.count('{n} block changes', '{n} blocks change', len(lines))
@@ -211,7 +211,7 @@ def _spoken(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str:
     more = len(lines) - _SPOKEN
     return lang.say(N_('{told} and {more} more'), told=told, more=lang.number(f'{more:,}')) if more > 0 else told
 
-def _sentence(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # Plain text
+def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # Plain text
     "An answer in a sentence, for a live region."
     lang = terms.lang
     a,b = (cfs.goal.text(v[0], '.0%', lang) for v in (cfs.before, cfs.prob))
@@ -221,18 +221,18 @@ def _sentence(cfs:Counterfactuals, terms:_Terms=_PLAIN) -> str: # Plain text
     return lang.say(N_('{changes}. Now {goal}.'), changes=_spoken(cfs, terms), goal=goal)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4d423a4
-def _logits(trace, i):
+def _logits_at_step(trace, i):
     "Logits `(1, k)` after `i` steps."
     return trace[i - 1].logits if i else trace.before
 
 # %% ../../nbs/use/05_drawing.ipynb #0f5246d1
-def _state(trace:Trace, i:int) -> Counterfactuals: # One row
+def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
     label,domain = trace.target.label, trace.domain
     xp = trace[i - 1].xp if i else trace.x
     on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
     mask = expand_groups(on.to(xp.device), trace.groups)
-    logits = _logits(trace, i), trace.before
+    logits = _logits_at_step(trace, i), trace.before
     now,before = (said(z, label, trace.cut) for z in logits)
     decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
     raw = domain.decode(xp, trace.data, True)
@@ -241,12 +241,12 @@ def _state(trace:Trace, i:int) -> Counterfactuals: # One row
                            classes=trace.classes, cut=trace.cut)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4062658
-def _in_words(trace:Trace, i:int) -> str: # Three sentences
+def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     "The state after `i` steps in words."
-    changed = _state(trace, i).changes().feature.tolist() if i else []
+    changed = _state_after(trace, i).changes().feature.tolist() if i else []
     names = ', '.join(map(str, changed)) or 'nothing'
     what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
-    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits(trace, i))}'
+    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits_at_step(trace, i))}'
 
 def _class_opinion(trace, z) -> str:
     label,best = int(trace.target.label), _class_name(z.argmax().item(), trace.classes)
@@ -273,9 +273,9 @@ def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that mov
         on = expand_groups(trace[i - 1].on, trace.groups)[0] if i else nothing
         new = on & ~expand_groups(trace[i - 2].on, trace.groups)[0] if i > 1 else on
         axs[1].title.set_text(f'mask, {int(trace[i - 1].on.sum()) if i else 0} on')
-        mask.set_data(_shades(on.any(0)[None].float()))
-        composite.set_data(_shades(torch.where(on, trace[i - 1].c[0] if i else x, low), bounds))
-        result.set_data(_shades(trace[i - 1].xp[0] if i else x, bounds))
+        mask.set_data(_plot_shades(on.any(0)[None].float()))
+        composite.set_data(_plot_shades(torch.where(on, trace[i - 1].c[0] if i else x, low), bounds))
+        result.set_data(_plot_shades(trace[i - 1].xp[0] if i else x, bounds))
         for b in borders: b.set_segments(_border(new.any(0)))
     return [mask, composite, result, *borders, axs[1].title], move
 
@@ -285,7 +285,7 @@ _MOST_LINES = 14 # that fit into the panel
 def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
     "What changed so far, as lines of text, the newest in bold; the last tells of those that did not fit."
     ax = fig.subplots()
-    changes = [[]] + [list(_state(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
+    changes = [[]] + [list(_state_after(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
     texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center')
              for k in range(_MOST_LINES + 1)]
@@ -309,18 +309,18 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
     label = trace.target.label.item()
     places = range(len(names))
     bars = ax.bar(places, [0.]*len(names), color=[CHANGED if k == label else '.7' for k in places])
-    for bar in trace.goal.bars(label, needed(_state(trace, 0), 0)): ax.axhline(bar, color='.3', lw=1, ls=':')
+    for bar in trace.goal.bars(label, needed(_state_after(trace, 0), 0)): ax.axhline(bar, color='.3', lw=1, ls=':')
     ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names)
     ax.set_title('probabilities', fontsize=9)
     def move(i):
-        z = _logits(trace, i).expand(len(names), -1)
+        z = _logits_at_step(trace, i).expand(len(names), -1)
         for bar,p in zip(bars, said(z, torch.arange(len(names), device=z.device), trace.cut).tolist()): bar.set_height(p)
     return [*bars], move
 
 # %% ../../nbs/use/05_drawing.ipynb #6d81ae9c
 def _number_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "The number on its way into the interval."
-    said = [_logits(trace, i).item() for i in range(len(trace) + 1)]
+    said = [_logits_at_step(trace, i).item() for i in range(len(trace) + 1)]
     ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
     low,high = min(said + ends), max(said + ends)
     ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9),
@@ -337,10 +337,10 @@ def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list,
     ax.boxplot(sample.numpy(), positions=range(len(names)), tick_labels=names, widths=.6, showfliers=False,
                medianprops=dict(color='.3'), boxprops=grey, whiskerprops=grey, capprops=grey)
     dots, = ax.plot(range(len(names)), trace.before[0].cpu(), 'o', ms=5, color=CHANGED)
-    seen = torch.cat([sample.flatten(), *(_logits(trace, i).cpu().flatten() for i in range(len(trace) + 1))])
+    seen = torch.cat([sample.flatten(), *(_logits_at_step(trace, i).cpu().flatten() for i in range(len(trace) + 1))])
     ax.set(ylim=(seen.min().item() - 1, seen.max().item() + 1))
     ax.set_title(title, fontsize=9)
-    return [dots], lambda i: dots.set_ydata(_logits(trace, i)[0].cpu())
+    return [dots], lambda i: dots.set_ydata(_logits_at_step(trace, i)[0].cpu())
 
 # %% ../../nbs/use/05_drawing.ipynb #6399a481
 def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
@@ -424,13 +424,13 @@ def frames(
         canvas.restore_region(still)
         move(i)
         for artist in moving: artist.draw(canvas.get_renderer())
-        frame = _Frame(_png(np.asarray(canvas.buffer_rgba())))
-        frame.text = _in_words(trace, i)
+        frame = _Frame(_png_of_pixels(np.asarray(canvas.buffer_rgba())))
+        frame.text = _state_in_words(trace, i)
         pictures.append(frame)
     return pictures
 
 # %% ../../nbs/use/05_drawing.ipynb #6f07149c
-def _pictures(trace):
+def _trace_frames(trace):
     "The frames of a trace, or pictures as they are; raises `ValueError` where there are none."
     pictures = frames(trace) if isinstance(trace, Trace) else list(trace)
     if not pictures: raise ValueError('trace must have at least one picture, got none')
@@ -455,7 +455,7 @@ def stepper(
     >>> stepper(cf.trace(X_test[model.predict(X_test) == 'refused'][:1]))
     """
     import ipywidgets as W
-    pictures = _pictures(trace)
+    pictures = _trace_frames(trace)
     def page(f):
         words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'
         return W.VBox([W.Image(value=bytes(f), format='png', layout=W.Layout(max_width='100%')), W.HTML(words)])
@@ -470,7 +470,7 @@ def stepper(
 # %% ../../nbs/use/05_drawing.ipynb #9eaaca9b
 def _step_page(trace, title:str='Gradual construction', interval:int=600) -> str: # As in `stepper`
     "The stepper as one HTML page without outside requests."
-    pictures = _pictures(trace)
+    pictures = _trace_frames(trace)
     data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
     return render('stepper/page', title=title, last=len(pictures) - 1, interval=interval, frames=data)
 

@@ -24,17 +24,17 @@ from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, value_text, with_unit
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
-from ..search.readings import _bounded
+from ..search.readings import _has_bounds
 from ..search.real import _far
-from .alternatives import _beside, _with_cells
-from .drawing import _places, _PLAIN, _Terms, _unit_text
+from .alternatives import _with_menu, _with_cells
+from .drawing import _decimals_shown, _PLAIN, _ColumnNames, _unit_text
 from .enough import _enough_said
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/use/06_editors.ipynb #c9
-class _Question(NamedTuple):
+class _RowQuestion(NamedTuple):
     "A person's question about one row."
     row:int         # Position of the row
     target:Any      # Label of a class; for numbers, the interval (low, high)
@@ -68,7 +68,7 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     return out if None in out.values() else {_FITTED: None} | out
 
 # %% ../../nbs/use/06_editors.ipynb #c17
-def _with_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) pairs
+def _proposing_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, levels) pairs
     "An explainer that proposes some levels only."
     if not levels: return cf
     new:Any = copy(cf)
@@ -123,14 +123,14 @@ class _Desk:
         "A target as a page tells it."
         return self.cf.goal.parse(told) if self.cf.numbers else self.labels[told]
 
-    def explainer(self, q:_Question) -> Explainer:
+    def explainer(self, q:_RowQuestion) -> Explainer:
         "The explainer of a question; made once for each preset."
         if q.preset not in self.made:
             settings = self.presets[q.preset]
             self.made[q.preset] = self.cf if settings is None else self.cf.under(settings)
-        return _with_levels(self.made[q.preset], q.levels)
+        return _proposing_levels(self.made[q.preset], q.levels)
 
-    def once(self, name, q:_Question, make:Callable) -> Any:
+    def once(self, name, q:_RowQuestion, make:Callable) -> Any:
         "A part of an answer, from memory where it was asked before."
         if (name, q.asked) not in self.kept:
             self.kept[name, q.asked] = make()
@@ -159,7 +159,7 @@ def _as_cells(c, desk:_Desk, values) -> tuple:
     cells = pd.Series(c.write(np.array(values, float)[:, None], dict(desk.rows.dtypes))[c.name])
     return tuple(v.item() if isinstance(v, np.generic) else v for v in cells) # of a date a `Timestamp`
 
-def _edited(desk:_Desk, q:_Question) -> Any: # Raw, one row
+def _row_by_hand(desk:_Desk, q:_RowQuestion) -> Any: # Raw, one row
     "The row of a question as it was moved by hand."
     if isinstance(q.hand, str): return [q.hand]
     return _with_cells(desk.domain, desk.one(q.row), [q.hand]) if q.hand else desk.one(q.row)
@@ -170,12 +170,12 @@ def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # O
     label = cf.aimed(target, z)
     return cf.says(z, label).double().item(), bool(cf.reaches(raw, z, label))
 
-def _hand_said(desk:_Desk, q:_Question) -> dict:
+def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
-    at = _Question(q.row, q.target, q.preset)
+    at = _RowQuestion(q.row, q.target, q.preset)
     before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
-    raw,new,against = desk.one(q.row), _edited(desk, q), ()
+    raw,new,against = desk.one(q.row), _row_by_hand(desk, q), ()
     allowed:Any = desk.domain.legal
     now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
@@ -186,13 +186,13 @@ def _hand_said(desk:_Desk, q:_Question) -> dict:
 _MOST_WAYS = 500 # Sets of columns that a panel asks about, at most
 _SECONDS = 2.    # Most time for all of them
 
-def _menu(desk:_Desk, q:_Question) -> pd.DataFrame|None:
+def _menu(desk:_Desk, q:_RowQuestion) -> pd.DataFrame|None:
     "What each column and each pair of columns leads to; None where nobody can prove it, or more is asked for."
     def ask():
         cf,single = desk.explainer(q), len(desk.domain.features)
         pairs = single*(single + 1)//2
         k,many = (2, pairs) if pairs <= _MOST_WAYS else (1, single)
-        if many > _MOST_WAYS or not (_only_near(cf) and _bounded(cf)): return None
+        if many > _MOST_WAYS or not (_only_near(cf) and _has_bounds(cf)): return None
         return ways(cf, desk.one(q.row), q.target, k, _SECONDS/many, **q.rules())
     return desk.once('menu', q, ask)
 
@@ -207,26 +207,26 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if open_ else told
 
 # %% ../../nbs/use/06_editors.ipynb #c38
-def _others(desk:_Desk, q:_Question):
+def _several_answers(desk:_Desk, q:_RowQuestion):
     "Several answers to a question: short ways, or what is searched where there are none, or not all are known."
     def ask():
-        cf,menu,own = desk.explainer(q), _menu(desk, q), _answer(desk, q._replace(number=1))
+        cf,menu,own = desk.explainer(q), _menu(desk, q), _answer_shown(desk, q._replace(number=1))
         if menu is not None and _NONE_FOUND not in menu.proof.tolist():
-            beside = _beside(cf, own, menu, desk.k)
+            beside = _with_menu(cf, own, menu, desk.k)
             if len(beside.answers) > int(own.valid.sum()): return beside
         return cf.explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 
-def _answer(desk:_Desk, q:_Question) -> Counterfactuals: # One row
+def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
     "The answer that a question looks at: the first, or another where there are so many."
-    if q.number > 1 and q.number <= len(answers := _others(desk, q).answers): return answers[q.number - 1]
+    if q.number > 1 and q.number <= len(answers := _several_answers(desk, q).answers): return answers[q.number - 1]
     ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, desk.seed, **q.rules())
     return desk.once('answer', q, ask)
 
 
 
 # %% ../../nbs/use/06_editors.ipynb #c41
-class _Worker:
+class _Latest:
     "A thread that works on the newest question, and ends when there is none."
     def __init__(self, work:Callable, publish:Callable): # Question -> parts; called with each part
         self.work,self.publish,self.lock = work, publish, RLock()
@@ -310,7 +310,7 @@ def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training 
     return dict(low=low, high=high, step=step, stops=[(v, text) for text,v in stops] or None,
                 bars=np.histogram(known, _BARS, (low, high))[0].tolist())
 
-def _columns_told(desk:_Desk, terms:_Terms=_PLAIN) -> list: # One of each column
+def _columns_told(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of each column
     "What a page is told once: names, units, levels, sliders."
     if not desk.domain.features: return []
     desk.cf.check_rows('the panel')
@@ -322,12 +322,12 @@ def _columns_told(desk:_Desk, terms:_Terms=_PLAIN) -> list: # One of each column
             unit = with_unit('{}', terms.units.get(c.name, ''), desk.lang) if c.scalable else '{}'
             if c.scalable: one['codes'] = {f'{v:g}': _unit_text(c, v, terms) for v in c.codes}
             one |= _slider(c, desk, _read_numbers(c, training[c.sources[0]]))
-            one |= dict(unit=unit, places=_places(c), fixed=c.known is None)
+            one |= dict(unit=unit, places=_decimals_shown(c), fixed=c.known is None)
         told.append(one)
     return told
 
 # %% ../../nbs/use/06_editors.ipynb #rowco
-def _row_told(desk:_Desk, row:int, columns:list, terms:_Terms=_PLAIN) -> list: # `columns`: as of `_columns_told`
+def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_told`
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
     raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
@@ -370,21 +370,21 @@ def _along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
         start += len(grid)
     return pd.DataFrame({s: v if plain[s] else pd.Series(v, dtype=raw[s].dtype) for s,v in cells.items()})
 
-def _lines(desk:_Desk, q:_Question, grids:list) -> list: # Places of each column -> (place, what the model says) of each
+def _lines(desk:_Desk, q:_RowQuestion, grids:list) -> list: # Places of each column -> (place, what the model says) of each
     "What the model says of the row, as it was moved by hand, along each column alone: one call of the model."
-    cf,raw = desk.cf, _along(desk, _edited(desk, q), grids)
+    cf,raw = desk.cf, _along(desk, _row_by_hand(desk, q), grids)
     z = cf.logits(raw, cf.encode(raw).x)
     said = cf.says(z, cf.aimed(q.target, z)).double().tolist()
     said = iter([round(v, 5) if np.isfinite(v) else None for v in said])
     return [[(v, next(said)) for v in grid] for grid in grids]
 
 # %% ../../nbs/use/06_editors.ipynb #ansco
-def _region(desk:_Desk, q:_Question, cfs:Counterfactuals) -> pd.DataFrame|None: # One row
+def _region(desk:_Desk, q:_RowQuestion, cfs:Counterfactuals) -> pd.DataFrame|None: # One row
     "How far the changes of an answer may vary; None where there is nothing to tell."
     if not desk.domain.features or not cfs.valid[0] or not cfs.mask[0].any(): return None
     return desk.once(('region', q.number), q, lambda: desk.explainer(q).region(cfs))
 
-def _changes_told(desk:_Desk, cfs:Counterfactuals, region:pd.DataFrame|None, terms:_Terms=_PLAIN) -> dict:
+def _changes_told(desk:_Desk, cfs:Counterfactuals, region:pd.DataFrame|None, terms:_ColumnNames=_PLAIN) -> dict:
     "What an answer changes: position of a column -> its place, how it is written, and what is enough."
     changed,out = set(cfs.changes().feature) if cfs.valid[0] else (), {}
     known = {} if region is None else {line.feature: line for line in region.itertuples()}
@@ -402,7 +402,7 @@ def _changes_told(desk:_Desk, cfs:Counterfactuals, region:pd.DataFrame|None, ter
     return out
 
 # %% ../../nbs/use/06_editors.ipynb #realco
-def _real_case(desk:_Desk, q:_Question) -> tuple|None: # A raw row, and what the model says of it
+def _real_case(desk:_Desk, q:_RowQuestion) -> tuple|None: # A raw row, and what the model says of it
     "The training row nearest to a row that the model gives to the target."
     cf = desk.cf
     x,z = cf.encode(desk.one(q.row)).x, desk.logits(q.row)[None]
@@ -426,8 +426,8 @@ def _limits(c, desk:_Desk, now, way, limit) -> tuple: # Places -> cells, None fo
     if way == 'down': high = now if high is None else min(now, high)
     return tuple(None if v is None else _cells_at(c, desk, [float(v)])[0] for v in (low, high))
 
-def _asked(desk:_Desk, mine:dict) -> _Question: # Of a page; may raise anything
-    q = _Question(range(len(desk))[mine['row']], desk.target(mine['target']), mine['preset'], number=int(mine['number']))
+def _asked(desk:_Desk, mine:dict) -> _RowQuestion: # Of a page; may raise anything
+    q = _RowQuestion(range(len(desk))[mine['row']], desk.target(mine['target']), mine['preset'], number=int(mine['number']))
     if q.preset not in desk.presets: raise KeyError(q.preset)
     if not desk.domain.features: # words, or regions
         names = [name for v in mine['locked'] for name in ([str(v)] if desk.regions is None else desk.regions[v])]
@@ -444,7 +444,7 @@ def _asked(desk:_Desk, mine:dict) -> _Question: # Of a page; may raise anything
     return q._replace(locked=tuple(locked), bounds=tuple(bounds), hand=tuple(hand),
                       levels=tuple((name, left) for name,left in levels if left))
 
-def _question_of(desk:_Desk, mine) -> _Question: # What a person has set, as a page tells it
+def _question_of(desk:_Desk, mine) -> _RowQuestion: # What a person has set, as a page tells it
     "The question that a page asks; raises `ValueError` for what is none of this panel."
     try: return _asked(desk, _UNSET | mine)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as e:

@@ -21,7 +21,7 @@ from ..data.found import Indicators
 from ..render import ENGLISH, exact_text, Language, N_, value_text, with_unit
 from ..models.asking import predict
 from ..search.goals import arrived
-from ..search.readings import _bounded
+from ..search.readings import _has_bounds
 from .plans import _Between, each_put_back
 
 # %% auto #0
@@ -102,7 +102,7 @@ def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     except (ValueError, ArithmeticError):
         raise ValueError(f'text must hold {dtype} in {c.name!r}, got {sorted(known)}') from None
 
-def _frame_of(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
+def _texts_frame(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
     "Rows from the texts of each column."
     cells:dict = {}
     for c,one in zip(domain.features, texts): cells |= _read_texts(c, one, dtypes)
@@ -118,15 +118,15 @@ def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` ea
         needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
     return between.on, needed, left
 
-def _numeric(domain:Domain) -> list: # (position, column, its entry) each
+def _numeric_columns(domain:Domain) -> list: # (position, column, its entry) each
     "The columns that are not categories, with the place of their number in an encoded row."
     places = zip(domain.features, _entry_slices(domain.features))
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
 
-def _ways(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
+def _directions_taken(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
     "Which way each column went; 'other' for categories and missing cells."
     out = np.full((len(answer), len(answer.domain.features)), 'other', object)
-    for g,_,entry in _numeric(answer.domain):
+    for g,_,entry in _numeric_columns(answer.domain):
         a,b = (v[:, entry].cpu().numpy() for v in (answer.x, answer.xp))
         there = (a != MISSING) & (b != MISSING)
         out[there & (b > a), g],out[there & (b < a), g] = 'up', 'down'
@@ -148,7 +148,7 @@ def _told_text(c:Column, v:float) -> str: # A raw number
 
 def _lowerable(c:Column) -> bool: return c.ordered and not (c.levels or c.measure or c.form)
 
-class _Search:
+class _Approach:
     "Encoded rows that come closer to those that were refused, one column at a time."
     def __init__(self, explainer, answer):
         self.explainer,self.answer,self.x = explainer, answer, answer.xp.clone()
@@ -205,9 +205,9 @@ class _Search:
 _EPS = 1e-6 # Of a step: a number as near is on it
 
 # %% ../../nbs/use/11_enough.ipynb #en000017
-def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: # Row -> column -> `_Enough`; loose rows
+def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple: # Row -> column -> `_Enough`; loose rows
     "What regions certify, on the steps of the columns; and rows in which less than that is enough, too."
-    place,way = {c.name: g for g,c in enumerate(answer.domain.features)}, _ways(answer)
+    place,way = {c.name: g for g,c in enumerate(answer.domain.features)}, _directions_taken(answer)
     told,asked,beyond = {}, [], []
     for line in lines.itertuples():
         i,g = line.row, place[line.feature]
@@ -248,7 +248,7 @@ def _corner(answer, search:_Search, lines:pd.DataFrame, before:list) -> tuple: #
                 row[g] = _Enough('value', (said.texts[0 if way[i, g] == 'up' else 1],))
     return told, loose
 
-def _fails(search:_Search, tried:list) -> list: # (row, column, raw number) -> a bool each
+def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) -> a bool each
     "Where a number leads to the same decision as before."
     out = np.zeros(len(tried), bool)
     for g in {g for _,g,_ in tried}:
@@ -261,7 +261,7 @@ def _fails(search:_Search, tried:list) -> list: # (row, column, raw number) -> a
 def _tried_texts(explainer, answer, texts:list, i:np.ndarray) -> np.ndarray: # Texts of columns of rows `i` -> bool
     "Whether rows of texts lead to their targets, and are legal."
     domain = answer.domain
-    made = domain.rows(_frame_of(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
+    made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
     z,at = explainer.logits(made, explainer.encode(made).x), torch.as_tensor(i)
     target = answer.tensors.target[at]
     led = explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))
@@ -275,9 +275,9 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
     own = [{g: _Enough('value', (after[g][i],)) for g in np.flatnonzero(on)} for i,on in enumerate(changed)]
     open_ = answer.valid & ~answer.unread & (True if answer.confirmed is None else np.isnan(answer.confirmed))
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return own
-    search = _Search(explainer, answer)
+    search = _Approach(explainer, answer)
     told,loose = {}, set()
-    if ranges and _bounded(explainer): told,loose = _corner(answer, search, explainer.region(answer), before)
+    if ranges and _has_bounds(explainer): told,loose = _corner(answer, search, explainer.region(answer), before)
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
     search.x[some] = answer.xp[some]
     for g in range(len(columns)):

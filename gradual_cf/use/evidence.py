@@ -5,11 +5,15 @@
 # %% ../../nbs/use/10_evidence.ipynb #e4
 from __future__ import annotations
 import hashlib, json, platform, re
+from collections import namedtuple
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -17,16 +21,19 @@ import pandas as pd
 import torch
 
 import gradual_cf
-from ..answers import _json_text, Counterfactuals
+from ..answers import _json_text, Counterfactuals, decided
 from ..core import _read_json, atomic, Encoded
 from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _Asked
 from ..models.decisions import by_votes, of_labels
-from ..render import json_value
+from ..render import date_text, json_value, Language, language_of, render, value_text
 from ..scale.workers import _digests
+from ..search.explainer import Explainer
+from ..templates.evidence import check_evidence
+from .letter import letter
 
 # %% auto #0
-__all__ = ['evidence', 'save_evidence']
+__all__ = ['evidence', 'save_evidence', 'reconsider']
 
 # %% ../../nbs/use/10_evidence.ipynb #e7
 def _end(c:Column, v:float) -> Any: # A raw number; None where it is open
@@ -38,15 +45,20 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     "What may become of a column in one row, and whether it follows others."
     told:dict[str, Any] = dict(feature=json_value(c.name), columns=[json_value(s) for s in c.sources], may_change=bool(may))
     if follows: told['follows'] = True
-    if not c.levels: return told | dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
+    if not c.levels:
+        told |= dict(low=_end(c, low), high=_end(c, high), decimals=None if len(c.between) else c.digits)
+        if c.every and not len(c.between): told['step'] = float(c.every)
+        return told | (dict(codes=[float(v) for v in c.codes]) if c.codes else {})
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     told['levels'] = [json_value(c.levels[k]) for k in there]
-    if len(c.sources) == 1 or c.known is None: return told
-    return told | dict(cells=c.known[there].astype(int).tolist()) # of 0/1 columns that are not one a level
+    if len(c.sources) == 1: return told
+    on = np.eye(len(c.levels)) if c.known is None else c.known
+    return told | dict(cells=on[there].astype(int).tolist()) # of its 0/1 columns
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
-    columns,enc,ties = cfs.domain.features, cast(Encoded, cfs.enc), getattr(cfs.domain.relations, 'ties', None)
+    columns,enc = cfs.domain.features, cast(Encoded, cfs.enc)
+    ties = getattr(cfs.domain.relations, 'ties', None)
     led = ties.led if ties else ()
     ends = [np.full(enc.x.shape[1], v) if end is None else end[i].double().cpu().numpy()
             for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
@@ -91,11 +103,21 @@ def _columns_told(cfs:Counterfactuals, columns:list) -> list:
         out.append(c | (dict(levels=[json_value(v) for v in dtype.categories]) if categories else {}))
     return out
 
-def _lines_of(frame:pd.DataFrame|None, i:int) -> list|None:
+def _lines_of_row(frame:pd.DataFrame|None, i:int) -> list|None:
     "The lines of a frame about one row, as JSON holds them."
     if frame is None: return None
     lines = frame[frame.row == i].drop(columns='row').to_dict('records')
     return [{k: [json_value(u) for u in v] if isinstance(v, tuple) else json_value(v) for k,v in line.items()} for line in lines]
+
+def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|None:
+    "How far one answer may vary, ordered levels by their names."
+    lines,columns = _lines_of_row(ranges, i), {json_value(c.name): c for c in cfs.domain.features}
+    for line in lines or ():
+        c = columns[line['feature']]
+        if not (c.levels and c.ordered): continue
+        some = c.levels[int(line['low']):int(line['high']) + 1]
+        line.update(low=None, high=None, levels=[json_value(v) for v in some if v in c.offered])
+    return lines
 
 def _check_evident(cfs:Counterfactuals):
     "Raise `ValueError` for answers that cannot be recorded as evidence."
@@ -152,14 +174,15 @@ def evidence(
         most = None if limit is None else int(limit[i])
         question = asked | dict(target=answer['target'], constraints=_constraints_of(cfs, i), max_changes=most)
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
-        told = shared | dict(question=question, answer=answer, proof=proof, region=_lines_of(ranges, i),
-                             reasons=_lines_of(getattr(reasons, 'frame', None), i))
+        told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
+                             reasons=_lines_of_row(getattr(reasons, 'frame', None), i))
         out.append(json.dumps(told | dict(sha256=_seal(told)), ensure_ascii=False, allow_nan=False, indent=1))
     return out
 
 # %% ../../nbs/use/10_evidence.ipynb #e15
 _MANIFEST = '_manifest.json'
-_OURS = re.compile(r'\..*|part-[0-9a-f]{16}\.parquet|_schema\.json|check_evidence\.py') # What a save that was cut off may leave
+_PROGRAMS = 'check_evidence.py', 'ask_model.py'
+_OURS = re.compile(r'\..*|part-[0-9a-f]{16}\.parquet|_schema\.json|(check_evidence|ask_model)\.py') # What a save that was cut off may leave
 
 def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
     "Decisions as lines; raises `ValueError` for anything else."
@@ -212,9 +235,200 @@ def save_evidence(
         name = f'part-{hashlib.sha256("".join(frame.sha256).encode()).hexdigest()[:16]}.parquet'
         if name in [part['name'] for part in there['parts']]: return folder
         with atomic(folder/name) as tmp: frame.to_parquet(tmp)
-        for file,name_there in (('schema.json', '_schema.json'), ('check_evidence.py',)*2):
+        for file,name_there in (('schema.json', '_schema.json'), *((name,)*2 for name in _PROGRAMS)):
             with atomic(folder/name_there) as tmp: tmp.write_text(_template(file), encoding='utf-8')
         part = dict(name=name, rows=len(frame), sha256=hashlib.sha256((folder/name).read_bytes()).hexdigest())
         told = dict(schema_version=_SCHEMA, gradual_cf=gradual_cf.__version__, parts=[*there['parts'], part])
         with atomic(folder/_MANIFEST) as tmp: tmp.write_text(json.dumps(told, indent=1) + '\n')
     return folder
+
+# %% ../../nbs/use/10_evidence.ipynb #e22
+def _cell_of(c:Column, v) -> Any: # A value of JSON
+    "A cell as rows of the table hold it."
+    if v is None or c.form == 'numeral' or '%' in c.form: return v
+    if c.form == 'decimal': return Decimal(str(v))
+    if not c.measure: return v
+    t = pd.Timestamp(v)
+    if c.zone is not None: t = t.tz_convert(c.zone) if t.tzinfo else t.tz_localize(c.zone)
+    return t.date() if c.form == 'date' else t.to_pydatetime() if c.form == 'datetime' else t
+
+def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
+    "Rows of a record with the types of the training rows, where their cells have them."
+    frame,dtypes = frame.copy(), cf.domain.write(cf.x_train[:1]).dtypes
+    for c in cf.domain.features:
+        for name in c.sources:
+            s = frame[name].astype(object)
+            with suppress(ValueError, TypeError, ArithmeticError):
+                s = pd.Series([None if pd.isna(v) else _cell_of(c, v) for v in s], s.index, object)
+                levels = getattr(dtypes[name], 'categories', None)
+                if levels is None or s.dropna().isin(levels).all(): s = s.astype(dtypes[name]) # else it says which level is none
+            frame[name] = s
+    return frame
+
+def _own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
+    "The model of an explainer, and the columns that it reads."
+    own = getattr(cf.model.model if isinstance(cf.model, _Asked) else cf.model, 'predictor', None)
+    if own is None:
+        says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
+        return (lambda frame: says(_typed_rows(cf, frame)) if cf.numbers else says(_typed_rows(cf, frame)).softmax(1)), ()
+    ask = lambda frame: own.ask(_typed_rows(cf, frame)[list(own.names or frame)])
+    if own.labels is None: return ask, ()
+    labels = lambda frame: own.labels(_typed_rows(cf, frame)[list(own.names or frame)])
+    return SimpleNamespace(classes_=own.classes, predict=labels, **{check_evidence.METHODS[own.kind]: ask}), ()
+
+# %% ../../nbs/use/10_evidence.ipynb #e24
+def _ends_told(c:Column, own:dict, usual:dict) -> tuple: # None where the table alone closes it
+    "The ends that a question gave a column."
+    if c.levels: ends = [(line['levels'] or [None])[at] for line in (own, usual) for at in (0, -1)]
+    else: ends = [line[end] for line in (own, usual) for end in ('low', 'high')]
+    low,high = (None if a == b else a for a,b in zip(ends[:2], ends[2:]))
+    return (low, high) if not isinstance(c, Date) else tuple(v and pd.Timestamp(v) for v in (low, high))
+
+def _rules_told(cf, told:dict, row:pd.DataFrame, corrected) -> dict: # As `explain` takes them
+    "What a recorded question allowed less than the table does."
+    target = told['question']['target']
+    _,enc,_,_ = cf.ask(row, tuple(target) if isinstance(target, list) else target)
+    usual = _constraints_of(cast(Any, SimpleNamespace(domain=cf.domain, enc=enc)), 0)
+    held,bounds,up,down = [], {}, [], []
+    for c,own,now in zip(cf.domain.features, told['question']['constraints'], usual):
+        if not own['may_change']: held += [c.name]*now['may_change']
+        elif own != now and c.ordered:
+            ends,cell = _ends_told(c, own, now), row[c.sources[0]].iloc[0]
+            here = [c.name in corrected and end is not None and bool(end == cell) for end in ends]
+            up,down = up + [c.name]*here[0], down + [c.name]*here[1]
+            ends = tuple(None if there else end for end,there in zip(ends, here))
+            if ends != (None, None): bounds[c.name] = ends
+    most = told['question']['max_changes']
+    rules = dict(immutable=held, bounds=bounds, increase_only=up, decrease_only=down, max_changes=most)
+    return {k: v for k,v in rules.items() if v}
+
+# %% ../../nbs/use/10_evidence.ipynb #e26
+def _again_lines(told:dict, answers, names:dict, lang:Language) -> list: # Sentences
+    "What a letter says about a decision that was made again."
+    again = told['reconsidered']
+    text = lambda v: value_text(v, lang=lang)
+    moved = ', '.join(f'{names.get(c["column"], c["column"])}: {text(c["was"])} → {text(c["is"])}' for c in again['corrected'])
+    lines = [lang.say('We have looked at this decision again.')]
+    if moved: lines.append(lang.say('Corrected on record: {changes}.', changes=moved))
+    if again['view']:
+        lines.append(lang.say('You told us: “{view}”. This is read by a person, and not by the model.', view=again['view']))
+    if again['decided']['is'] == again['decided']['was']: return [*lines, lang.say('The model decides as before.')]
+    now = answers.goal.words(answers.target[0], lang) if again['decided']['is'] else decided(answers, 0, lang)
+    return [*lines, lang.say('The model now decides otherwise: its decision is “{decision}”.', decision=now or '–')]
+
+def _letter_again(told:dict, answers, format:str, lang:Language, names, **look) -> tuple: # A text, and its template
+    "The letter about a decision that was made again."
+    lines = _again_lines(told, answers, names or {}, lang)
+    if told['reconsidered']['decided']['is']:
+        date = date_text(look.get('date'), lang)
+        return render('evidence/granted', format, lang, language=lang.name, date=date, row=told['answer']['row'], lines=lines), None
+    quoted = [line.encode('unicode_escape').decode().replace('"', r'\"') for line in lines]
+    said = ''.join(f'<p>{{{{ "{q}" }}}}</p>' if format == 'html' else f'{{{{ "{q}" }}}}\n\n' for q in quoted)
+    template = f"{{% extends 'letter' %}}{{% block decision %}}{said}{{{{ super() }}}}{{% endblock %}}"
+    return letter(answers, template=template, format=format, language=lang.name, names=names, **look)[0], template
+
+def _worksheet(told:dict, answers, said:Any, format:str) -> str:
+    "What a person needs who reviews a decision."
+    again = told['reconsidered']
+    changes = answers.changes().to_dict('records') if answers.valid[0] else []
+    said = dict(zip(('was', 'is'), said))
+    return render('evidence/worksheet', format, made_at=told['made_at'], row=told['answer']['row'], said=said,
+                  target=told['question']['target'], changes=changes, proof=told['answer']['proof'] or 'as far as was looked', **again)
+
+# %% ../../nbs/use/10_evidence.ipynb #e27
+_OF_ANOTHER = 'text must be of the model, data and settings of cf, got another {}'
+_Reconsidered = namedtuple('_Reconsidered', 'evidence answers letter template worksheet')
+
+def _decision_record(text, cf) -> dict:
+    "A recorded decision of this model; raises `ValueError` for anything else."
+    told = json.loads(_evidence_frame([text]).evidence[0])
+    if not isinstance(cf, Explainer): raise ValueError(f'cf must be an Explainer, got {cf!r}')
+    cf.check_fitted()
+    own = _digests(cf)
+    other = [k for k in ('model', 'data') if told['fingerprints'].get(k) != own[k]]
+    if (told['question']['classes'] or []) != list(map(json_value, cf.classes)): other.append('classes')
+    if other: raise ValueError(_OF_ANOTHER.format(' and '.join(other)))
+    if not told['answer']['read']: raise ValueError(f'text must be about a row that was read, got {told["answer"]["proof"]!r}')
+    faults,_ = check_evidence.check(told, _own_answers(cf))
+    if faults: raise ValueError(f'text must be evidence that holds, got one that does not: {"; ".join(faults)}')
+    return told
+
+def _corrections(told:dict, cf, corrected, view) -> list: # A line a column
+    "What is corrected; raises `ValueError` where nothing is, or for what is not on record."
+    if not isinstance(view, str): raise ValueError(f'view must be a text, got {type(view).__name__}')
+    if corrected is not None and not isinstance(corrected, dict):
+        raise ValueError(f'corrected must be a dict from columns to their right values, got {type(corrected).__name__}')
+    if not corrected and not view.strip(): raise ValueError('corrected or view must be given, got neither')
+    was = dict(zip((c['name'] for c in told['columns']), told['answer']['data']))
+    if strange := [c for c in corrected or {} if c not in was]:
+        raise ValueError(f'corrected must name columns of the record, {list(was)}, got {strange}')
+    lines = [dict(column=c, was=was[c], **{'is': json_value(v)}) for c,v in (corrected or {}).items()]
+    if same := [l['column'] for l in lines if type(l['is']) is type(l['was']) and l['is'] == l['was']]:
+        raise ValueError(f'corrected must be other than what is on record, got the same for {same}')
+    return lines
+
+def reconsider(
+    text:str,      # A decision, as `evidence` wrote it, or an earlier `reconsider`
+    cf:Explainer,  # The explainer of the same model, training rows and settings
+    corrected:dict|None=None, # Column -> its right value
+    view:str='',   # What the person says of the decision, in their words
+    made_at:str|None=None, # When it is decided again, in words; None for now
+    format:str='md',   # Of letter and worksheet: 'md' or 'html'
+    language:str='en', # Of the letter
+    names:dict|None=None, # Column -> what people call it
+    **look,        # Further arguments of `letter`
+) -> _Reconsidered: # evidence (a text), answers, letter, its template, worksheet
+    """Decide again with corrected data or a person's view, and chain the record to the old one; `ValueError` for a false one.
+
+    Parameters
+    ----------
+    text : str
+        A decision, as `evidence` wrote it, or an earlier `reconsider`
+    cf : Explainer
+        The explainer of the same model, training rows and settings
+    corrected : dict | None, default None
+        Column -> its right value
+    view : str, default ''
+        What the person says of the decision, in their words
+    made_at : str | None, default None
+        When it is decided again, in words; None for now
+    format : str, default 'md'
+        Of letter and worksheet: 'md' or 'html'
+    language : str, default 'en'
+        Of the letter
+    names : dict | None, default None
+        Column -> what people call it
+    **look
+        Further arguments of `letter`
+
+    Returns
+    -------
+    _Reconsidered
+        evidence (a text), answers, letter, its template, worksheet
+    """
+    if format not in ('md', 'html'): raise ValueError(f"format must be 'md' or 'html', got {format!r}")
+    told,lang = _decision_record(text, cf), language_of(language)
+    lines,columns = _corrections(told, cf, corrected, view), [c['name'] for c in told['columns']]
+    was,target,moved = told['answer']['data'], told['question']['target'], {l['column']: l['is'] for l in lines}
+    row = lambda cells: _typed_rows(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
+    data = [moved.get(n, v) for n,v in zip(columns, was)]
+    if (unread := cast(Any, cf.domain.unread)(row(data))[0]): raise ValueError(f'corrected must hold values that can be read, got {unread}')
+    held = [c.name for c in cf.domain.features if set(c.sources) & moved.keys()]
+    answers = cf.explain(row(data), tuple(target) if isinstance(target, list) else target, optimal=told['proof']['of'] or None,
+                         **_rules_told(cf, told, row(was), held))
+    new = json.loads(evidence(answers, region=told['region'] is not None, made_at=made_at)[0])
+    if new['fingerprints'] != told['fingerprints']: raise ValueError(_OF_ANOTHER.format('settings'))
+    data,undone = new['answer']['data'], []
+    for l in lines:
+        l['is'] = data[columns.index(l['column'])]
+        undone.append([l['was'] if n == l['column'] else v for n,v in zip(columns, data)])
+    said,there = check_evidence.says(_own_answers(cf), new, [was, data, *undone])
+    said = [None if v is None else float(v) for v in said]
+    for l,v in zip(lines, said[2:]): l['without'] = v
+    reached = {'was': bool(there[0]), 'is': bool(there[1])}
+    del new['sha256']
+    new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=reached)
+    new['sha256'] = _seal(new)
+    again,template = _letter_again(new, answers, format, lang, names, **look)
+    told_again = json.dumps(new, ensure_ascii=False, allow_nan=False, indent=1)
+    return _Reconsidered(told_again, answers, again, template, _worksheet(new, answers, said[:2], format))

@@ -23,11 +23,11 @@ from ..render import csv_text, ENGLISH, Language, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
 from .drawing import (
-    _others_picture, _picture, _pixels_png, _PLAIN, _plan_picture, _sentence, _SHEET, _standing_picture, _Terms, _unit_text)
+    _others_picture, _change_picture, _pixels_png, _PLAIN, _plan_picture, _answer_sentence, _SHEET, _standing_picture, _ColumnNames, _unit_text)
 from gradual_cf.use.editors import (
-    _answer, _ASKED_TOGETHER, _changes_told, _checked_target, _columns_told, _Desk, _grid, _hand_said, _lines, _menu,
-    _next_refused, _nowhere, _others, _places_of, _question_of, _Question, _real_case, _region, _row_told, _UNSET,
-    _words_told, _Worker)
+    _answer_shown, _ASKED_TOGETHER, _changes_told, _checked_target, _columns_told, _Desk, _grid, _hand_said, _lines, _menu,
+    _next_refused, _nowhere, _several_answers, _places_of, _question_of, _RowQuestion, _real_case, _region, _row_told, _UNSET,
+    _words_told, _Latest)
 from .letter import letter
 from .reasons import reasons
 
@@ -64,7 +64,7 @@ _TABS = dict(ways=N_('Ways'), order=N_('Order'), reasons=N_('Reasons'), real=N_(
 _NUMBERS = N_('first'), N_('second'), N_('third'), N_('fourth'), N_('fifth')
 _NAMED = N_('as fitted'), N_('sparse'), N_('robust'), N_('plausible'), N_('paper') # Presets
 
-def _fixed(desk:_Desk, terms:_Terms) -> dict:
+def _fixed(desk:_Desk, terms:_ColumnNames) -> dict:
     "What a page is told once."
     lang,table = desk.lang, bool(desk.domain.features)
     tabs = [(name, lang.say(text)) for name,text in _TABS.items()
@@ -78,7 +78,7 @@ def _fixed(desk:_Desk, terms:_Terms) -> dict:
         numbers=[lang.say(text) for text in _NUMBERS[:desk.k]], wide=desk.wide,
         regions=[f'{at//desk.wide + 1}.{at % desk.wide + 1}' for at in range(many)])
 
-def _row_page(desk:_Desk, row:int, fixed:dict, terms:_Terms) -> dict:
+def _row_page(desk:_Desk, row:int, fixed:dict, terms:_ColumnNames) -> dict:
     "What a page is told of a row."
     told:dict[str, Any] = dict(name=desk.names[row], columns=_row_told(desk, row, fixed['columns'], terms))
     if desk.domain.kind == 'text': told |= dict(text=desk.one(row)[0], words=_words_told(desk, row))
@@ -86,7 +86,7 @@ def _row_page(desk:_Desk, row:int, fixed:dict, terms:_Terms) -> dict:
     return told
 
 # %% ../../nbs/use/07_explorer.ipynb #c22
-def _said_page(desk:_Desk, q:_Question) -> dict:
+def _said_page(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it was moved, and what is needed."
     cf,lang,said = desk.cf, desk.lang, _hand_said(desk, q)
     label = cf.aimed(q.target, desk.logits(q.row)[None])
@@ -109,20 +109,20 @@ def _said_page(desk:_Desk, q:_Question) -> dict:
 # %% ../../nbs/use/07_explorer.ipynb #letterpage
 def _soft(text:str) -> str: return f'<p class="cfx-soft">{text}</p>'
 
-def _ways_pane(desk:_Desk, q:_Question, cfs, terms:_Terms) -> str:
-    return _others_picture(_others(desk, q), terms) + _soft(_nowhere(_menu(desk, q), desk.lang))
+def _ways_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
+    return _others_picture(_several_answers(desk, q), terms) + _soft(_nowhere(_menu(desk, q), desk.lang))
 
-def _order_pane(desk:_Desk, q:_Question, cfs, terms:_Terms) -> str:
+def _order_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
     plan = desk.once(('plan', q.number), q, cfs.plan)
     return _standing_picture(cfs, aimed_at(cfs, 0, terms.lang), terms) + _plan_picture(plan, terms)
 
-def _reasons_pane(desk:_Desk, q:_Question, cfs, terms:_Terms) -> str:
+def _reasons_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
     names = {c.name: terms.name(c.name) for c in desk.domain.features}
     told = reasons(desk.cf, desk.one(q.row), 4, names, q.target, language=terms.lang.name).of(0)
     if not told: return _soft(terms.lang.say(N_('No reasons: the model gives this row what is wanted.')))
     return '<ol>' + ''.join(f'<li>{html.escape(text)}</li>' for text in told) + '</ol>'
 
-def _real_pane(desk:_Desk, q:_Question, cfs, terms:_Terms) -> str:
+def _real_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
     found,lang = _real_case(desk, q), terms.lang
     if found is None: return _soft(lang.say(N_('No training row is given what is wanted.')))
     pairs = [(c, c.named(desk.one(q.row))[0], c.named(found[0])[0]) for c in desk.domain.features]
@@ -130,14 +130,14 @@ def _real_pane(desk:_Desk, q:_Question, cfs, terms:_Terms) -> str:
     return render('explorer/real', 'html', lang, lines=[one for one in lines if one[1] != one[2]],
                   said=desk.cf.goal.text(found[1], '.0%', lang))
 
-def _letter_pane(desk:_Desk, q:_Question, cfs, terms:_Terms) -> str:
+def _letter_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
     units = {c.name: terms.units[c.name] for c in cfs.domain.features if c.scalable and c.name in terms.units}
     page, = letter(cfs, names=terms.names, units=units, format='html', language=terms.lang.name, strict=None)
     return render('explorer/letter', 'html', terms.lang, page=page, data=base64.b64encode(page.encode()).decode())
 
 _PANES = dict(ways=_ways_pane, order=_order_pane, reasons=_reasons_pane, real=_real_pane, letter=_letter_pane)
 
-def _pane(desk:_Desk, q:_Question, cfs, tab:str, terms:_Terms) -> str: # HTML
+def _pane(desk:_Desk, q:_RowQuestion, cfs, tab:str, terms:_ColumnNames) -> str: # HTML
     "What stands behind a tab, or why nothing does."
     try: return _PANES[tab](desk, q, cfs, terms)
     except ValueError as e:
@@ -145,11 +145,11 @@ def _pane(desk:_Desk, q:_Question, cfs, tab:str, terms:_Terms) -> str: # HTML
         return _soft(html.escape(terms.lang.say(told, why=e)))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
-def _parts(desk:_Desk, q:_Question, terms:_Terms, fixed:dict, at:list, tab:str): # Name and value of each part
+def _parts(desk:_Desk, q:_RowQuestion, terms:_ColumnNames, fixed:dict, at:list, tab:str): # Name and value of each part
     "What a page is told of a question; `at` goes with it, so that it knows what is answered."
     yield 'said', dict(_said_page(desk, q), at=at)
     told,features = fixed['columns'], desk.domain.features
-    row = desk.once('row', _Question(q.row, q.target, q.preset), lambda: _row_told(desk, q.row, told))
+    row = desk.once('row', _RowQuestion(q.row, q.target, q.preset), lambda: _row_told(desk, q.row, told))
     moved,memory = dict(q.hand) if features else {}, (('changes', q.number), q.asked)
     hand = {c.name: _places_of(c, [moved[c.name]])[0] for c in features if c.name in moved}
     def lines(changes):
@@ -157,33 +157,33 @@ def _parts(desk:_Desk, q:_Question, terms:_Terms, fixed:dict, at:list, tab:str):
         return dict(at=at, of=_lines(desk, q, [_grid(c, t, v) for c,t,v in zip(features, told, own)]) if features else [])
     known:Any = desk.kept.get(memory)
     yield 'lines', lines(known or {})
-    cfs = _answer(desk, q)
+    cfs = _answer_shown(desk, q)
     yield 'shown', (q, cfs)
-    picture = '' if features else _picture(cfs, terms)
+    picture = '' if features else _change_picture(cfs, terms)
     def answer(changes):
         hand = {g: one['at'] for g,one in changes.items() if one['at'] is not None}
         return dict(p=cfs.prob[0].item() if cfs.valid[0] else None, columns=changes, hand=hand, picture=picture)
     yield 'answer', answer(known or _changes_told(desk, cfs, None, terms))
-    yield 'status', _sentence(cfs, terms)
+    yield 'status', _answer_sentence(cfs, terms)
     yield 'done', at
     if known is None:
         known = desk.once(memory[0], q, lambda: _changes_told(desk, cfs, _region(desk, q, cfs), terms))
         yield 'answer', answer(known)
         if known: yield 'lines', lines(known)
     yield 'pane', (tab, desk.once((tab, q.number, 'pane'), q, lambda: _pane(desk, q, cfs, tab, terms)))
-    if tab == 'ways': yield 'many', len(_others(desk, q).answers)
+    if tab == 'ways': yield 'many', len(_several_answers(desk, q).answers)
 
 # %% ../../nbs/use/07_explorer.ipynb #c26
 class _Panel:
     "A row, what a person has set, and what is shown of the answer."
-    def __init__(self, desk:_Desk, target, terms:_Terms, preset:str, publish:Callable): # (name, value)
+    def __init__(self, desk:_Desk, target, terms:_ColumnNames, preset:str, publish:Callable): # (name, value)
         self.desk,self.terms,self.publish = desk, terms, publish
         self.lock = RLock()
         self.kept,self.fresh,self.tab = [], 0, 'order'
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.panes:dict[str, str] = {}
-        self.worker = _Worker(lambda parts: parts(), self.show)
+        self.worker = _Latest(lambda parts: parts(), self.show)
         self.fixed = _fixed(desk, terms)
         publish('fixed', self.fixed)
         told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
@@ -258,7 +258,7 @@ class _Panel:
             q,cfs = self.shown
             self.kept.append((self.desk.names[q.row], q, cfs))
             data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
-            lines = [dict(name=name, text=_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
+            lines = [dict(name=name, text=_answer_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
             self.publish('tray', render('explorer/tray', 'html', self.terms.lang, lines=lines, data=data))
             self.say(self.terms.lang.say(N_('Kept: {n} in the tray.'), n=len(self.kept)))
 
@@ -388,7 +388,7 @@ def explorer(
     own = next(name for name,settings in desk.presets.items() if settings is None)
     preset = own if preset is None else preset
     _check_panel(desk, preset, k, units=units, names=names)
-    terms = _Terms(units or {}, names or {}, codes or {}, desk.lang)
+    terms = _ColumnNames(units or {}, names or {}, codes or {}, desk.lang)
     box = _box_class()()
     target = _checked_target(desk.cf, desk.logits(0), target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
@@ -544,7 +544,7 @@ def _policy(port): # A line of HTTP
     return '; '.join(render('app/policy', 'txt', host=_HOST, port=port).split('\n'))
 
 # %% ../../nbs/use/07_explorer.ipynb #c63
-def _settings(folder, port, token) -> dict[str, Any]:
+def _voila_settings(folder, port, token) -> dict[str, Any]:
     "Settings of Voilà, of its kernels and of its login, by class."
     headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
     server = dict(
@@ -610,7 +610,7 @@ def _let_in(visitors:int, idle:int) -> Callable: # (handler, notebook, cwd)
 def _server(folder, port, token, visitors:int, idle:int):
     "Voilà for what a folder holds, not yet started."
     from traitlets.config import Config
-    settings = _settings(folder, port, token)
+    settings = _voila_settings(folder, port, token)
     settings['MappingKernelManager'] |= dict(cull_idle_timeout=60*idle, cull_connected=True)
     settings['Voila']['identity_provider_class'] = _door(_policy(port))
     kernels = _only_kernels_of(folder)

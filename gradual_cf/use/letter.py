@@ -26,11 +26,11 @@ from ..render import (compiled, date_text, ENGLISH, environment, first_differenc
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
-from ..search.robust import _among, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
+from ..search.robust import _scope, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import class_words, goal_of, in_target, NUMBERS
-from .alternatives import _beside, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _frame_of, _in_language, _level_texts, _line_said,
-                                   _numeric, _put_back, _visible, _ways)
+from .alternatives import _with_menu, Alternatives
+from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _level_texts, _line_said,
+                                   _numeric_columns, _put_back, _visible, _directions_taken)
 from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
 
@@ -67,7 +67,7 @@ class _Name(NamedTuple):
     phrases:tuple # Where it is too low, and too high; '' for none
     levels:dict   # Level -> words
 
-def _name_of(c:Column, given) -> _Name:
+def _column_name(c:Column, given) -> _Name:
     "What `names` says of a column; raises `ValueError` for what says nothing."
     levels = {k: v for k,v in given.items() if k not in ('', None)} if isinstance(given, dict) else {}
     one = next((v for k,v in given.items() if k in ('', None)), '') if isinstance(given, dict) else given
@@ -104,7 +104,7 @@ _FIELDS = ('row', 'date', 'language', 'decision', 'wanted', 'found', 'reasons', 
            'record', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper')
 
 # %% ../../nbs/use/04_letter.ipynb #c44
-class _Said(NamedTuple):
+class _ColumnWording(NamedTuple):
     "What is said about one column."
     name:str
     unit:str       # '' for none
@@ -115,22 +115,22 @@ class _Said(NamedTuple):
 
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
-def _said(c:Column, names, units, words, why, lang:Language=ENGLISH) -> _Said:
+def _column_wording(c:Column, names, units, words, why, lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
-    name = _name_of(c, names.get(c.name, ''))
+    name = _column_name(c, names.get(c.name, ''))
     sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
     reason = _visible(why[c.name], lang) if c.name in why else None
     called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
-    return _Said(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang)
+    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang)
 
-class _Words(NamedTuple):
+class _LetterWords(NamedTuple):
     "What is said about columns and classes."
-    said:list   # `_Said` of each column
+    said:list   # `_ColumnWording` of each column
     called:dict # Label of a class as a text -> words
 
 # %% ../../nbs/use/04_letter.ipynb #c47
-def _cells_of(answer) -> list: # Of each row: (before, after) of each column; '' where it does not change
+def _texts_of_row(answer) -> list: # Of each row: (before, after) of each column; '' where it does not change
     "All columns of each row as texts, in English."
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
@@ -138,12 +138,12 @@ def _cells_of(answer) -> list: # Of each row: (before, after) of each column; ''
     both = lambda i, changed: [[before[g][i], after[g][i] if on else ''] for g,on in enumerate(changed)]
     return [both(i, changed) for i,changed in enumerate(answer.changed.tolist())]
 
-def _records(said:list, cells:list) -> list: # `_cells_of` -> lines of each row
+def _records(said:list, cells:list) -> list: # `_texts_of_row` -> lines of each row
     "All columns of each row, with what they would have been, in the language of the letter."
     return [[dict(number=g + 1, name=s.name, before=s.local(a), after=s.local(b) if b else '')
              for g,(s,(a,b)) in enumerate(zip(said, row))] for row in cells]
 
-def _change(c:Column, said:_Said, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
+def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
     "A line of the record as a letter shows it: what is there, and what would have been enough."
     before,after = (said.amount(line[side]) for side in ('before', 'after'))
     told = after if enough is None else _line_said(c, enough, said.local, said.amount, said.lang)
@@ -159,7 +159,7 @@ _WHY = dict(
     lower=N_('only lower values were considered.'), earlier=N_('only earlier dates were considered.'))
 _CLOSE = 1e-6 # Distance of a limit from a row's own value at which it is that value, in encoded units
 
-def _closed(c:Column, said:_Said, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
+def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
     "How far the search looked in a column; '' where its whole range was open."
     if c.low > c.high: return np.full(len(x), '', object) # no legal value is known
     lang,(least,most) = said.lang, c.encoded(np.array([c.low, c.high])).tolist()
@@ -173,7 +173,7 @@ def _closed(c:Column, said:_Said, x, low, high) -> np.ndarray: # Encoded, `(n,)`
         out[i] = lang.say(told, end=said.amount(end))
     return out
 
-def _held(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
+def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
     "What held each column of each row."
     domain,frozen = answer.domain, enc.frozen.cpu().numpy()
     rows,led = domain.rows(answer.data), [] if domain.relations is None else domain.relations.led
@@ -182,13 +182,13 @@ def _held(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing h
     first = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'fixed')]
     out = np.select([gone & frozen, follows, frozen], first, '').astype(object)
     if enc.low is None: return out
-    for g,c,entry in _numeric(domain):
-        closed = _closed(c, said[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
+    for g,c,entry in _numeric_columns(domain):
+        closed = _range_searched(c, said[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
         out[:, g] = np.where(out[:, g] == '', closed, out[:, g])
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c52
-def _kept(said:list, held:np.ndarray, changes) -> list: # Of one row: sentences `(g,)`, positions of columns
+def _kept_and_why(said:list, held:np.ndarray, changes) -> list: # Of one row: sentences `(g,)`, positions of columns
     "What was not asked for, and why."
     facts = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows')] # which a bank cannot word otherwise
     why = lambda s, told: told if s.why is None or told in facts else s.why
@@ -205,7 +205,7 @@ _PROVEN = dict(
     distance=N_('It is proven for this model that no smaller change would have been enough.'),
     cost=N_('It is proven for this model that no cheaper change would have been enough.'))
 _NOTHING_ELSE = N_('It is proven for this model that changing any other single value would not have been enough.')
-_AMONG = { # Of which answers, as `_among` has it
+_AMONG = { # Of which answers, as `_scope` has it
     'compared where': N_('that are plausible, as far as there are real cases to compare with'),
     'plausible': N_('that are plausible'), 'with a lead': N_('that are well within the decision'),
     'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
@@ -217,7 +217,7 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
     if not kinds: return lang.say(what)
     return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed(kinds))
 
-def _stands(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
+def _standing_of_answer(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
     "How an answer stands, as far as that is known."
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
     proven = answer.proof[i] == 'optimal'
@@ -242,7 +242,7 @@ def _sealed(digests:dict, answer, i:int, cells:list, told:dict) -> Markup: # Tex
 def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: ((column, after), …) and probability
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
-    if isinstance(others, pd.DataFrame): others = _beside(explainer, answer, others)
+    if isinstance(others, pd.DataFrame): others = _with_menu(explainer, answer, others)
     if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
         raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
                          f'got {others!r}')
@@ -255,7 +255,7 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
         out.setdefault(i, []).append([after, more.prob[k].item()])
     return out
 
-def _way(columns, said:list, record:list, way) -> dict: # Columns and their texts; the probability stands in the record
+def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts; the probability stands in the record
     "One other way as a letter shows it."
     line = lambda g, text: record[g] | dict(after=said[g].local(text))
     return dict(changes=[_change(columns[g], said[g], line(g, text)) for g,text in way[0]])
@@ -292,7 +292,7 @@ def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
     shared = dict(date=date, language=language, reasons=reasons, ranges=ranges)
     said = lambda i, found: [answer.before[i].item(), answer.prob[i].item() if found else None]
-    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=_stands(answer, i) if found else {},
+    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=_standing_of_answer(answer, i) if found else {},
                  alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
@@ -352,17 +352,17 @@ def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row:
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, words:_Words, told:list, asked:dict, slots:list) -> Iterator[dict]:
+def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict, slots:list) -> Iterator[dict]:
     "All that the letters say, row by row."
     said,called = words
     lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
     enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
     enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
-    cells,digests = _cells_of(answer), _digests(explainer)
+    cells,digests = _texts_of_row(answer), _digests(explainer)
     columns = answer.domain.features
-    records,held = _records(said, cells), _held(answer, enc, said)
-    alone = _proven_line(_among(explainer, None), _NOTHING_ELSE, lang)
+    records,held = _records(said, cells), _what_held_columns(answer, enc, said)
+    alone = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(explainer, answer, said, asked)
     for i,known in enumerate(told):
         found = known['said'][1] is not None
@@ -378,9 +378,9 @@ def _all_fields(explainer, answer, words:_Words, told:list, asked:dict, slots:li
                     lines=_standing_lines(known['stands'], lang) + [alone]*known['alone'])
         sealed = _sealed(digests, answer, i, [[a, b if found else ''] for a,b in cells[i]], known)
         yield dict(row=known['row'], date=known['date'], language=lang.name, decision=decisions[i], found=found,
-                   wanted=_visible(aim, lang), reasons=reasons, kept=_kept(said, held[i], changed),
+                   wanted=_visible(aim, lang), reasons=reasons, kept=_kept_and_why(said, held[i], changed),
                    changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
-                   ways=[_way(columns, said, record, way) for way in known['ways']], sure=sure, record=record,
+                   ways=[_way_of_letter(columns, said, record, way) for way in known['ways']], sure=sure, record=record,
                    checksum=checksum(str(sealed)), sealed=sealed, **slots[i])
 
 # %% ../../nbs/use/04_letter.ipynb #c76
@@ -468,7 +468,7 @@ def _proven(text, fields:dict):
                      f'got a letter without it for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-def _note(answer, i:int, date:str, format:str, lang:Language, slots:dict): # Position of a row
+def _unread_note(answer, i:int, date:str, format:str, lang:Language, slots:dict): # Position of a row
     "What is written where a row could not be read."
     why = _visible(answer.proof[i].removeprefix(_NOT_READ))
     told = dict(row=_visible(str(_row_names(answer)[i])), date=date, language=lang.name, why=why) | slots
@@ -484,7 +484,7 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
-def _written(explainer, answer, write:Callable, words:_Words, others, ranges, day:str, asked:dict, slots:list) -> list:
+def _written_letters(explainer, answer, write:Callable, words:_LetterWords, others, ranges, day:str, asked:dict, slots:list) -> list:
     "Letters about rows that were read."
     if not len(answer): return []
     if asked['k'] and not _comparable(explainer, answer): asked = asked | dict(k=0)
@@ -492,7 +492,7 @@ def _written(explainer, answer, write:Callable, words:_Words, others, ranges, da
     return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, words, told, asked, slots)]
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _words_of(explainer, names, units, words, why, lang:Language=ENGLISH) -> _Words:
+def _wording_of(explainer, names, units, words, why, lang:Language=ENGLISH) -> _LetterWords:
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     told:dict = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
     columns = explainer.domain.features
@@ -503,20 +503,20 @@ def _words_of(explainer, names, units, words, why, lang:Language=ENGLISH) -> _Wo
     of_classes = _class_names(told['names'], known, _labels_of(explainer))
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return _Words([_said(c, *told.values(), lang=lang) for c in columns], called)
+    return _LetterWords([_column_wording(c, *told.values(), lang=lang) for c in columns], called)
 
-def _without_words(explainer, names, words:_Words) -> list: # Each as a text
+def _without_words(explainer, names, words:_LetterWords) -> list: # Each as a text
     "What a letter would call as the table does."
     lang,columns = words.said[0].lang, explainer.domain.features
     given = _for_language(names or {}, {c.name for c in columns}, lang)
     out = []
     for c in columns:
-        name = _name_of(c, given.get(c.name, ''))
+        name = _column_name(c, given.get(c.name, ''))
         out += [f'column {c.name!r}']*(not name.text)
         out += [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in name.levels]
     return out + [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
 
-def _check_words(explainer, names, words:_Words, strict:bool|None):
+def _check_words(explainer, names, words:_LetterWords, strict:bool|None):
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
     if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
     if not (missing := _without_words(explainer, names, words)): return
@@ -599,7 +599,7 @@ def letter(
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
     explainer,asked,lang = _knowing(answer, explainer), _asked_reasons(reasons), language_of(language)
-    spoken = _words_of(explainer, names, units, words, why, lang)
+    spoken = _wording_of(explainer, names, units, words, why, lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
     write,day = _writer(template, format, lang), date_text(date, lang)
@@ -607,9 +607,9 @@ def letter(
     if not len(answer): return []
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    out:list = [_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
+    out:list = [_unread_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
     some = answer[read] if answer.unread.any() else answer
-    letters = _written(explainer, some, write, spoken, _others_of(others, read) if answer.unread.any() else others,
+    letters = _written_letters(explainer, some, write, spoken, _others_of(others, read) if answer.unread.any() else others,
                        bool(ranges), day, asked, [slots[i] for i in read])
     for i,text in zip(read, letters): out[i] = text
     return out
@@ -621,9 +621,9 @@ def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with t
     dtypes = dict(domain.write(explainer.x_train[:1]).dtypes)
     before,after = (list(zip(*(l[side] for l in letters))) for side in ('before', 'after'))
     after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, after)]
-    return tuple(domain.rows(_frame_of(domain, dtypes, texts)) for texts in (before, after))
+    return tuple(domain.rows(_texts_frame(domain, dtypes, texts)) for texts in (before, after))
 
-def _aims(explainer, letters:list) -> Any: # As `explain` takes them
+def _targets_of_letters(explainer, letters:list) -> Any: # As `explain` takes them
     "What the letters say is to be reached; raises `ValueError` for another kind of target."
     aims,classes = [l['target'] for l in letters], explainer.z_train.shape[1]
     try: out = explainer.goal.reread(aims, explainer.classes)
@@ -640,7 +640,7 @@ def _stand(explainer, frame, aims, letters:list) -> tuple: # `(n,)` each
 
 _SAME = 1e-5 # Difference of two answers of one model about one row, relative to numbers above 1
 
-def _near(a:Tensor, b:Tensor) -> Tensor: return (a - b).abs() <= _SAME*b.abs().clamp_min(1) # bool `(n,)`
+def _nearly_equal(a:Tensor, b:Tensor) -> Tensor: return (a - b).abs() <= _SAME*b.abs().clamp_min(1) # bool `(n,)`
 
 def _ways_stand(explainer, letters:list) -> tuple: # bool `(n,)` each; letters without other ways have no bad ones
     "Whether all other ways of letters lead to the target, are legal, and whether the model says of them what is told."
@@ -649,11 +649,11 @@ def _ways_stand(explainer, letters:list) -> tuple: # bool `(n,)` each; letters w
     if not found: return tuple(good)
     there = [l | dict(after=[way.get(g, '') for g in range(len(l['before']))]) for _,l,way,_ in found]
     frames = _both_frames(explainer, there)
-    p,led = _stand(explainer, frames[1], _aims(explainer, there), there)
+    p,led = _stand(explainer, frames[1], _targets_of_letters(explainer, there), there)
     said = torch.tensor([p for *_,p in found], dtype=torch.float64).to(p)
     lawful = torch.as_tensor(cast(Any, explainer.domain).legal(*frames).all(1))
     at = [i for i,*_ in found]
-    for kept,now in zip(good, (led, lawful, _near(said, p))): np.logical_and.at(kept, at, now.cpu().numpy())
+    for kept,now in zip(good, (led, lawful, _nearly_equal(said, p))): np.logical_and.at(kept, at, now.cpu().numpy())
     return tuple(good)
 
 # %% ../../nbs/use/04_letter.ipynb #47b11664
@@ -662,12 +662,12 @@ _LONGEST = 1000 # Signs of a reference or a date
 _ASKED = {'fixed', 'low', 'high'}
 _TOLD = {'row', 'date', 'language', 'reasons', 'said', 'asked', 'ranges', 'stands', 'alone', 'ways'}
 
-def _fits(told, explainer) -> bool:
+def _told_of_table(told, explainer) -> bool:
     "Whether a dictionary is one that letters about such a table tell."
     groups,entries = len(explainer.domain.features), explainer.x_train.shape[1]
     number = lambda v: type(v) in (int, float) and abs(v) < _FAR
     place = lambda v, most: type(v) is int and 0 <= v < most
-    among = {_among(explainer, dict.fromkeys(kinds), where) for where in (_EVERYWHERE, _NOWHERE, _HERE_AND_THERE)
+    among = {_scope(explainer, dict.fromkeys(kinds), where) for where in (_EVERYWHERE, _NOWHERE, _HERE_AND_THERE)
              for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
     line = lambda v: type(v) is str and len(v) <= _LONGEST and _visible(v) == v
     try:
@@ -702,7 +702,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
     told,(data,raw) = [l['told'] for l in letters], _both_frames(explainer, letters)
     enc,xp = _asked_again(explainer.encode(data), told), explainer.encode(raw).x
     z = explainer.logits(data, enc.x)
-    aims = explainer.aimed(_aims(explainer, letters), z)
+    aims = explainer.aimed(_targets_of_letters(explainer, letters), z)
     new = explainer.measure(data, enc, z, xp, aims)
     says = new.tensors
     told_of = lambda name, like: torch.tensor([t['stands'].get(name, np.nan) for t in told],
@@ -712,7 +712,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
     before,after = said.to(says.prob).unbind(1)
     now = [explainer.says(explainer.logits(frame, x), aims) for frame,x in ((data, enc.x), (raw, xp))]
     for said,there in ((before, now[0]), (after, now[1]), (told_of('typical', typical), typical)):
-        off = ~_near(said, there) & ~said.isnan()
+        off = ~_nearly_equal(said, there) & ~said.isnan()
         if off.any():
             i = int(off.nonzero()[0])
             raise ValueError(f'text must tell what the model says, {there[i].item():.6g}, got {said[i].item():.6g}')
@@ -723,7 +723,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(explainer, letters:dict, template, words:_Words, asked:dict, slots:list): # Position -> a letter of ours
+def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dict, slots:list): # Position -> a letter of ours
     "Raise `ValueError` for a letter whose visible text differs from what its record gives."
     some,writers = list(letters.values()), {}
     fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked,
@@ -802,7 +802,7 @@ def check_letter(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    _words_of(cf, names, units, words, why)
+    _wording_of(cf, names, units, words, why)
     by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts):
@@ -810,13 +810,13 @@ def check_letter(
     read:Any = [_read_letter(t, len(cf.domain.features), record) | dict(text=t) for t,record in zip(texts, beside)]
     if not read: raise ValueError('text must be at least one letter, got none')
     for l in read:
-        if not _fits(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
+        if not _told_of_table(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
         lang = language_of(l['told']['language'])
         if date is not None and l['told']['date'] != date_text(date, lang):
             raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
     told_rows = [l['told']['row'] for l in read]
     slots = slots_of(told_rows, notices, None, sender=sender, addressee=addressee, product=product, contact=contact)
-    frames,aims,digests = _both_frames(cf, read), _aims(cf, read), _digests(cf)
+    frames,aims,digests = _both_frames(cf, read), _targets_of_letters(cf, read), _digests(cf)
     (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
     told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
     told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
@@ -829,7 +829,7 @@ def check_letter(
     if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
     alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
     for language,k in sorted({alike(i) for i in own}):
-        spoken = _words_of(cf, names, units, words, why, language_of(language))
+        spoken = _wording_of(cf, names, units, words, why, language_of(language))
         some = {i: own[i] for i in own if alike(i) == (language, k)}
         _check_seen(cf, some, template, spoken, by_code | dict(k=k), slots)
     if rows is not None: # as the bank's files have them

@@ -62,16 +62,16 @@ class _Between:
         "How high such rows stand, whether they are legal, and whether they are at the target, `(q,)` each."
         parts = [self.measured(i, on) for i,on in zip(rows.split(_AT_ONCE), made.split(_AT_ONCE))]
         every = lambda of: torch.cat([of(p) for p in parts])
-        return every(lambda p: p.goal.height(p)), every(_lawful), every(lambda p: p.tensors.valid)
+        return every(lambda p: p.goal.height(p)), every(_legal_steps), every(lambda p: p.tensors.valid)
 
 # %% ../../nbs/use/01_plans.ipynb #c10
-def _lawful(cfs):
+def _legal_steps(cfs):
     "Whether each row is legal, bool `(q,)`."
     if cfs.domain.legal is None: return torch.ones(len(cfs), dtype=torch.bool, device=cfs.x.device)
     return torch.as_tensor(cfs.domain.legal(cfs.data, cfs.raw).all(1), device=cfs.x.device)
 
 # %% ../../nbs/use/01_plans.ipynb #c12
-def _choices(m:int) -> Tensor: # bool `(2**m, m)`
+def _subsets_of_changes(m:int) -> Tensor: # bool `(2**m, m)`
     "Every choice among `m` changes; bit j of its number says whether change j is made."
     return (torch.arange(2**m)[:, None] >> torch.arange(m)) & 1 == 1
 
@@ -109,7 +109,7 @@ _MOST_COMPARED = 10 # Changes of an answer of which all orders are compared
 
 def _exact_paths(between, rows, m:int) -> list: # A bool `(steps, g)` for each row
     "The best order of rows with `m` changes."
-    choices,n = _choices(m).to(rows.device), len(rows)
+    choices,n = _subsets_of_changes(m).to(rows.device), len(rows)
     places = between.on[rows].nonzero()[:, 1].view(n, m)
     made = torch.zeros(n, 2**m, between.on.shape[1], dtype=torch.bool, device=rows.device)
     made.scatter_(2, places[:, None].expand(n, 2**m, m), choices.expand(n, 2**m, m))
@@ -170,7 +170,7 @@ def _paths(between) -> list: # A bool `(steps, g)` for each row; none for rows w
             for i,steps in zip(part.tolist(), found): out[i] = steps
     return out
 
-def _taken(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row of each, long `(q,)`
+def _steps_as_answers(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row of each, long `(q,)`
     "Every step as an answer of its own."
     rows = torch.tensor([i for i,steps in enumerate(paths) for _ in steps], dtype=torch.long, device=between.on.device)
     if not len(rows): return between.cfs[:0], rows
@@ -339,7 +339,7 @@ class Plan:
 def plan_of(explainer, cfs:Counterfactuals) -> Plan: # Fitted; its model is asked
     "Order the changes of each answer."
     between = _Between(explainer, cfs)
-    taken,rows = _taken(between, _paths(between))
+    taken,rows = _steps_as_answers(between, _paths(between))
     return Plan(cfs, taken, rows.cpu().numpy())
 
 def each_put_back(between:_Between) -> Iterator[tuple]: # Rows, groups, long `(q,)`, and what the model says there

@@ -47,7 +47,7 @@ def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, 
 # %% ../../nbs/use/08_reasons.ipynb #r13
 _PARTS,_LEVELS = 8, 32 # Parts of a number, most levels of a category
 
-def _values(x:Tensor, ordered:bool) -> tuple: # Entries of a column in a crowd, `(m, w)` -> `(q, w)`, shares `(q,)`
+def _representative_values(x:Tensor, ordered:bool) -> tuple: # Entries of a column in a crowd, `(m, w)` -> `(q, w)`, shares `(q,)`
     "Values of a column that stand for a crowd."
     sizes = pd.DataFrame(x.cpu().numpy()).groupby(list(range(x.shape[1]))).size() # sorted
     each,count = (torch.as_tensor(v.to_numpy(copy=True), device=x.device) for v in (sizes.index.to_frame(), sizes))
@@ -60,7 +60,7 @@ def _values(x:Tensor, ordered:bool) -> tuple: # Entries of a column in a crowd, 
 # %% ../../nbs/use/08_reasons.ipynb #r16
 _NUMBERS = 4_000_000 # Numbers in a pass
 
-def _tried(columns:Sequence, crowds:Sequence) -> tuple: # Columns: (feature, its entries); crowds: rows `(m, d)`
+def _values_tried(columns:Sequence, crowds:Sequence) -> tuple: # Columns: (feature, its entries); crowds: rows `(m, d)`
     """What every column takes: the values that stand for each of the crowds, each once.
 
     Entries that a value is written to, long `(q, w)`, the last repeated; the values, encoded, `(q, w)`; and for each
@@ -69,7 +69,7 @@ def _tried(columns:Sequence, crowds:Sequence) -> tuple: # Columns: (feature, its
     at,v,used = [],[],[]
     last = torch.arange(max(len(entries) for _,entries in columns), device=crowds[0].device)
     for feature,entries in columns:
-        parts = [_values(x[:, entries], feature.ordered) for x in crowds]
+        parts = [_representative_values(x[:, entries], feature.ordered) for x in crowds]
         each,place = torch.cat([values for values,_ in parts]).unique(dim=0, return_inverse=True)
         places = place.split([len(values) for values,_ in parts])
         used.append([(i + sum(map(len, v)), share) for i,(_,share) in zip(places, parts)])
@@ -82,7 +82,7 @@ def _lead(cf, x:Tensor, label:Tensor) -> Tensor: # `(n,)`
     "How far rows lead; a model that reads frames is asked about all of them in one call."
     return leading_by(cf, x, label, len(x) if hasattr(cf.model, 'read') else None)
 
-def _leads(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=False) -> Tensor: # `(n, 1 + q)`
+def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=False) -> Tensor: # `(n, 1 + q)`
     "How far each row leads as it is, and with each of the values."
     at,v,_ = tried
     n,q = len(x), 1 + len(v)
@@ -103,36 +103,36 @@ class _Held(NamedTuple):
     near:Tensor # What values of the crowd at the cut-off add on average
     all:Any=None # What values of all rows add on average; None where they were not asked
 
-def _best_of(x:Tensor, entries:Tensor, values:Tensor, gains:Tensor, way:int) -> tuple: # Entry `(n, w)`, gain `(n,)`
+def _best_gain(x:Tensor, entries:Tensor, values:Tensor, gains:Tensor, way:int) -> tuple: # Entry `(n, w)`, gain `(n,)`
     "The best of some values `(q, w)`, where it is better: 1 for above, -1 for below, 0 anywhere."
     own,other = x[:, entries[:1]], values[:, 0]
     worse = ((other - own)*way < 0) & (own != MISSING) & (other != MISSING)
     gain,at = gains.masked_fill(worse, -torch.inf).max(1)
     return torch.where((gain > 0)[:, None], values[at, :len(entries)], x[:, entries]), gain.clamp_min(0)
 
-def _held(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads`
+def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads_of_values`
     "What every column holds back, from what the model said of all values."
     _,v,used = tried
     base,best = leads[:, 0].clamp_max(-_LEAST), x.clone()
     gains,out = leads[:, 1:] - base[:, None], []
     for entries,way,crowds in zip(places, ways, used):
         near = crowds[0][0]
-        best[:, entries],gain = _best_of(x, entries, v[near], gains[:, near], way)
+        best[:, entries],gain = _best_gain(x, entries, v[near], gains[:, near], way)
         out.append([gain, *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
     return _Held(base, best, *(torch.stack(v, 1) for v in zip(*out)))
 
 # %% ../../nbs/use/08_reasons.ipynb #cfc0c2f5
 _CLEAR,_ASKED = .9, 100 # Kendall's tau of a clear direction; training rows that are asked
 
-def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for each column
+def _better_ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for each column
     "Which way is better: as the table says, else as the model does, all in all."
     from scipy.stats import kendalltau
     columns = [*zip(cf.domain.features, places)]
     ways = [c.better or 0 for c,_ in columns]
     unsaid = [g for g,(c,_) in enumerate(columns) if c.ordered and not c.better]
     if not unsaid: return ways
-    x,tried = cf.x_train[::max(1, len(cf.x_train)//_ASKED)], _tried([columns[g] for g in unsaid], [cf.x_train])
-    leads = _leads(cf, x, label.expand(len(x), *label.shape), tried)[:, 1:]
+    x,tried = cf.x_train[::max(1, len(cf.x_train)//_ASKED)], _values_tried([columns[g] for g in unsaid], [cf.x_train])
+    leads = _leads_of_values(cf, x, label.expand(len(x), *label.shape), tried)[:, 1:]
     for g,[(values,_)] in zip(unsaid, tried[2]):
         there = (x[:, places[g]] != MISSING).all(1)
         i = values.unique() # ascending
@@ -144,12 +144,12 @@ def _ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 or 0 for
 
 _KNOWN:Any = WeakKeyDictionary() # Explainer -> target -> (training rows, values, ways): worked out once
 
-def _known(cf, label:Tensor, places:list) -> tuple: # One target -> as of `_tried`, ways
+def _references(cf, label:Tensor, places:list) -> tuple: # One target -> as of `_values_tried`, ways
     "What columns are compared with, and which way is better."
     known,t = _KNOWN.setdefault(cf, {}), tuple(label.flatten().tolist())
     if t not in known or known[t][0]() is not cf.x_train:
-        tried = _tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, label), cf.x_train))
-        known[t] = ref(cf.x_train), tried, _ways(cf, label, places)
+        tried = _values_tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, label), cf.x_train))
+        known[t] = ref(cf.x_train), tried, _better_ways(cf, label, places)
     return known[t][1:]
 
 def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
@@ -159,9 +159,9 @@ def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
     order,out = [],[]
     for t,target in enumerate(targets):
         i = (of == t).nonzero()[:, 0]
-        tried,ways = _known(cf, target, places)
+        tried,ways = _references(cf, target, places)
         order.append(i)
-        out.append(_held(x[i], _leads(cf, x[i], label[i], tried, progress), tried, places, ways))
+        out.append(_what_is_held_back(x[i], _leads_of_values(cf, x[i], label[i], tried, progress), tried, places, ways))
     back = torch.cat(order).argsort()
     return _Held(*(torch.cat(v)[back] for v in zip(*out)))
 
@@ -177,7 +177,7 @@ class _Unit(NamedTuple):
     text:str     # What it says
     columns:list # Positions of its columns
 
-def _code(given, name:str, lang:Language) -> tuple: # -> code, text
+def _reason_of_column(given, name:str, lang:Language) -> tuple: # -> code, text
     "The reason for one column; raises `ValueError` for an invalid code."
     code,text = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
     if isinstance(code, (str, int)) and isinstance(text, str) and text.strip(): return code, text
@@ -199,7 +199,7 @@ def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     out:dict = {}
     for g,name in enumerate(names):
         if name in never: continue
-        code,text = _code(codes[name], name, lang) if name in codes else (str(name),)*2
+        code,text = _reason_of_column(codes[name], name, lang) if name in codes else (str(name),)*2
         unit = out.setdefault(code, _Unit(code, text, []))
         if unit.text != text:
             raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
@@ -218,7 +218,7 @@ class _Tested(NamedTuple):
     back:Tensor  # What opens again when it is put back, of those told, `(n, u)`
     best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
 
-def _moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
+def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
     return _with_followers(cf, torch.where(nn.functional.pad(some, (0, 1))[:, owner], best, x), x)
 
@@ -248,12 +248,12 @@ def _best_k(score:Tensor, k:int) -> Tensor: # bool `(n, u)`
     best = score.double().round(decimals=_SAME).argsort(dim=1, descending=True, stable=True)[:, :k]
     return torch.zeros_like(score, dtype=torch.bool).scatter_(1, best, True)
 
-def _test(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:int) -> _Tested:
+def _tested_reasons(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:int) -> _Tested:
     "Try every reason alone, the best together, and each of these put back."
     n,u,best = len(x), len(units), held.best.clone()
     def closed(at, some): # Rows, long `(m,)`, and reasons of them, bool `(m, u)` -> `(m,)`
         parts = zip(*(v.split(max(1, _NUMBERS//x.shape[1])) for v in (at, some)))
-        leads = [_lead(cf, _moved(cf, x[i], best[i], owner, s), label[i]) for i,s in parts if len(i)]
+        leads = [_lead(cf, _with_reasons_moved(cf, x[i], best[i], owner, s), label[i]) for i,s in parts if len(i)]
         return (torch.cat([held.base[:0], *leads]) - held.base[at])/-held.base[at]
     alone = held.gain[:, [unit.columns[0] for unit in units]]/-held.base[:, None]
     several = torch.tensor([len(unit.columns) > 1 for unit in units], device=x.device).nonzero()[:, 0]
@@ -407,7 +407,7 @@ class Reasons(Exports):
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _said(cells:Sequence, names:Sequence, lang:Language) -> list: # Of each column, its cells -> a text for each row
+def _cells_in_words(cells:Sequence, names:Sequence, lang:Language) -> list: # Of each column, its cells -> a text for each row
     "What stands in some columns."
     texts = [[value_text(v, lang=lang) for v in column] for column in cells]
     if len(names) == 1: return texts[0]
@@ -430,7 +430,7 @@ def _decided_otherwise(cf, frame:pd.DataFrame, label:Tensor) -> np.ndarray: # bo
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',
          'all'] # The columns of the frame
 
-def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at:np.ndarray, lang) -> tuple:
+def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at:np.ndarray, lang) -> tuple:
     "A line for each reason that is told, best first; whether all of a row decide otherwise together, bool `(n,)`."
     if not len(x): return pd.DataFrame(columns=_LINE), np.zeros(0, bool)
     score = ((tested.alone + tested.back)/2).masked_fill(~tested.told, -torch.inf).double().round(decimals=_SAME)
@@ -439,7 +439,7 @@ def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at
     first = (some*(len(units) + 1) + rank[some, of]).argsort()
     some,of = some[first], of[first]
     rows = torch.cat([some, torch.arange(len(x), device=x.device)])
-    moved = _moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
+    moved = _with_reasons_moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
     enough = _decided_otherwise(cf, other, label[rows])
     own,j = data.iloc[some.cpu().numpy()], of.cpu().numpy()
@@ -448,7 +448,7 @@ def _lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
         cells = lambda df: [cf.domain.features[g].named(df)[:len(j)][here] for g in columns]
-        has[here],compared[here] = (_said(cells(df), names[u], lang) for df in (own, other))
+        has[here],compared[here] = (_cells_in_words(cells(df), names[u], lang) for df in (own, other))
         if len(columns) > 1: continue
         i = some[of == u]
         way[here] = _which_way(x[i][:, entries], tested.best[i][:, entries], cf.domain.features[columns[0]].ordered)
@@ -462,13 +462,13 @@ def _over_units(units:list, values:Tensor) -> Tensor: # Of each column `(n, g)` 
     "What the columns of reasons add on average."
     return torch.stack([values[:, unit.columns].sum(1) for unit in units], 1)
 
-def _second(cf) -> Any:
+def _second_class(cf) -> Any:
     "The second of two classes; raises `ValueError` where they have names, whose order says nothing."
     named = [v for v in cf.classes if isinstance(v, str)]
     if named: raise ValueError(f'target must be given where classes have names, one of {list(cf.classes)}, got None')
     return cf.goal.plain(1, cf.classes) if cf.z_train is not None and cf.z_train.shape[1] == 2 else None
 
-def _forbidden(names, held:_Held, tested:_Tested, never) -> dict:
+def _withheld_reasons(names, held:_Held, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each would have been a reason."
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
     least = least.masked_fill(~tested.told.any(1), 0.) # where nothing is told, any of them would have been one
@@ -521,7 +521,7 @@ def reasons(
     lang = language_of(language)
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
-    if target is None: target = _second(cf)
+    if target is None: target = _second_class(cf)
     (data,enc,z,aims),aside = _where_read(cf, rows, target)
     unread = {} if aside is None else {i: words for i,words in enumerate(aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
@@ -533,12 +533,12 @@ def reasons(
     for u,unit in enumerate(units): unit_of[unit.columns] = u
     owner = unit_of[groups]
     held = _held_back(cf, x, label, places, progress)
-    tested = _test(cf, x, label, held, owner, units, k)
+    tested = _tested_reasons(cf, x, label, held, owner, units, k)
     rivals = {name: _over_units(units, v/-held.base[:, None]) for name,v in (('near', held.near), ('all', held.all))}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
-    frame,enough[given] = _lines(cf, data, x, label, owner, units, tested, list(rivals.values()), given, lang)
-    withheld = _forbidden(names, held, tested, never)
+    frame,enough[given] = _reason_lines(cf, data, x, label, owner, units, tested, list(rivals.values()), given, lang)
+    withheld = _withheld_reasons(names, held, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
     return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
@@ -569,14 +569,14 @@ def against_direction(
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
     if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
     cf.check_rows('against_direction')
-    (data,enc,z,aims),_ = _where_read(cf, rows, _second(cf) if target is None else target)
+    (data,enc,z,aims),_ = _where_read(cf, rows, _second_class(cf) if target is None else target)
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
     out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]
-    tried = _tried([(c, entries) for (_,c),entries in zip(columns, places)], [cf.x_train])
+    tried = _values_tried([(c, entries) for (_,c),entries in zip(columns, places)], [cf.x_train])
     better = [-c.better for _,c in columns]
     if not len(x): return pd.DataFrame(out, columns=_HELD_AGAINST)
-    held = _held(x, _leads(cf, x, label, tried), tried, places, better)
+    held = _what_is_held_back(x, _leads_of_values(cf, x, label, tried), tried, places, better)
     for j,(_,c) in enumerate(columns):
         entries = places[j]
         closes = held.gain[:, j]/-held.base

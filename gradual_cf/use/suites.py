@@ -17,12 +17,12 @@ from ..core import check_whole, take_rows
 from ..data.datasets import _csv_rows, _own_task
 from ..data.tables import tabular
 from ..gradual import GradualCF
-from ..render import (_written, bound_text, Exports, plot_text, render, share_text, subplots, terminal,
+from ..render import (_written_file, bound_text, Exports, plot_text, render, share_text, subplots, terminal,
                                without_math)
 from ..search.explainer import Explainer
 from .audit import _axis_limits, _holm, _read_by, _share_line
 from .reasons import against_direction, reasons
-from .watch import _holds, _Measured, _members, _said_then, _said_today, _ways
+from .watch import _holds, _Measured, _members, _said_then, _said_today, _way_measures
 
 # %% auto #0
 __all__ = ['Suite', 'run_suite']
@@ -71,7 +71,7 @@ def _broken(run) -> _Measured:
     legal = run.model.domain.legal(_read_by(run.model, data), raw).all(1) if len(raw) else np.ones(0)
     return _Measured(data, 1. - legal)
 
-def _measured(run, check:dict) -> list: # Of the model; of the champion too, where the check asks for it
+def _check_counts(run, check:dict) -> list: # Of the model; of the champion too, where the check asks for it
     "What a check counts, row by row."
     name = check['check']
     if name == 'holds': return [_holds(run.model, run.issued or run.said('champion'), run.target)]
@@ -84,7 +84,7 @@ def _measured(run, check:dict) -> list: # Of the model; of the champion too, whe
     return [_Measured(take_rows(v.rows, at), v.values[at]) for v,at in some]
 
 # %% ../../nbs/use/13_suites.ipynb #s15
-def _compared(a:np.ndarray, b:np.ndarray, share:bool, sign:int, limit:float) -> dict: # sign 1: at least
+def _ratio_against_threshold(a:np.ndarray, b:np.ndarray, share:bool, sign:int, limit:float) -> dict: # sign 1: at least
     "A ratio of means beside its threshold."
     from scipy.stats import norm
     m,k = ((v.sum() + .5)/(len(v) + 1) if share else v.mean() for v in (a, b))
@@ -95,7 +95,7 @@ def _compared(a:np.ndarray, b:np.ndarray, share:bool, sign:int, limit:float) -> 
     p = norm.cdf(sign*(middle - np.log(limit))/error)
     return dict(here=a.mean(), there=b.mean(), value=np.exp(middle), low=low, high=high, p=p)
 
-def _alone(v:np.ndarray, share:bool, sign:int, limit:float) -> dict:
+def _against_threshold(v:np.ndarray, share:bool, sign:int, limit:float) -> dict:
     "A share, or a median, beside its threshold."
     from scipy.stats import binomtest, quantile_test
     if share:
@@ -113,19 +113,19 @@ def _cohorts_of(run, check:dict) -> list: # (by, group, values, those beside or 
     if check['check'] == 'direction':
         found = against_direction(run.model, _read_by(run.model, run.rows), run.target).itertuples()
         return [('column', str(l.column), (np.arange(l.rows) < l.against).astype(float), None) for l in found]
-    own,*other = _measured(run, check)
+    own,*other = _check_counts(run, check)
     groups = _members(own.rows, check['by'])
     if check['against'] == 'others': return [(*g, own.values[m], own.values[~m]) for g,m in [*groups.items()][1:]]
     if not other: return [(*g, own.values[m], None) for g,m in groups.items()]
     theirs = _members(other[0].rows, check['by'])
     return [(*g, own.values[m], other[0].values[theirs[g]] if g in theirs else np.zeros(0)) for g,m in groups.items()]
 
-def _lines(run, check:dict, fewest:int) -> list:
+def _check_lines(run, check:dict, fewest:int) -> list:
     "A line for each group of a check."
     how,out = (check['check'] != 'length', 1 if check['side'] == 'least' else -1, check['limit']), []
     for by,group,a,b in _cohorts_of(run, check):
         few = min(len(a), len(a) if b is None else len(b)) < fewest
-        tested = {} if few else _alone(a, *how) if b is None else _compared(a, b, *how)
+        tested = {} if few else _against_threshold(a, *how) if b is None else _ratio_against_threshold(a, b, *how)
         out.append(check | dict(by=by, group=group, rows=len(a)) | tested)
     return out
 
@@ -144,7 +144,7 @@ def _judged(lines:list, level:float) -> pd.DataFrame:
 _HEADS = ('check', 'of', 'rows', 'found', '95% interval', 'wanted', '')
 _NO_XML = re.compile('[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]')
 
-def _cells(l) -> tuple: # A line of the frame
+def _line_as_read(l) -> tuple: # A line of the frame
     "A line as people read it."
     alone = pd.isna(l.there)
     say = share_text if alone and l.check != 'length' else bound_text
@@ -155,7 +155,7 @@ def _cells(l) -> tuple: # A line of the frame
 
 def _suite_page(suite, name:str, format:str) -> str: # 'page' as 'txt' or 'html', 'junit' as 'html'
     "Every line; in JUnit an error where a check measured nothing, skipped where one group was too small."
-    frame,lines = suite.frame, [_cells(l) for l in suite.frame.itertuples()]
+    frame,lines = suite.frame, [_line_as_read(l) for l in suite.frame.itertuples()]
     empty = np.where(frame.no.isin(suite.unmeasured), 'error', 'skipped')
     kinds = np.select([frame.verdict == 'fails', frame.verdict == 'too few'], ['failure', empty], '').tolist()
     wide = [max(map(len, column)) for column in zip(_HEADS, *lines)]
@@ -177,7 +177,7 @@ def _suite_plot(suite):
             ax.plot([l.low, l.high], [-y, -y], color=colour, lw=1.5)
             ax.plot(l.value, -y, 's' if l.verdict == 'fails' else 'o', color=colour, ms=5)
             ax.plot([l.limit]*2, [-y - .35, -y + .35], color='k', lw=1.2)
-        names = [plot_text(', '.join(_cells(l)[:2])) for l in lines.itertuples()]
+        names = [plot_text(', '.join(_line_as_read(l)[:2])) for l in lines.itertuples()]
         ax.set_yticks(-np.arange(len(lines)), names, fontsize=8)
         _axis_limits(ax, kind == 'shares')
         ax.set_title(kind, fontsize=9, loc='left')
@@ -228,7 +228,7 @@ class Suite(Exports):
         path
             The file; written atomically
         """
-        return _written(path, _suite_page(self, 'junit', 'html').encode())
+        return _written_file(path, _suite_page(self, 'junit', 'html').encode())
     def _repr_html_(self): return without_math(_suite_page(self, 'page', 'html'))
 
 # %% ../../nbs/use/13_suites.ipynb #s24
@@ -252,7 +252,7 @@ def _suite_told(suite) -> tuple: # A mapping; where its files lie
     folder = Path() if told is suite else Path(suite).parent
     return dict(title='suite', training=told['rows'], level=.05, fewest=30, seed=0) | told, folder
 
-def _opened(named:str, told:dict, folder:Path, training) -> Explainer:
+def _explainer_named(named:str, told:dict, folder:Path, training) -> Explainer:
     "A fitted explainer: as it is, from a folder, or of a fitted model and rows that say what its columns are."
     model,rules,trust = told[named], told.get('rules') or {}, tuple(told.get('trust') or ())
     if isinstance(model, (str, Path)):
@@ -302,13 +302,13 @@ def run_suite(
     if not isinstance(level, float) or not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
     check_whole(2, fewest=told['fewest'])
     given = [name for name in ('model', 'champion') if told.get(name) is not None]
-    models = {name: _opened(name, told, folder, training) for name in given}
+    models = {name: _explainer_named(name, told, folder, training) for name in given}
     rows,target = rows.reset_index(drop=True), tuple(target) if isinstance(target, list) else target
     if isinstance(issued, (str, Path)): issued = folder/issued
     if issued is not None: issued = _said_then(issued, models['model'], target)[0]
     said = cache(lambda which: _said_today(models[which], rows, target, told['seed'], progress))
-    ways = cache(lambda which: _ways(models['model'], said(which))) # of both, counted alike
+    ways = cache(lambda which: _way_measures(models['model'], said(which))) # of both, counted alike
     run = SimpleNamespace(**dict(champion=None) | models, rows=rows, target=target, issued=issued, said=said, ways=ways)
     checks = [_check_of(c, i, run) for i,c in enumerate(told['check'], 1)]
-    lines = [line for check in checks for line in _lines(run, check, told['fewest'])]
+    lines = [line for check in checks for line in _check_lines(run, check, told['fewest'])]
     return Suite(_judged(lines, level), str(told['title']), level)

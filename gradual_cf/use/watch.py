@@ -23,7 +23,7 @@ from .audit import _amount_line, _axis_limits, _cohorts, _holm, _read_by, _share
 __all__ = ['Watch', 'watch']
 
 # %% ../../nbs/use/09_watch.ipynb #w9
-class _Said(NamedTuple):
+class _Advice(NamedTuple):
     "What was advised."
     data:pd.DataFrame # Rows that were refused
     raw:pd.DataFrame  # What they should become
@@ -45,7 +45,7 @@ def _only_target(told:pd.DataFrame, numbers:bool) -> Any: # A label or an interv
     if len(each) == 1: return tuple(each.iloc[0]) if numbers else each.iloc[0, 0]
     raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
 
-def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
+def _said_then(batch, cf, target) -> tuple: # `_Advice`, and the target
     "Advice given to refused rows; raises `ValueError` if no row was refused."
     data,raw,told = _batch_frames(batch)
     if target is None: target = _only_target(told, cf.numbers)
@@ -53,7 +53,7 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     same = (told[list(asked)] == list(asked.values())).all(axis=1)
     at = np.flatnonzero(same & ~told.cf_decided.astype(bool) & told.cf_before.notna())
     if not len(at): raise ValueError(f'batch must include rows that were refused {target!r}, got none')
-    return _Said(take_rows(data, at), take_rows(raw, at), told.cf_valid.to_numpy(bool)[at]), target
+    return _Advice(take_rows(data, at), take_rows(raw, at), told.cf_valid.to_numpy(bool)[at]), target
 
 # %% ../../nbs/use/09_watch.ipynb #w12
 class _Measured(NamedTuple):
@@ -61,26 +61,26 @@ class _Measured(NamedTuple):
     rows:pd.DataFrame  # Rows it is known of, to tell groups apart
     values:np.ndarray  # 0 or 1, or lengths, `(n,)`
 
-def _lengths(cf, data, raw) -> np.ndarray: # `(n,)`, ≥ 0
+def _way_lengths(cf, data, raw) -> np.ndarray: # `(n,)`, ≥ 0
     "How long ways are, as the explainer of today counts."
     return spent(cf.encode(data).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
 
-def _ways(cf, said:_Said) -> dict: # Name -> `_Measured`; lengths of the valid ones
+def _way_measures(cf, said:_Advice) -> dict: # Name -> `_Measured`; lengths of the valid ones
     "Who has no way, and how long the ways of the others are."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
-    lengths = _lengths(cf, _read_by(cf, data), raw) if len(raw) else np.zeros(0)
+    lengths = _way_lengths(cf, _read_by(cf, data), raw) if len(raw) else np.zeros(0)
     return dict(without=_Measured(said.data, 1. - said.valid), length=_Measured(data, lengths))
 
-def _said_today(cf, rows, target, seed, progress) -> _Said:
+def _said_today(cf, rows, target, seed, progress) -> _Advice:
     "The answers for rows that today's model refuses; none is valid where it decides for nobody."
     read = _read_by(cf, rows)
     if not in_target(cf.z_train, cf.aimed(target, cf.z_train[:1])[0]).any():
-        return _Said(rows, read, np.zeros(len(rows), bool))
+        return _Advice(rows, read, np.zeros(len(rows), bool))
     answers = cf.explain(read, target, seed, progress)
     refused = ~answers.decided[:, 0] & ~answers.unread
-    return _Said(take_rows(rows, refused), take_rows(answers.raw, refused), answers.valid[refused])
+    return _Advice(take_rows(rows, refused), take_rows(answers.raw, refused), answers.valid[refused])
 
-def _holds(cf, said:_Said, target) -> _Measured:
+def _holds(cf, said:_Advice, target) -> _Measured:
     "Whether advice that was valid then still suffices today."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
     if not len(raw): return _Measured(data, np.zeros(0))
@@ -111,7 +111,7 @@ def _members(rows:pd.DataFrame, by) -> dict: # (by, group) -> bool `(n,)`
     if by is None or not len(rows): return everybody
     return everybody | {(column, name): member for column,name,member in _cohorts(_told_apart(rows, by), 1)}
 
-def _compared(then:dict, now:dict, by, least:float, seed:int) -> pd.DataFrame: # Name -> `_Measured`, twice
+def _drifted(then:dict, now:dict, by, least:float, seed:int) -> pd.DataFrame: # Name -> `_Measured`, twice
     "A line for each measure of each group, with p-values that are corrected for all of them."
     lines = []
     for name in now:
@@ -216,7 +216,7 @@ class Watch(Exports):
 # %% ../../nbs/use/09_watch.ipynb #w20
 _EXPECTED = .95 # Share of advice that is expected to hold where nobody said another
 
-def _expected(batch, least) -> float:
+def _expected_share(batch, least) -> float:
     "What share of the advice may be expected to hold; raises `ValueError` unless it is a share."
     known = getattr(batch, 'confirmed', None)
     if least is None: least = _EXPECTED if known is None else float(np.nanmean(known[batch.valid]).clip(.01, .99))
@@ -287,8 +287,8 @@ def watch(
     """
     if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
     _check_batch(batch)
-    least,cf = _expected(batch, least), _explainer_today(batch, model)
+    least,cf = _expected_share(batch, least), _explainer_today(batch, model)
     said,target = _said_then(batch, cf, target)
     today = _said_today(cf, said.data if rows is None else rows, target, seed, progress)
-    now = dict(holds=_holds(cf, said, target)) | _ways(cf, today)
-    return Watch(_compared(_ways(cf, said), now, by, least, seed), least, level)
+    now = dict(holds=_holds(cf, said, target)) | _way_measures(cf, today)
+    return Watch(_drifted(_way_measures(cf, said), now, by, least, seed), least, level)

@@ -2,53 +2,46 @@
 
     python check_evidence.py DECISIONS --model MODEL
 
-DECISIONS is a JSON file of one decision or of a list, a parquet file, or a folder that save_evidence wrote. MODEL is a
-file (.json or .ubj of XGBoost, .txt of LightGBM, .cbm of CatBoost, .onnx, .skops), or FILE.py:NAME, a function that
-takes a frame of rows and gives probabilities, `(n,)` of the second class or `(n, k)`, or numbers. It needs numpy, pandas
-and the library of the model, and nothing of the package that searched. The exit code is 0 where all is as the evidence
-says, 1 where a decision is refuted, and 2 where something cannot be read.
+DECISIONS is a JSON file of one decision or of a list, a parquet file, or a folder that save_evidence wrote. MODEL is a file
+(.json or .ubj of XGBoost, .txt of LightGBM, .cbm of CatBoost, .onnx, .skops), or FILE.py:NAME, a function of a frame of rows
+that gives probabilities, `(n,)` of the second class or `(n, k)`, or numbers. It needs numpy, pandas, the library of the model,
+and ask_model.py and the schema, which lie beside it. Fields for which somebody's word is taken are listed. The exit code is 0
+where all is as the evidence says, 1 where a decision is refuted, and 2 where something cannot be read.
 """
-import argparse
-import hashlib
-import importlib.util
-import json
-import sys
-import zipfile
+import argparse, contextlib, hashlib, itertools, json, math, random, re, sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-VERSION = 1
-NEAR = 1e-5  # difference of two answers of one model, relative to numbers above 1
-SAME = 1e-9  # difference of two numbers of a row that is rounding
-
-
-class Unreadable(Exception):
-    "A file that is not evidence, or not a model."
-
+NEAR = 1e-5               # difference of two answers of one model, relative to numbers above 1
+SAME, LOOSE = 1e-9, 1e-6  # difference of two numbers that is rounding, relative to them; in columns of 32 bits
+TRIED, GRID, DRAWN = 4000, 100, 128 # rows that are asked for a smaller answer, values of a column among these, rows of a region
+KINDS = dict(string=[str], number=[int, float], integer=[int], boolean=[bool], array=[list], object=[dict], null=[type(None)])
+MODEL: dict = dict(__name__='ask_model')
+exec(compile(Path(__file__).with_name('ask_model.py').read_text(encoding='utf-8'), 'ask_model.py', 'exec'), MODEL)
+SCHEMA = json.loads(next(p for p in map(Path(__file__).with_name, ('schema.json', '_schema.json')) if p.is_file()).read_text('utf-8'))['$defs']
+METHODS, Unreadable, model_of, of_class, says = (MODEL[name] for name in ('METHODS', 'Unreadable', 'model_of', 'of_class', 'says'))
 
 def read(text):
     "Strict JSON: a key that stands there twice would be read in two ways."
     def once(pairs):
         if len(dict(pairs)) < len(pairs): raise Unreadable(f'JSON must have each key once, got {[k for k, _ in pairs]}')
         return dict(pairs)
-    def never(word): raise Unreadable(f'JSON must have finite numbers, got {word}')
-    return json.loads(text, object_pairs_hook=once, parse_constant=never)
-
+    def finite(word):
+        if not abs(float(word)) < 1e300: raise Unreadable(f'JSON must have finite numbers, got {word[:20]}')
+        return int(word) if re.fullmatch(r'-?\d+', word) else float(word)
+    return json.loads(text, object_pairs_hook=once, parse_constant=finite, parse_int=finite, parse_float=finite)
 
 def shown(text):
     "A line for a terminal, where a name may neither begin a new one nor give orders."
     return ''.join(c if c.isprintable() else '?' for c in text)
-
 
 def decisions(path):
     "All decisions of a file or a folder, and what is wrong with the folder."
     path, faults = Path(path), []
     if path.is_dir():
         manifest = read((path/'_manifest.json').read_text(encoding='utf-8'))
-        if manifest.get('schema_version') != VERSION:
-            raise Unreadable(f'{path} must be of schema_version {VERSION}, got {manifest.get("schema_version")!r}')
+        if manifest.get('schema_version') != 1: raise Unreadable(f'{path} must be of schema_version 1, got {list(manifest.items())[:1]}')
         texts, names = [], [Path(part['name']).name for part in manifest['parts']]
         faults += [f'{p.name} is not in the manifest' for p in sorted(path.glob('part-*.parquet')) if p.name not in names]
         faults += [f'{name} stands in the manifest twice' for name in sorted(set(names)) if names.count(name) > 1]
@@ -61,232 +54,222 @@ def decisions(path):
     told = read(path.read_text(encoding='utf-8'))
     return (told if isinstance(told, list) else [told]), faults
 
-
-# ----- the model
-
-def function_of(where):
-    "The function FILE.py:NAME."
-    file, _, name = where.rpartition(':')
-    spec = importlib.util.spec_from_file_location('asked_model', file)
-    if spec is None or spec.loader is None: raise Unreadable(f'--model must be FILE.py:NAME, got {where!r}')
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, name)
-
-
-def of_onnx(session, frame):
-    "What an ONNX model says: of one matrix, or of a column each."
-    types = {'tensor(float)': np.float32, 'tensor(double)': np.float64, 'tensor(int64)': np.int64,
-             'tensor(int32)': np.int32, 'tensor(bool)': bool, 'tensor(string)': object}
-    inputs = session.get_inputs()
-    if len(inputs) == 1: feed = {inputs[0].name: frame.to_numpy(types[inputs[0].type])}
-    else: feed = {i.name: frame[[i.name]].to_numpy(types[i.type]) for i in inputs}
-    out = session.run(None, feed)[-1]
-    return np.array([[row[k] for k in sorted(row)] for row in out]) if isinstance(out, list) else out
-
-
-def calls_only_checks(path):
-    "Whether all that a file of skops calls by functools.partial is scikit-learn's check of arrays."
-    with zipfile.ZipFile(path) as z: todo, called = [json.loads(z.read('schema.json'))], []
-    while todo:
-        one = todo.pop()
-        if isinstance(one, dict) and one.get('__loader__') == 'PartialNode': called.append(one['content']['func'])
-        if isinstance(one, (dict, list)): todo += one.values() if isinstance(one, dict) else one
-    return all((f.get('__module__'), f.get('__class__')) == ('sklearn.utils.validation', 'check_array') for f in called)
-
-
-def model_of(where, trusted=()):
-    "What answers frames: a function or a fitted model, and the columns that it reads, () for all."
-    kind = Path(where).suffix
-    if '.py:' in where: return function_of(where), ()
-    if not Path(where).is_file(): raise Unreadable(f'--model must be an existing file, got {where!r}')
-    if kind in ('.json', '.ubj'):
-        import xgboost
-        b = xgboost.Booster(model_file=where)
-        return (lambda df: b.predict(xgboost.DMatrix(df, enable_categorical=True))), tuple(b.feature_names or ())
-    if kind == '.txt':
-        import lightgbm
-        b = lightgbm.Booster(model_file=where)
-        named = [n for n in b.feature_name() if not n.startswith('Column_')]
-        return b.predict, tuple(named)
-    if kind == '.cbm':
-        import catboost
-        m = catboost.CatBoost().load_model(where)
-        form = 'Probability' if len(m.classes_) else 'RawFormulaVal'
-        return (lambda df: m.predict(df, prediction_type=form)), tuple(m.feature_names_)
-    if kind == '.onnx':
-        import onnxruntime
-        session = onnxruntime.InferenceSession(where)
-        return (lambda df: of_onnx(session, df)), ()
-    if kind == '.skops':
-        from skops.io import get_untrusted_types, load
-        safe = ('numpy.dtype', *trusted, *['functools.partial']*calls_only_checks(where))
-        strange = [t for t in get_untrusted_types(file=where) if not t.startswith('sklearn.') and t not in safe]
-        if strange: raise Unreadable(f'{where} holds types that are not known to be safe: {strange}; use --trust for each')
-        m = load(where, trusted=get_untrusted_types(file=where))
-        return m, tuple(getattr(m, 'feature_names_in_', ()))
-    raise Unreadable(f'--model must end in .json, .ubj, .txt, .cbm, .onnx or .skops, or be FILE.py:NAME, got {where!r}')
-
-
-def frame_of(columns, rows):
-    "Rows of cells as a frame with the dtypes of the training rows."
-    out = {}
-    for i, c in enumerate(columns):
-        s = pd.Series([row[i] for row in rows], dtype=object)
-        if c['type'] == 'category': s = s.astype(pd.CategoricalDtype(c.get('levels')))
-        elif c['type'].startswith('datetime64'):
-            s = pd.to_datetime(s, utc='UTC' in c['type'] or None).astype(c['type'])
-        elif c['type'] != 'object': s = s.astype(c['type'])
-        out[c['name']] = s
-    return pd.DataFrame(out)
-
-
-METHODS = dict(proba='predict_proba', decision='decision_function', number='predict')
-
-
-def says(asked, evidence, rows):
-    "What the model says of the target (None where only its labels count), and whether it decides for it, one a row."
-    (ask, names), question, own = asked, evidence['question'], evidence['model']
-    frame = frame_of(evidence['columns'], rows)
-    if names and set(names) <= set(frame): frame = frame[list(names)]
-    decides, kind = own.get('decides', 'numbers'), own['kind']
-    labels = ask.predict if hasattr(ask, 'predict') and decides != 'numbers' else None
-    if hasattr(ask, 'predict'): ask = next(getattr(ask, f) for f in (METHODS.get(kind, ''), *METHODS.values()) if hasattr(ask, f))
-    try:
-        out = None if labels and decides == 'predict' else np.asarray(ask(frame), float)
-        said = [str(v) for v in np.asarray(labels(frame)).ravel().tolist()] if labels else []
-    except Exception as e: raise Unreadable(f'the model must accept the rows, got {type(e).__name__}: {e}') from e
-    if out is None: return [None]*len(rows), np.array([v == named(evidence) for v in said])
-    if question['goal'] == 'number':
-        low, high = question['target']
-        v = out.reshape(len(rows))
-        return v, (v >= (-np.inf if low is None else float(low))) & (v <= (np.inf if high is None else float(high)))
-    p, there = of_class(out, kind, own['threshold'], place_of(question), question['tau'])
-    if said: there = np.array([v == named(evidence) for v in said]) & (p >= (question['tau'] or 0.) - SAME)
-    return p, there
-
-
-def named(evidence):
-    "The target as the model itself names it."
-    own = evidence['model'].get('classes')
-    return str(own[place_of(evidence['question'])] if own else evidence['question']['target'])
-
-
-def place_of(question):
-    "Where the target stands among the classes."
-    target, classes = question['target'], question['classes']
-    return classes.index(target) if classes else int(target)
-
-
-def of_class(out, kind, threshold, at, tau):
-    "The model's own probability of a class, and whether it is decided, of probabilities, decision values or logits."
-    single = out.ndim == 1 or out.shape[1] == 1
-    out = out.reshape(-1) if single else out
-    if kind == 'proba':
-        out = out.clip(1e-12, 1 - 1e-12)
-        out = np.log(out) - np.log1p(-out) if single else np.log(out)
-    if single: out = np.stack([-out/2, out/2], 1)
-    shift = np.log(threshold/(1 - threshold))
-    p = np.exp(out - out.max(1, keepdims=True))
-    p = p/p.sum(1, keepdims=True)
-    if shift: out = out + np.array([shift/2, -shift/2])
-    return p[:, at], (out.argmax(1) == at) & (p[:, at] >= (tau or 0.) - SAME)
-
-
-# ----- one decision
+# ----- one decision; what may be wrong with it is a list of (whether it is, a sentence)
 
 def near(a, b): return (a is None) == (b is None) and (a is None or abs(a - b) <= NEAR*max(1, abs(a), abs(b)))
-def differs(a, b): return type(a) is bool and a is not b or a != b
-
+def differs(a, b): return (type(a) is bool or type(b) is bool) and a is not b or a != b
+def cells_of(c): return c.get('cells') or [[v] for v in c['levels']]
 
 def number(v):
     "A number of a cell: dates as days since 1970."
-    if isinstance(v, str) and not v.replace('.', '', 1).lstrip('-').isdigit():
-        return (pd.Timestamp(v).tz_localize(None) - pd.Timestamp(0))/pd.Timedelta(1, 'D')
-    return float(v)
+    for way in (float, lambda v: (pd.Timestamp(v).tz_localize(None) - pd.Timestamp(0))/pd.Timedelta(1, 'D')):
+        with contextlib.suppress(ValueError): return way(v)
+    raise Unreadable(f'a cell or an end must be a number or a date, got {v!r}')
 
-
-def breaks(c, cells):
+def breaks(c, cells, loose=SAME):
     "How an answer violates the rules of a column; '' if it does not."
-    name = c['feature']
+    name, cell = c['feature'], cells[0]
     if not c['may_change']: return '' if c.get('follows') else f'{name!r} changed and may not'
-    if 'levels' in c:
-        if len(cells) > 1: # 0/1 columns of one category
-            on, may = [col for col, v in cells.items() if v], c.get('cells') or [[col == level for col in cells] for level in c['levels']]
-            return '' if [bool(v) for v in cells.values()] in may else f'{name!r} must be one of {c["levels"]}, got {on}'
-        cell = next(iter(cells.values()))
-        return '' if cell in c['levels'] else f'{name!r} must be one of {c["levels"]}, got {cell!r}'
-    cell = next(iter(cells.values()))
+    if 'levels' in c: return '' if cells in cells_of(c) else f'{name!r} must be one of {c["levels"]}, got {cells}'
     if cell is None: return f'{name!r} is missing'
-    v, room = number(cell), SAME*(1 + abs(number(cell))) + 1e-6
-    for end, sign in (('low', 1), ('high', -1)):
-        if c.get(end) is not None and sign*(number(c[end]) - v) > room: return f'{name!r} must not be {cell!r}: {end} is {c[end]!r}'
-    if c.get('decimals') is not None and abs(round(v, c['decimals']) - v) > room:
-        return f'{name!r} must have {c["decimals"]} decimals, got {cell!r}'
-    return ''
+    v, low, high = number(cell), *(None if u is None else number(u) for u in (c['low'], c['high']))
+    room = loose*max(abs(u) for u in (v, low, high) if u is not None)
+    off = lambda step: math.isfinite(v/step) and abs(round(v/step)*step - v) > max(loose*abs(v), LOOSE*step)
+    bad = dict(low=low is not None and low - v > room, high=high is not None and v - high > room, codes=v in c.get('codes', ()),
+               decimals=c['decimals'] is not None and off(10.**-c['decimals']), step=c.get('step') and off(c['step']))
+    return next((f'{name!r} must not be {cell!r}: {rule} is {c[rule]!r}' for rule, broken in bad.items() if broken), '')
 
+def choices(c, kind, own):
+    "What a column may become, as lists of cells, and whether this is all."
+    if not c['may_change'] or 'levels' in c: return (cells_of(c) if c['may_change'] else []), True
+    if None in (c['low'], c['high'], c['decimals'], own) or kind[:3] not in ('int', 'Int', 'flo'): return [], False
+    step = c.get('step') or 10.**-c['decimals']
+    ends = number(c['low'])/step - LOOSE, number(c['high'])/step + LOOSE
+    if not all(map(math.isfinite, ends)): return [], False
+    first, last = math.ceil(ends[0]), math.floor(ends[1])
+    places = sorted({first + (last - first)*k//(GRID - 1) for k in range(GRID)}) if first <= last else []
+    values = [round(k*step, c['decimals']) for k in places]
+    return [[v if kind[:3] == 'flo' else int(v)] for v in values if v not in c.get('codes', ())], last - first < GRID
+
+def put(cells, parts):
+    "A row with other cells in some places."
+    new = {i: v for at, values in parts for i, v in zip(at, values)}
+    return [new.get(i, v) for i, v in enumerate(cells)]
+
+def within(told, at, most):
+    "Rows that the question allows, with at most so many columns changed, and whether these are all."
+    data, parts, whole, rng = told['answer']['data'], [], True, random.Random(0)
+    for c, i in zip(told['question']['constraints'], at):
+        values, every = choices(c, told['columns'][i[0]]['type'], data[i[0]])
+        values = [v for k, v in enumerate(values) if v != [data[k] for k in i] and v not in values[:k]]
+        parts, whole = parts + [[(i, v) for v in values]]*bool(values), whole and every
+    sets = [s for k in range(min(most, len(parts)) + 1) for s in itertools.islice(itertools.combinations(parts, k), TRIED)]
+    few = sum(math.prod(map(len, s)) for s in sets) <= TRIED
+    if few: tries = [one for s in sets for one in itertools.product(*s)]
+    else: tries = [[rng.choice(p) for p in rng.choice(sets)] for _ in range(TRIED)]
+    return [put(data, one) for one in tries], whole and few
 
 def seal(told):
     "The checksum of a decision."
-    rest = {k: v for k, v in told.items() if k != 'sha256'}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(',', ':'), ensure_ascii=False).encode(errors='surrogatepass')).hexdigest()
+    text = json.dumps({k: v for k, v in told.items() if k != 'sha256'}, sort_keys=True, separators=(',', ':'), ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()
 
+def fields(v, node, path='', said=None):
+    "Where something stands, [] for each of a list, and what the schema says of its check, None where it knows nothing of it."
+    node = SCHEMA[node['$ref'].split('/')[-1]] | node if '$ref' in node else node
+    known, said, kinds = node.get('properties'), node.get('$comment', said), node.get('type', list(KINDS))
+    n, ends = (len(v), ('minItems', 'maxItems')) if type(v) is list else (v if type(v) is int else 0, ('minimum', 'maximum'))
+    fits = any(type(v) in KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
+    fits = fits and v in node.get('enum', [node.get('const', v)])
+    fits = fits and node.get(ends[0], n) <= n <= node.get(ends[1], n) and (type(v) is not dict or {*node.get('required', ())} <= v.keys())
+    if not fits: raise Unreadable(f'{path[1:]} must be as the schema says, got {v if type(v) is not dict else list(v)!r}')
+    if said or known is None and type(v) is not list: yield path[1:], said
+    for u in v if type(v) is list else ():
+        yield from fields(u, node.get('items', {}), path + '[]'*(type(u) is dict), None if type(u) is dict else said)
+    for k, u in v.items() if type(v) is dict else ():
+        if known is None: yield from fields(u, node.get('additionalProperties', {}), path, said)
+        else: yield from fields(u, known[k], f'{path}.{k}') if k in known else [(f'{path}.{k}'[1:], None)]
 
-def check_form(told):
-    "Raise `Unreadable` for what is no decision."
-    version = told.get('schema_version') if isinstance(told, dict) else None
-    if type(version) is not int or version != VERSION: raise Unreadable(f'a decision must be of schema_version {VERSION}, got {version!r}')
-    names, (a, question) = [c['name'] for c in told['columns']], (told['answer'], told['question'])
-    if len(set(names)) < len(names): raise Unreadable(f'columns must have names of their own, got {names}')
-    if not len(names) == len(a['data']) == len(a['answer']): raise Unreadable('rows must have a cell for each column')
-    if question['tau'] is not None and not 0 < question['tau'] < 1: raise Unreadable(f'tau must be in (0, 1), got {question["tau"]!r}')
+def shape(told):
+    "What the schema says of each field of a decision; raises `Unreadable` for what is none."
+    known = dict(fields(told, SCHEMA['evidence']))
+    names, a, question, rules = [c['name'] for c in told['columns']], told['answer'], told['question'], told['question']['constraints']
+    of, bars = [n for c in rules for n in c['columns']], [v for v in (told['model']['threshold'], question['tau']) if v is not None]
+    open_ = [c['feature'] for c in rules if not c['columns'] or 'levels' not in c and not {'low', 'high', 'decimals'} <= c.keys()]
+    for bad, words in ((len(set(names)) < len(names), f'columns must have names of their own, got {names}'),
+                       (not len(names) == len(a['data'] or ()) == len(a['answer'] or ()), 'rows must have a cell for each column'),
+                       (not all(0 < v < 1 for v in bars), f'tau and threshold must be in (0, 1), got {bars}'),
+                       (not {*of} <= {*names} or open_, f'rules must say what may become of columns, got {of} and {open_}')):
+        if bad: raise Unreadable(words)
+    return known
 
+def of_model(told, ask, notes):
+    "What a decision says of its model, against the model."
+    own, question = told['model'], told['question']
+    lists = getattr(ask, 'classes_', ()), own.get('classes') or (), question['classes'] or ()
+    there, given, asked = ([str(v) for v in list(some)] for some in lists)
+    known, numbers = there or given, question['goal'] == 'number'
+    if not there: notes.update(dict.fromkeys(('model.classes', 'model.kind', 'question.classes'), 'the model does not say'))
+    elif asked == there: notes.pop('question.classes', 0)
+    if own['decides'] == 'predict':
+        notes.update(dict.fromkeys(('answer.before', 'answer.after', 'reconsidered.corrected[].without'), 'only labels are compared'))
+    gives = own['decides'] == 'predict' or not hasattr(ask, 'predict') or hasattr(ask, METHODS.get(own['kind'], '-'))
+    return [(not gives, f'the model gives no {own["kind"]}'),
+            (question['goal'] != ('number' if own['kind'] == 'number' else 'probability'), f'{own["kind"]} is no answer to that goal'),
+            (there and not numbers and given != there, f'the model names its classes {there}, and not {given}'),
+            (set(asked) & set(known) and asked != known, f'the classes of the model are {known}, and not {asked}')]
 
-def faults_of(told, asked):
-    "Discrepancies between a decision and the model, as sentences."
-    answer, question, names = told['answer'], told['question'], [c['name'] for c in told['columns']]
-    out = [] if told.get('sha256') == seal(told) else ['the decision is not as it was written: its sha256 differs']
-    data, new = answer['data'], answer['answer']
-    if answer['target'] != question['target']: out.append(f'{question["target"]!r} was asked for, and {answer["target"]!r} answered')
-    if not answer['read']:
-        return out + ['the row was not read, and is answered']*bool(answer['valid'] or answer['changed'] or data != new)
+def of_proof(told, asked, at, notes):
+    "What is said to be proven, against itself and against the rows that are tried."
+    a, proof, question = told['answer'], told['proof'], told['question']
+    said, of, size, bound, among = (proof[k] for k in ('said', 'of', 'size', 'bound', 'among'))
+    none, gap, columns = said == 'none exists', re.fullmatch(r'within (\d+)%', said), of == 'columns'
+    if size is None and of: good = none or (said == 'none found so far' or said.startswith('not begun: ')) and bound is not None
+    elif size is None: good = none or (said, bound, among) == ('', None, '')
+    elif not a['valid'] or not of or bound is None or bound > size*(1 + NEAR) + LOOSE: good = False
+    elif said == 'optimal' or columns and said.startswith('fewest columns; distance '): good = bound >= size*(1 - NEAR) - LOOSE
+    elif gap and not columns and bound > 0: good = abs(float(gap[1]) - 100*(size/bound - 1)) <= 1 + NEAR
+    else: good = said == 'best so far' and bound < size
+    if size is None and a['valid'] and of or none and bound is not None: good = good and bool(among) and bound is None
+    whole = len(a['changed']) if columns else a['distance'] if of == 'distance' else size
+    open_ = ('proof.of', 'proof.size', 'answer.size') if of == 'cost' else ('proof.of',)*none
+    notes.update(dict.fromkeys(open_, 'what changes cost is not recorded' if of == 'cost' else 'none exists, by whatever measure'))
+    out = [([said, size, bound] != [a[k] for k in ('proof', 'size', 'bound')], 'what is proven is told in two ways'),
+           (not good or none and a['valid'] and not among, f'{said!r} cannot be, of a size of {size} and a bound of {bound}'),
+           (size is not None and not near(size, whole), f'the size is {whole}, and not {size}')]
+    most = len(told['columns']) if none else (bound or 0) - 1 if columns else -1
+    if most < 0 or among or question['relations']: return out
+    rows, every = within(told, at, int(min(most, question['max_changes'] or most)))
+    better = [row for row, ok in zip(rows, says(asked, told, rows, True)[1]) if ok]
+    why = f'{"all" if every else "some"} smaller answers were tried, {len(rows)}'
+    notes.update(dict.fromkeys(('proof.said', 'proof.bound', 'answer.proof', 'answer.bound'), why))
+    return out + [(better, f'{said!r}, and the model decides for the target of {(better or [0])[0]}')]
+
+def of_region(told, asked, limits, at):
+    "A region against answer and question, and certified values, one and several at a time, against the model."
+    a, parts, rng, lines = told['answer'], [], random.Random(0), told['region']
+    if lines is None: return []
+    out = [([l['feature'] for l in lines] != a['changed']*a['valid'], 'the region is of other columns')]
+    for l in (l for l in lines if l['feature'] in limits):
+        c, i, ends, some = limits[l['feature']], at[list(limits).index(l['feature'])], (l['low'], l['high']), l['levels']
+        own = [a['answer'][k] for k in i]
+        if 'levels' in c:
+            named = list(zip(c['levels'], cells_of(c)))
+            value, may = next((v for v, cells in named if cells == own), None), [cells for v, cells in named if v in some]
+            inside = value in some and len(may) == len(some) and ends == (None, None)
+        else:
+            value, there = own[0], not some and None not in (own[0], *ends) and all(math.isfinite(number(v)) for v in ends)
+            may = [[int(v) if type(value) is int else v] for v in ends if there]
+            inside = there and number(ends[0]) <= number(value) <= number(ends[1])
+        wrong = next((w for v in may if (w := breaks(c | dict(decimals=None, step=0, codes=()), v, LOOSE))), '')
+        out += [(differs(l['value'], value) or not inside, f'the region of {l["feature"]!r} is not about {value!r}'), (wrong, wrong)]
+        if may: parts.append([(i, v) for v in may])
+    tries, sure = [[rng.choice(p) for p in parts if rng.random() < .4] for _ in range(DRAWN)], all(l['how'] == 'certified' for l in lines)
+    if sure: tries = [[one] for p in parts for one in p] + [[rng.choice(p) for p in parts] for _ in range(DRAWN//2)]
+    there = says(asked, told, [put(a['answer'], one) for one in tries])[1] if parts else ()
+    bad = [[v for _, v in one] for one, ok in zip(tries, there) if not ok]
+    return [*out, (len(bad) > (0 if sure else DRAWN//10), f'{(bad or [0])[0]} may be by the region, and the model decides otherwise')]
+
+def of_chain(told, asked, others):
+    "What is reconsidered, against the decision that it was."
+    again, names, old = told['reconsidered'], [c['name'] for c in told['columns']], others.get(told['reconsidered']['of'])
+    if old is None: return [(True, f'the chain is broken: {again["of"][:12]}, which it reconsiders, is not here')]
+    was, data, moved = old['answer']['data'], told['answer']['data'], {c['column']: c for c in again['corrected'] if c['column'] in names}
+    p, there = says(asked, told, [was, data, *(put(data, [([names.index(n)], [c['was']])]) for n, c in moved.items())])
+    decided, undone = [bool(v) for v in there[:2]], list(zip(p[2:], moved.values()))
+    right, before = ([moved[n][k] if n in moved else v for n, v in zip(names, was)] for k in ('is', 'was'))
+    same = lambda c: c if not set(c['columns']) & set(moved) else {k: c[k] for k in ('feature', 'columns')}
+    one, other = ({**t['question'], 'constraints': list(map(same, t['question']['constraints']))} for t in (told, old))
+    kept = all(told[k] == old[k] for k in ('columns', 'model', 'fingerprints')) and told['answer']['row'] == old['answer']['row']
+    return [(not moved and not again['view'], 'nothing was corrected, and nothing said'),
+            (one != other or not kept, 'another question is asked'),
+            (len(moved) < len(again['corrected']) or any(map(differs, right, data)), f'what was corrected of {was} is not {data}'),
+            (any(map(differs, before, was)) or any(not differs(c['was'], c['is']) for c in moved.values()), 'it was otherwise before'),
+            (again['decided'] != dict(zip(('was', 'is'), decided)), f'whether the model decides for the row is {decided}'),
+            (any(v is not None and not near(float(v), c['without']) for v, c in undone), 'the model says otherwise without a correction')]
+
+def check(told, asked, others=None):
+    "What is wrong with a decision, as sentences, and fields for which somebody's word is taken; `others` holds all by their seals."
+    known, names, a, question = shape(told), [c['name'] for c in told['columns']], told['answer'], told['question']
+    data, new, rules, limits = a['data'], a['answer'], question['constraints'], {c['feature']: c for c in question['constraints']}
+    strange = [f for f, why in known.items() if why is None]
+    notes: dict = {f: why[6:] for f, why in known.items() if why and why[:6] == 'told: '}
+    at, moved = [[names.index(n) for n in c['columns']] for c in rules], {i for i, (u, v) in enumerate(zip(data, new)) if differs(u, v)}
+    if 'reconsidered' not in told: notes['reconsidered'] = 'nothing says whether it reconsiders another one'
+    gold = [v for c, *row in zip(told['columns'], data, new) if 'levels' in c for v in row if v is not None and v not in c['levels']]
+    ends = [(c['feature'], c['low'], c['high']) for c in rules if c['may_change'] and None not in (c.get('low'), c.get('high'))]
+    out = [(told['sha256'] != seal(told), 'the decision is not as it was written: its sha256 differs'),
+           (strange, f'{strange} are no fields of a decision'), (gold, f'{gold} are no levels'),
+           (a['target'] != question['target'], f'{question["target"]!r} was asked for, and {a["target"]!r} answered'),
+           (len(limits) < len(at) or sum(map(len, at)) > len({*sum(at, [])}), 'a column has two rules'),
+           (bare := [n for k, n in enumerate(names) if k not in {*sum(at, [])}], f'nothing says what may become of {bare}'),
+           (closed := [f for f, low, high in ends if number(low) > number(high)], f'{closed} have ends that nothing lies between'),
+           (any([c['feature']] != c['columns'] for c in rules if len(c['columns']) < 2), 'a rule has another name than its column'),
+           *of_model(told, asked[0], notes)]
+    if others is not None and told.get('reconsidered'): out += of_chain(told, asked, others)
+    if not a['read']:
+        notes['answer.read'] = 'whether it could be read'
+        fine = all(data[i[0]] in c['levels'] if 'levels' in c else type(data[i[0]]) in (int, float) for c, i in zip(rules, at))
+        said = a['valid'] or a['changed'] or moved or told['region'] or (a['before'], a['after'], a['size']) != (None,)*3
+        fine = fine or not a['proof'].startswith('not read: ') or a['proof'] != told['proof']['said']
+        out += [(said, 'the row was not read, and is answered'), (fine, 'the row was not read, and nothing is wrong with it')]
+        return [words for bad, words in out if bad], notes
     (before, after), (_, there) = says(asked, told, [data, new])
-    for what, a, b in (('row', before, answer['before']), ('answer', after, answer['after'])):
-        if a is not None and not near(float(a), b): out.append(f'the model says {float(a):.6g} of the {what}, and not {b}')
-    if bool(there) != answer['valid']:
-        out.append(f'the model decides {"" if there else "not "}for the target, and the answer says otherwise')
-    moved = {n for n, a, b in zip(names, data, new) if differs(a, b)}
-    own = {c['feature']: c for c in question['constraints']}
-    for c in question['constraints']:
-        changed = bool(moved & set(c['columns']))
-        if changed != (c['feature'] in answer['changed']):
-            out.append(f'{c["feature"]!r} {"changed" if changed else "did not change"}, and the answer says otherwise')
-        if changed and (words := breaks(c, {n: new[names.index(n)] for n in c['columns']})): out.append(words)
-    loose = moved.difference(*(c['columns'] for c in question['constraints']))
-    if loose: out.append(f'{sorted(loose, key=str)} changed, and nothing says that they may')
-    if set(answer['changed']) - set(own): out.append(f'{sorted(set(answer["changed"]) - set(own), key=str)} are no features')
-    most = question['max_changes']
-    if most is not None and not question['relations'] and len(answer['changed']) > most:
-        out.append(f'{len(answer["changed"])} columns changed, and no more than {most} may')
-    return out + region_faults(told, asked, names, new)
+    out += [(u is not None and not near(float(u), v), f'the model says {u} of the {what}, and not {v}')
+            for what, u, v in (('row', before, a['before']), ('answer', after, a['after']))]
+    for c, i in ((c, i) for c, i in zip(rules, at) if moved & set(i)):
+        out.append((wrong := breaks(c, [new[k] for k in i], LOOSE if told['columns'][i[0]]['type'][-2:] in ('32', '16') else SAME), wrong))
+    changed, most = [c['feature'] for c, i in zip(rules, at) if moved & set(i)], question['max_changes']
+    free, ranks = [f for f in changed if not limits[f].get('follows')], [r['rank'] for r in told['reasons'] or ()]
+    led = [c['feature'] for c in rules if c.get('follows') and str(c['feature']) not in question['relations']]
+    out += [(bool(there) != a['valid'], f'the model decides {"" if there else "not "}for the target, and the answer says otherwise'),
+            (changed != a['changed'] or a['changes'] != len(changed), f'{changed} changed, and the answer says otherwise'),
+            (led, f'{led} follow nothing'), (most is not None and len(free) > most, f'{free} changed, and no more than {most} may'),
+            (ranks != [*range(1, len(ranks) + 1)], 'reasons have other ranks'),
+            *of_proof(told, asked, at, notes), *of_region(told, asked, limits, at)]
+    return [words for bad, words in out if bad], notes
 
-
-def region_faults(told, asked, names, new):
-    "Ends of certified ranges at which the model decides otherwise."
-    out, rows, said = [], [], []
-    for line in told.get('region') or ():
-        if line['how'] != 'certified' or line['feature'] not in names or line['levels']: continue
-        at = names.index(line['feature'])
-        for end in (line['low'], line['high']):
-            if end is None: continue
-            whole = isinstance(new[at], int) and not isinstance(new[at], bool)
-            rows.append([*new[:at], int(end) if whole else end, *new[at + 1:]])
-            said.append((line['feature'], end))
-    if rows:
-        _, there = says(asked, told, rows)
-        out = [f'{name!r} may be {end} by the region, and the model decides otherwise' for (name, end), ok in zip(said, there) if not ok]
-    return out
-
+def faults_of(told, asked, others=None): return check(told, asked, others)[0]
 
 def main():
     parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
@@ -296,21 +279,22 @@ def main():
     args = parser.parse_args()
     try:
         told, faults = decisions(args.decisions)
-        asked, bad = model_of(args.model, args.trust), len(faults)
+        asked, notes = model_of(args.model, args.trust), {}
         if not told and not faults: raise Unreadable(f'{args.decisions} holds no decision')
+        again = [one['reconsidered']['of'] for one in told if shape(one) and 'reconsidered' in one]
+        faults += [f'{of[:12]} is reconsidered twice' for of in sorted(set(again)) if again.count(of) > 1]
         for words in faults: print(shown(words))
+        bad = len(faults)
         for one in told:
-            check_form(one)
-            found = faults_of(one, asked)
-            bad += bool(found)
-            rest = ' (relations are not checked)'*bool(one['question']['relations'])
-            kind = 'not read' if not one['answer']['read'] else 'as the evidence says' + rest
-            print(shown(f'row {one["answer"]["row"]}: ' + ('; '.join(found) if found else kind)))
+            found, more = check(one, asked, {other['sha256']: other for other in told})
+            bad, notes = bad + bool(found), notes | more
+            kind = 'as the evidence says' if one['answer']['read'] else 'not read'
+            print(shown(f'row {one["answer"]["row"]}: {"; ".join(found) or kind}'))
     except (Exception, SystemExit) as e: # whatever a file or a model does; that is not the same as a decision refuted
         print(shown(f'error: {type(e).__name__}: {e}'), file=sys.stderr)
         return 2
+    print(shown('not checked: ' + '; '.join(f'{f} ({why})' for f, why in sorted(notes.items()))))
     print(f'{len(told):,} decisions, {bad:,} refuted')
     return int(bad > 0)
-
 
 if __name__ == '__main__': sys.exit(main())

@@ -1,0 +1,90 @@
+"""Whatever can be changed in one place of a record, and a model that answers the same question once."""
+import json
+import pickle
+from types import SimpleNamespace
+
+from gradual_cf.use.evidence import _seal, answer_schema
+
+
+def sealed(told):
+    "A decision with the checksum of what it now says."
+    told = {k: v for k, v in told.items() if k != 'sha256'}
+    return told | dict(sha256=_seal(told))
+
+
+def changed(told, path, v):
+    "The same record with another value in one place."
+    told = json.loads(json.dumps(told))
+    at = told
+    for k in path[:-1]: at = at[k]
+    at[path[-1]] = v
+    return told
+
+
+def places(v, path=()):
+    "Every place of a record: (path, what stands there)."
+    if path: yield path, v
+    for k, u in v.items() if isinstance(v, dict) else enumerate(v) if isinstance(v, list) else (): yield from places(u, (*path, k))
+
+
+FREE = 'fingerprints', 'versions'  # of any keys
+
+
+def field_of(path):
+    "The name of a place, [] for each of a list."
+    if path[0] in FREE: return path[0]
+    return ''.join('[]' if isinstance(k, int) else f'.{k}' for k in path)[1:]
+
+
+def words_of(node):
+    "All words that a schema allows somewhere."
+    if isinstance(node, dict): yield from node.get('enum', ())
+    for u in node.values() if isinstance(node, dict) else node if isinstance(node, list) else (): yield from words_of(u)
+
+
+WORDS = sorted({w for w in words_of(answer_schema()['$defs']) if isinstance(w, str)} | {'optimal', 'best so far', 'none exists', 'within 5%', 'certified'})
+WORDED = 'model.kind', 'model.decides', 'question.goal', 'proof.of', 'proof.said', 'answer.proof', 'region[].open', 'region[].how'
+
+
+def others(v, field):
+    "What else could stand there: (how it was changed, the new value)."
+    if isinstance(v, bool): yield from (('flipped', not v), ('a number', int(v)), ('nothing', None))
+    elif isinstance(v, (int, float)):
+        yield from (('more', v + 1), ('less', v - 1), ('a little more', v*1.003 + 2e-5), ('of another size', v*1.37 + .01), ('negative', -v - 1),
+                    ('a word', 'x'), ('true', True), ('nothing', None))
+    elif isinstance(v, str): yield from (('longer', v + 'x'), ('empty', ''), ('a number', 7), ('nothing', None), *((f'“{w}”', w) for w in WORDS if field in WORDED))
+    elif isinstance(v, list):
+        yield from (('empty', []), ('reversed', v[::-1]), ('without the first', v[1:]), ('without the last', v[:-1]), ('the first twice', v[:1] + v),
+                    ('with one more', [*v, 'x']), ('turned', v[1:] + v[:1]), ('nothing', None))
+    elif isinstance(v, dict):
+        yield from ((f'without {k}', {n: u for n, u in v.items() if n != k}) for k in v)
+        yield from (('with one more', v | dict(approved_by='the board')), ('empty', {}), ('nothing', None))
+    else: yield from (('a number', 1), ('a word', 'x'), ('a list', []), ('true', True))
+
+
+def walk(told, few=False):
+    "Every record that differs from this one in one place, sealed anew: (field, how, record). `few`: two places of each field."
+    spots = [*places({k: v for k, v in told.items() if k != 'sha256'})]
+    by_field = {}
+    for path, v in spots: by_field.setdefault(field_of(path), []).append((path, v))
+    for field, some in by_field.items():
+        for path, v in some[::max(len(some) - 1, 1)] if few else some:
+            for how, new in others(v, field):
+                gone = how.removeprefix('without ') if isinstance(v, dict) and how.startswith('without ') else ''
+                if json.dumps(new) != json.dumps(v): yield f'{field}.{gone}'.rstrip('.') if field not in FREE else field, how, sealed(changed(told, path, new))
+    for k in told.keys() - {'sha256'}: yield k, f'without {k}', sealed({n: u for n, u in told.items() if n != k})
+    yield 'approved_by', 'with one more', sealed(told | dict(approved_by='the board'))
+
+
+def asked_once(model):
+    "A model that is asked once about each frame."
+    known = {}
+    def once(f, name):
+        def ask(frame):
+            key = name, tuple(map(str, frame.dtypes.items())), pickle.dumps(frame.to_numpy(object).tolist())
+            if key not in known: known[key] = f(frame)
+            return known[key]
+        return ask
+    if not hasattr(model, 'predict'): return once(model, '')
+    names = [n for n in ('predict', 'predict_proba', 'decision_function') if hasattr(model, n)]
+    return SimpleNamespace(**{n: once(getattr(model, n), n) for n in names}, **{n: getattr(model, n) for n in ('classes_', 'feature_names_in_') if hasattr(model, n)})

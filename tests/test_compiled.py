@@ -1,0 +1,230 @@
+"The engine in C against the one in Python: size, distance and proof are the same wherever both prove; and what happens without it."
+import copy
+import ctypes.util
+import pickle
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import compose, ensemble, pipeline, preprocessing
+
+from gradual_cf.data.tables import tabular
+from gradual_cf.gradual import GradualCF
+from gradual_cf.search import compiled
+from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, cheapest
+
+ROOT = Path(__file__).resolve().parent.parent
+built = pytest.mark.skipif(compiled._library() is None, reason='needs a C compiler at installation')
+
+
+def table(rng, n=120):
+    "Whole numbers, tenths, a missing cell here and there, a code, levels; and labels that several of them decide."
+    X = pd.DataFrame(dict(a=rng.integers(0, 7, n), b=rng.integers(-3, 4, n)/10, c=np.where(rng.random(n) < .15, np.nan, rng.integers(0, 30, n)),
+                          d=np.where(rng.random(n) < .1, -9, rng.integers(0, 5, n))))
+    X['k'] = pd.Categorical(rng.choice(list('xyzwv'), n))
+    z = X.a - 3 + 8*X.b + (X.c.fillna(5) - 10)/8 + 2*X.k.isin(['x', 'v'])*(X.a > 2) - (X.d == -9)
+    return X, z + rng.normal(0, .5, n)
+
+
+def coded(last):
+    "A pipeline that turns numbers round and levels into entries."
+    turned = pipeline.make_pipeline(preprocessing.FunctionTransformer(np.negative), preprocessing.StandardScaler())
+    levels = preprocessing.OneHotEncoder(handle_unknown='ignore')
+    return pipeline.make_pipeline(compose.make_column_transformer((turned, ['a', 'b', 'c', 'd']), (levels, ['k'])), last)
+
+
+def library(name, make, **how): return getattr(pytest.importorskip(name), make)(n_jobs=1, **how)
+
+
+HIST = dict(max_iter=12, max_depth=4, min_samples_leaf=4, categorical_features='from_dtype', random_state=0)
+MAKES = dict(
+    hist=lambda: ensemble.HistGradientBoostingClassifier(**HIST), number=lambda: ensemble.HistGradientBoostingRegressor(**HIST),
+    lightgbm=lambda: library('lightgbm', 'LGBMClassifier', n_estimators=12, num_leaves=9, min_child_samples=4, min_data_per_group=4, verbose=-1),
+    xgboost=lambda: library('xgboost', 'XGBClassifier', n_estimators=12, max_depth=4, enable_categorical=True),
+    forest=lambda: coded(ensemble.RandomForestClassifier(9, max_depth=5, random_state=0)),
+    boosting=lambda: coded(ensemble.GradientBoostingClassifier(n_estimators=12, random_state=0)))
+
+
+def explainer(make, seed, classes=2, **how):
+    "An explainer of a small model, and its rows."
+    X, z = table(np.random.default_rng(seed))
+    if make in ('forest', 'boosting'): X['c'] = X.c.fillna(5)
+    y = z if make == 'number' else np.searchsorted(np.quantile(z, np.arange(1, classes)/classes), z)
+    return GradualCF(MAKES[make]().fit(X, y), tabular(X, special=[-9]), 'sparse', **how).fit(X), X
+
+
+def rules(rng, X):
+    "What a question may say besides."
+    every = dict(immutable=['a'], increase_only=['b'], bounds={'a': (1, 5)}, max_changes=int(rng.integers(1, 3)))
+    return {name: v for name, v in every.items() if rng.random() < .3}
+
+
+def in_both(monkeypatch, ask):
+    "What a question is answered with and without the library, and how often C was asked."
+    calls, own = [], compiled._by_engine
+    monkeypatch.setattr('gradual_cf.search.proven._by_engine', lambda *a: (calls.append(1), own(*a))[1])
+    with_it = ask()
+    with monkeypatch.context() as m:
+        m.setattr(compiled, '_library', lambda: None)
+        without = ask()
+    return with_it, without, len(calls)
+
+
+def compared(a, b):
+    "Holds the answers of both engines against each other; how many rows both prove."
+    proven = [np.isin(v.proof, [_IS_OPTIMAL, _NONE_EXISTS]) for v in (a, b)]
+    both = proven[0] & proven[1]
+    assert (np.array(a.proof) == b.proof)[both].all()
+    for mine, other in ((a.size, b.size), (a.distance, b.distance), (a.bound, b.bound)):
+        np.testing.assert_allclose(mine[both], other[both], rtol=1e-6, atol=1e-6)
+    for v, other in ((a, b), (b, a)): assert (v.bound <= other.size + 1e-6).all()  # no bound is above what the other one found
+    assert (a.answers.valid == b.answers.valid)[both].all()
+    return both.sum()
+
+
+def asked(monkeypatch, make, seed, rows=12):
+    "How many rows of some questions both prove."
+    rng = np.random.default_rng(seed)
+    classes = 3 if seed % 3 == 2 and make != 'number' else 2
+    cf, X = explainer(make, seed, classes)
+    told, some = rules(rng, X), X[X.a.between(1, 5)].sample(rows, random_state=seed)
+    target = (1., 3.) if make == 'number' else 1 if classes > 2 else None
+    optimal = ('columns', 'distance')[seed % 2]
+    a, b, calls = in_both(monkeypatch, lambda: cheapest(cf, some, target, optimal, start=False, **told))
+    assert calls
+    return compared(a, b)
+
+
+@built
+@pytest.mark.parametrize('make', MAKES)
+def test_both_engines_prove_the_same(make, monkeypatch):
+    assert sum(asked(monkeypatch, make, seed) for seed in range(6)) >= 60
+
+
+@built
+@pytest.mark.parametrize('make', ['hist', 'forest'])
+def test_what_explain_answers_is_the_same(make, monkeypatch):
+    cf, X = explainer(make, 1)
+    a, b, calls = in_both(monkeypatch, lambda: cf.explain(X.iloc[:40]))
+    proven = np.isin(a.proof, [_IS_OPTIMAL, _NONE_EXISTS]) & np.isin(b.proof, [_IS_OPTIMAL, _NONE_EXISTS])
+    assert calls and proven.mean() > .9
+    assert (np.array(a.proof) == b.proof)[proven].all() and (a.size == b.size)[proven].all()
+    far = [(v.xp - v.x).abs().sum(1)[proven] for v in (a, b)]
+    np.testing.assert_allclose(*far, rtol=1e-5, atol=1e-6)
+
+
+@built
+def test_several_models_are_several_sums(monkeypatch):
+    X, z = table(np.random.default_rng(5))
+    models = [ensemble.HistGradientBoostingClassifier(**HIST | dict(max_iter=n)).fit(X, z > 0) for n in (6, 9)]
+    cf = GradualCF(models, tabular(X, special=[-9]), 'sparse').fit(X)
+    some = X[models[0].predict(X) == models[1].predict(X)].iloc[:12]
+    a, b, calls = in_both(monkeypatch, lambda: cheapest(cf, some, start=False))
+    assert calls and compared(a, b) >= 10
+
+
+@built
+def test_slices_and_company_change_no_answer(monkeypatch):
+    cf, X = explainer('hist', 3)
+    whole = cf.explain(X.iloc[:10])
+    monkeypatch.setattr(compiled, '_SLICE', 37)
+    for i in range(10):
+        alone = cf.explain(X.iloc[[i]])
+        assert (alone.xp == whole.xp[i]).all() and alone.proof[0] == whole.proof[i]
+
+
+@built
+def test_a_search_that_is_cut_short_says_so(monkeypatch):
+    cf, X = explainer('hist', 3)
+    rows = X.iloc[:20]
+    proven = cheapest(cf, rows, optimal='distance', start=False)
+    monkeypatch.setattr(compiled, '_SLICE', 5)
+    short = cheapest(cf, rows, optimal='distance', start=False, seconds=1e-9)
+    assert (short.bound <= proven.size + 1e-6).all() and (short.size >= proven.size - 1e-6).all() and not np.isin(short.proof, [_IS_OPTIMAL]).all()
+    monkeypatch.setattr(compiled, '_SLICE', 2_000_000)
+    monkeypatch.setattr(compiled, '_HEAVY', 2**19)  # boxes may take no more than they do at once
+    small = cheapest(cf, rows, optimal='distance', start=False)
+    assert (small.bound <= proven.size + 1e-6).all() and (small.size >= proven.size - 1e-6).all()
+
+
+@built
+def test_ctrl_c_ends_a_search_with_what_is_known(monkeypatch):
+    cf, X = explainer('hist', 3)
+    ours, count = compiled._taken, []
+    def pressed(go, work, until):
+        count.append(1)
+        if len(count) == 6: raise KeyboardInterrupt
+        ours(go, work, until)
+    monkeypatch.setattr(compiled, '_taken', pressed)
+    rows = X[cf.model.predictor.source.predict(X) == 0].iloc[:10]
+    told = cheapest(cf, rows, start=False).proof
+    assert _IS_OPTIMAL in told[:5] and not np.isin(told[5:], [_IS_OPTIMAL, _NONE_EXISTS]).any() and len(count) == 6
+    monkeypatch.setattr(compiled, '_taken', ours)
+    assert np.isin(cheapest(cf, rows, start=False).proof, [_IS_OPTIMAL, _NONE_EXISTS]).all()
+
+
+@built
+def test_copies_make_their_own_tables():
+    cf, X = explainer('hist', 3)
+    want = cf.explain(X.iloc[:4])
+    for other in (copy.deepcopy(cf), pickle.loads(pickle.dumps(cf))):
+        got = other.explain(X.iloc[:4])
+        assert (got.xp == want.xp).all() and got.proof == want.proof
+
+
+def test_what_it_does_not_serve_goes_to_python(monkeypatch):
+    X, z = table(np.random.default_rng(2))
+    price = lambda old, new: np.abs(new - old)**.5
+    cf = GradualCF(MAKES['hist']().fit(X, z > 0), tabular(X, special=[-9], cost={'a': price}), 'sparse').fit(X)
+    monkeypatch.setattr('gradual_cf.search.proven._by_engine', lambda *a: pytest.fail('prices in a table'))
+    assert set(cheapest(cf, X.iloc[:3], optimal='cost').proof) <= {_IS_OPTIMAL, _NONE_EXISTS}
+
+
+FOREIGN = ctypes.util.find_library('m')
+
+
+@pytest.mark.parametrize('kind', ['missing', 'empty', 'text', 'foreign', 'older'])
+def test_a_broken_or_foreign_library_is_not_used(kind, tmp_path, monkeypatch):
+    file = tmp_path/'core.so'
+    if kind == 'empty': file.write_bytes(b'')
+    if kind == 'text': file.write_text('no library')
+    if kind == 'foreign':
+        found = next((p for p in map(Path, ('/lib/x86_64-linux-gnu', '/lib/aarch64-linux-gnu', '/usr/lib', '/lib64')) if (p/(FOREIGN or '-')).exists()), None)
+        if found is None: pytest.skip('no library of mathematics at hand')
+        shutil.copy(found/FOREIGN, file)
+    if kind == 'older':
+        if compiled._library() is None: pytest.skip('needs a C compiler at installation')
+        shutil.copy(next(p for name in compiled._FILES if (p := ROOT/'gradual_cf/search'/name).exists()), file)
+        monkeypatch.setattr(compiled, '_VERSION', compiled._VERSION + 1)
+    said = dict(missing='there is none', foreign='has no function', older='version').get(kind, 'cannot be used')
+    with pytest.warns(UserWarning, match=said) as seen: assert compiled._library_in(tmp_path) is None
+    assert len(seen) == 1
+
+
+def test_one_warning_says_that_python_does_the_work(monkeypatch, tmp_path):
+    cf, X = explainer('hist', 3)
+    loaded = compiled.cache(lambda: compiled._library_in(tmp_path))
+    monkeypatch.setattr(compiled, '_library', loaded)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter('always')
+        assert _IS_OPTIMAL in cf.explain(X.iloc[:3]).proof + cf.explain(X.iloc[:3]).proof
+    assert len([w for w in seen if 'without the compiled engine' in str(w.message)]) == 1
+
+
+@pytest.mark.skipif(shutil.which('gcc') is None, reason='needs gcc')
+def test_the_source_is_plain_c(tmp_path):
+    "No array of variable length, nothing of one compiler alone, no warning."
+    flags = '-O1 -std=c11 -Wall -Wextra -Wvla -pedantic -Werror -ffp-contract=off -shared -fPIC'.split()
+    subprocess.run(['gcc', *flags, '-o', str(tmp_path/'core.so'), str(ROOT/'gradual_cf/search/core.c'), '-lm'], check=True)
+    assert '__builtin' not in (ROOT/'gradual_cf/search/core.c').read_text()
+
+
+def test_the_source_is_what_its_chapter_says():
+    sys.path.insert(0, str(ROOT/'docs'))
+    from export import in_c
+    assert (ROOT/'gradual_cf/search/core.c').read_text() == in_c('search/10_compiled.ipynb')
