@@ -52,7 +52,7 @@ try {
   await until(async () => /changes?: \w/.test(await status(one)), one);
   const column = (await status(one)).match(/changes?: (\w+)/)[1]; // lock what the answer changes
   for (let i = 0; i < 3; i++) await lock(one, column).click();
-  ok.lock = await until(async () => await locked(one, column) && !(await status(one)).includes(column), one);
+  ok.lock = await until(async () => { const now = await status(one); return now && await locked(one, column) && !now.includes(column); }, one);
   const handle = one.locator(`.line:not([data-column="${column}"]) input[type=range]:visible`).first(), start = +await handle.inputValue();
   await handle.focus();                                          // slide, by keyboard
   for (let i = 0; i < 3; i++) await one.keyboard.press('ArrowRight');
@@ -72,7 +72,7 @@ try {
     && await two.locator('a[download]').count() === 0;
 
   const old = await kernel(one);                                 // reload: a fresh panel, and the old process goes
-  await one.reload(); await panel(one);
+  await one.reload({ waitUntil: 'commit' }); await panel(one);
   ok.reload = await until(async () => await lock(one, column).count(), one) && !await locked(one, column) && await kernel(one) !== old && await until(() => !processes(old).length, one);
 
   ok.quiet = await two.getByRole('alert').innerText() === '';

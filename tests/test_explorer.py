@@ -302,6 +302,10 @@ def test_the_tray_is_a_frame_and_a_file(fitted):
     data = box.tray.split('base64,')[1].split('"')[0]
     read = pd.read_csv(io.BytesIO(base64.b64decode(data)))
     assert read.income.tolist() == kept.income.tolist() and read.cf_preset.tolist() == ['sparse']*2
+    box.panel.set(ways={'0': 'stay'})
+    box.panel.keep()                                  # what is shown answers an older question
+    assert len(box.kept) in (2, 3) and all('income' in locked for locked in box.kept.cf_locked[2:])
+    assert box.wait()
 
 
 def test_numbers_have_the_decimals_and_units_of_their_column():

@@ -254,8 +254,9 @@ class _Panel:
     def keep(self):
         "Put the answer that is shown into the tray."
         with self.lock:
-            if self.shown is None: return self.say(self.terms.lang.say(N_('There is no answer to add yet.')))
-            q,cfs = self.shown
+            q,cfs = self.shown or (None, None)
+            if q is None or q._replace(hand=()) != self.asked._replace(hand=()): # an older question's
+                return self.say(self.terms.lang.say(N_('There is no answer to add yet.')))
             self.kept.append((self.desk.names[q.row], q, cfs))
             data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
             lines = [dict(name=name, text=_answer_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
