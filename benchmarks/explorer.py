@@ -2,7 +2,8 @@
 
     OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/explorer.py [--questions 24] [--out benchmarks/results/explorer.csv]
 
-HELOC and the embedded tumours, digits and toy reviews, each with its network. A visitor goes to a row that is refused, locks what the
+HELOC under its three presets, with its network and with 200 boosted trees (`heloc trees`, of LightGBM), and the embedded tumours, digits
+and toy reviews, each with its network and the default preset of its kind. A visitor goes to a row that is refused, locks what the
 answer wants to change, locks some more, sets a limit and moves a value by hand; then to the next row. Every such move is an update
 of the panel without a browser: what a page would send is read, the question is answered, and its parts are told to the widget.
 
@@ -26,7 +27,8 @@ from gradual_cf.use.explorer import explorer
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.datasets import load_task
 
-TASKS = ('heloc', 'toy_reviews', 'breast_cancer', 'digits')
+ASKED = [('heloc', 'sparse'), ('heloc', 'robust'), ('heloc', 'plausible'), ('heloc trees', 'robust'), ('heloc trees', 'plausible'),
+         ('breast_cancer', 'robust'), ('toy_reviews', None), ('digits', None)] # Data and preset
 ROWS = 100
 
 
@@ -115,10 +117,16 @@ def switched(panel, clock):
     return 1000*wall
 
 
-def measured(name, questions):
+def trees_of(task):
+    "Boosted trees that were fitted on the rows of a task."
+    from lightgbm import LGBMClassifier
+    return LGBMClassifier(n_estimators=200, verbose=-1, n_jobs=1, random_state=0).fit(task.X, task.y)
+
+
+def measured(name, preset, questions):
     "One line of the table."
-    task, rng = load_task(name), np.random.default_rng(0)
-    cf = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
+    task, rng = load_task(name.removesuffix(' trees')), np.random.default_rng(0)
+    cf = GradualCF(trees_of(task) if name.endswith('trees') else task.model, task.domain, preset).fit(task.X)
     z = cf.logits(rows := take_rows(task.X_test, slice(600)), cf.encode(rows).x)
     target = 1 if z.shape[1] == 2 else 9
     refused = take_rows(rows, (z.argmax(1) != target).nonzero()[:ROWS, 0].numpy())
@@ -129,7 +137,7 @@ def measured(name, questions):
     updates, hand, lines, switches = visit(box.panel, Clock(box.panel), questions, rng)
     told = dict(first=[u['done'][1] for u in updates], all=[max(c for _, c in u.values()) for u in updates], hand=hand, lines=lines,
                 wall=[u['done'][0] for u in updates], switch=switches)
-    out = dict(data=name, updates=len(updates), open=opened)
+    out = dict(data=name, preset=preset or 'default', updates=len(updates), open=opened)
     for label, values in told.items(): out |= {label: np.median(values), f'{label}_95': np.quantile(values, .95)} if values else {}
     return out | dict(load=os.getloadavg()[0]/os.cpu_count())
 
@@ -137,13 +145,14 @@ def measured(name, questions):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--questions', type=int, default=24)
-    parser.add_argument('--data', nargs='*', default=TASKS)
+    parser.add_argument('--data', nargs='*', help='lines of these alone')
     parser.add_argument('--out')
     args = parser.parse_args()
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
     lines = []
-    for name in args.data:
-        lines.append(measured(name, args.questions))
+    for name, preset in ASKED:
+        if args.data and name not in args.data: continue
+        lines.append(measured(name, preset, args.questions))
         df = pd.DataFrame(lines).round(1)
         print(df.tail(1).to_string(index=False), flush=True)
         if not args.out: continue
