@@ -21,6 +21,7 @@ from gradual_cf.use.editors import _regions
 from gradual_cf.models.asking import Cancelled, cancelled_when, predict
 from gradual_cf.use.explorer import explorer
 from gradual_cf.gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF
+from gradual_cf.render import sided_percent
 from gradual_cf.core import block_groups
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.proven import ways
@@ -159,7 +160,7 @@ def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, fitted):
     assert box.panel.shown[1] is shown[1]
     changed = people.iloc[[row]].assign(income=8700, housing='own')
     p = predict(cf.model, cf.encode(changed).x).softmax(1)[0, 1].item()
-    assert f'<b>{p:.0%}</b>' in box.said['hand'] and box.said['p'] == pytest.approx(p, abs=1e-6)
+    assert f'<b>{sided_percent(p, .5)}</b>' in box.said['hand'] and box.said['p'] == pytest.approx(p, abs=1e-6)
     box.panel.go(row + 1)
     assert box.wait() and not box.said['hand'] and box.panel.mine['hand'] == {}
 

@@ -23,7 +23,8 @@ from ..render import csv_text, ENGLISH, Language, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
 from .drawing import (
-    _others_picture, _change_picture, _pixels_png, _PLAIN, _plan_picture, _answer_sentence, _SHEET, _standing_picture, _ColumnNames, _unit_text)
+    _others_picture, _change_picture, _pixels_png, _PLAIN, _plan_picture, _answer_sentence, _score_text, _SHEET,
+    _standing_picture, _ColumnNames, _unit_text)
 from gradual_cf.use.editors import (
     _answer_shown, _ASKED_TOGETHER, _changes_told, _checked_target, _columns_told, _Desk, _grid, _hand_said, _lines, _menu,
     _next_refused, _nowhere, _several_answers, _places_of, _question_of, _RowQuestion, _real_case, _region, _row_told, _UNSET,
@@ -98,7 +99,7 @@ def _said_page(desk:_Desk, q:_RowQuestion) -> dict:
         ends = cf.says(cf.z_train, label.expand(len(cf.z_train), 2)).tolist() + bars + [said['before'], said['now']]
         scale = [min(ends), max(ends)]
         good = [max(scale[0], label[0, 0].item()), min(scale[1], label[0, 1].item())]
-    write = lambda v: cf.goal.text(v, '.0%', lang)
+    write = lambda v: _score_text(asked, v, lang)
     number,many = (lang.number(f'{v:,}') for v in (q.row + 1, len(desk)))
     told = said | dict(name=desk.names[q.row], number=number, many=many, before=write(said['before']),
                        now=write(said['now']), hand=bool(q.hand), wanted=cf.goal.name(q.target, lang))

@@ -33,7 +33,7 @@ function track(c, row, line, sure, at, said) { // bars: the training rows; line:
 
 function render({ model, el }) {
   const fixed = model.get('fixed'), T = fixed.words, table = fixed.columns.length > 0, on = (name, f) => model.on(`change:${name}`, f);
-  const root = h('div', { class: 'cfx gcf' });
+  const root = h('div', { class: 'cfx gcf', 'data-lm-suppress-shortcuts': true }); // JupyterLab leaves its keys to the panel
   let mine = {}, past = [], n = 0, flying = false, waiting = false, fresh = null, tab = 'order', rules = '', top = [], rows = {}, word = '';
   const number = (c, v) => v.toLocaleString(fixed.lang, { minimumFractionDigits: c.fixed ? c.places : 0, maximumFractionDigits: c.places });
   const text = (c, v) => v == null ? '' : c.levels ? c.levels[v] : c.stops ? c.stops.reduce((a, b) => Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)[1]
@@ -90,7 +90,7 @@ function render({ model, el }) {
 
   // the table: one line for each column
   function line(i) {
-    const c = fixed.columns[i], r = rows[i] = {}, name = h('div', { class: 'name' }, c.title), was = h('div', { class: 'was' }), dir = h('button', { type: 'button' });
+    const c = fixed.columns[i], r = rows[i] = {}, name = h('div', { class: 'name' }, c.title.replace(/[a-z](?=[A-Z])|[_.]/g, '$&\u200b')), was = h('div', { class: 'was' }), dir = h('button', { type: 'button' });
     const here = () => model.get('row').columns[i], move = (v, keep) => set(over('hand', i, v === here().now ? null : v), keep);
     const open = () => here().way === 'both' && !c.levels ? ['both', 'up', 'down', 'stay'] : ['both', 'stay'];
     dir.onclick = () => { const all = open(), next = all[(all.indexOf(mine.ways[i] ?? 'both') + 1) % all.length]; set(over('ways', i, next === 'both' ? null : next)); };
