@@ -48,7 +48,7 @@ class Clock:
         self.times.clear()
         wall, cpu = time.perf_counter(), time.process_time()
         move()
-        self.panel.worker.wait()
+        self.panel.worker.wait(600)
         return {name: (1000*(w - wall), 1000*(c - cpu)) for name, (w, c) in self.times.items()}
 
 
@@ -145,13 +145,13 @@ def measured(name, preset, questions):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--questions', type=int, default=24)
-    parser.add_argument('--data', nargs='*', help='lines of these alone')
+    parser.add_argument('--data', nargs='*', help='lines of these alone, as heloc or heloc:plausible')
     parser.add_argument('--out')
     args = parser.parse_args()
     torch.set_num_threads(int(os.environ.get('OMP_NUM_THREADS', 1)))
     lines = []
     for name, preset in ASKED:
-        if args.data and name not in args.data: continue
+        if args.data and not {name, f'{name}:{preset}'} & {*args.data}: continue
         lines.append(measured(name, preset, args.questions))
         df = pd.DataFrame(lines).round(1)
         print(df.tail(1).to_string(index=False), flush=True)

@@ -310,7 +310,7 @@ def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training 
     return dict(low=low, high=high, step=step, stops=[(v, text) for text,v in stops] or None,
                 bars=np.histogram(known, _BARS, (low, high))[0].tolist())
 
-def _columns_told(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of each column
+def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of each column
     "What a page is told once: names, units, levels, sliders."
     if not desk.domain.features: return []
     desk.cf.check_rows('the panel')
@@ -327,7 +327,7 @@ def _columns_told(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of each 
     return told
 
 # %% ../../nbs/use/06_editors.ipynb #rowco
-def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_told`
+def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_for_page`
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
     raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
@@ -360,7 +360,7 @@ def _written(c, desk:_Desk, grid:list) -> dict: # Raw column -> cells
     if len(c.sources) == 1: return {c.sources[0]: _cells_at(c, desk, grid)}
     return dict(zip(c.sources, c.rows[grid].astype(int).T)) # 0/1 siblings
 
-def _along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
+def _rows_along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
     "A row once for each place of each column, with that cell there."
     n,start = sum(map(len, grids)), 0
     plain = {s: isinstance(raw[s].dtype, np.dtype) for s in raw}
@@ -372,7 +372,7 @@ def _along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
 
 def _lines(desk:_Desk, q:_RowQuestion, grids:list) -> list: # Places of each column -> (place, what the model says) of each
     "What the model says of the row, as it was moved by hand, along each column alone: one call of the model."
-    cf,raw = desk.cf, _along(desk, _row_by_hand(desk, q), grids)
+    cf,raw = desk.cf, _rows_along(desk, _row_by_hand(desk, q), grids)
     z = cf.logits(raw, cf.encode(raw).x)
     said = cf.says(z, cf.aimed(q.target, z)).double().tolist()
     said = iter([round(v, 5) if np.isfinite(v) else None for v in said])
@@ -444,7 +444,7 @@ def _asked(desk:_Desk, mine:dict) -> _RowQuestion: # Of a page; may raise anythi
     return q._replace(locked=tuple(locked), bounds=tuple(bounds), hand=tuple(hand),
                       levels=tuple((name, left) for name,left in levels if left))
 
-def _question_of(desk:_Desk, mine) -> _RowQuestion: # What a person has set, as a page tells it
+def _question_of_page(desk:_Desk, mine) -> _RowQuestion: # What a person has set, as a page tells it
     "The question that a page asks; raises `ValueError` for what is none of this panel."
     try: return _asked(desk, _UNSET | mine)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError) as e:

@@ -26,8 +26,8 @@ from .drawing import (
     _others_picture, _change_picture, _pixels_png, _PLAIN, _plan_picture, _answer_sentence, _score_text, _SHEET,
     _standing_picture, _ColumnNames, _unit_text)
 from gradual_cf.use.editors import (
-    _answer_shown, _ASKED_TOGETHER, _changes_told, _checked_target, _columns_told, _Desk, _grid, _hand_said, _lines, _menu,
-    _next_refused, _nowhere, _several_answers, _places_of, _question_of, _RowQuestion, _real_case, _region, _row_told, _UNSET,
+    _answer_shown, _ASKED_TOGETHER, _changes_told, _checked_target, _columns_for_page, _Desk, _grid, _hand_said, _lines, _menu,
+    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _region, _row_told, _UNSET,
     _words_told, _Latest)
 from .letter import letter
 from .reasons import reasons
@@ -65,7 +65,7 @@ _TABS = dict(ways=N_('Ways'), order=N_('Order'), reasons=N_('Reasons'), real=N_(
 _NUMBERS = N_('first'), N_('second'), N_('third'), N_('fourth'), N_('fifth')
 _NAMED = N_('as fitted'), N_('sparse'), N_('robust'), N_('plausible'), N_('paper') # Presets
 
-def _fixed(desk:_Desk, terms:_ColumnNames) -> dict:
+def _told_once(desk:_Desk, terms:_ColumnNames) -> dict:
     "What a page is told once."
     lang,table = desk.lang, bool(desk.domain.features)
     tabs = [(name, lang.say(text)) for name,text in _TABS.items()
@@ -74,7 +74,7 @@ def _fixed(desk:_Desk, terms:_ColumnNames) -> dict:
     many = len(desk.regions or ())
     return dict(
         words=words | dict(heads=[lang.say(text) for text in _HEADS]), kind=desk.domain.kind, lang=lang.name, tabs=tabs,
-        columns=_columns_told(desk, terms), presets=[(name, lang.say(name)) for name in desk.presets],
+        columns=_columns_for_page(desk, terms), presets=[(name, lang.say(name)) for name in desk.presets],
         targets=None if desk.cf.numbers else [class_words(label, lang) for label in desk.labels], count=desk.k,
         numbers=[lang.say(text) for text in _NUMBERS[:desk.k]], wide=desk.wide,
         regions=[f'{at//desk.wide + 1}.{at % desk.wide + 1}' for at in range(many)])
@@ -185,7 +185,7 @@ class _Panel:
         self.shown:Any = None # (question, answer) on the panel
         self.panes:dict[str, str] = {}
         self.worker = _Latest(lambda parts: parts(), self.show)
-        self.fixed = _fixed(desk, terms)
+        self.fixed = _told_once(desk, terms)
         publish('fixed', self.fixed)
         told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
         self.mine:dict[str, Any] = _UNSET | dict(row=0, target=told, preset=preset)
@@ -200,7 +200,7 @@ class _Panel:
         "Ask what a person has set."
         with self.lock:
             at = [self.fresh, number]
-            try: q = _question_of(self.desk, mine)
+            try: q = _question_of_page(self.desk, mine)
             except ValueError as e:
                 for name,value in dict(status=str(e), lines=dict(at=at, of=[]), done=at).items(): self.publish(name, value)
                 return False
@@ -215,7 +215,7 @@ class _Panel:
         "Change what is set, and show it on the page."
         with self.lock:
             mine = self.mine | {name: v for name,v in change.items() if name in self.mine}
-            try: row = _question_of(self.desk, mine).row
+            try: row = _question_of_page(self.desk, mine).row
             except ValueError as e: return self.say(str(e))
             self.fresh += 1
             told = _row_page(self.desk, row, self.fixed, self.terms)

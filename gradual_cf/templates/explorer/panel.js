@@ -2,6 +2,7 @@
 const h = (tag, attrs = {}, ...kids) => {
   const e = document.createElement(tag);
   for (const [k, v] of Object.entries(attrs)) k.startsWith('on') ? e[k] = v : v != null && v !== false && e.setAttribute(k, v === true ? '' : v);
+  if ('disabled' in e || 'tabindex' in attrs || tag === 'summary') e.dataset.lmSuppressShortcuts = ''; // JupyterLab leaves its keys to them
   e.append(...kids.filter(k => k != null));
   return e;
 };
@@ -33,7 +34,7 @@ function track(c, row, line, sure, at, said) { // bars: the training rows; line:
 
 function render({ model, el }) {
   const fixed = model.get('fixed'), T = fixed.words, table = fixed.columns.length > 0, on = (name, f) => model.on(`change:${name}`, f);
-  const root = h('div', { class: 'cfx gcf', 'data-lm-suppress-shortcuts': true }); // JupyterLab leaves its keys to the panel
+  const root = h('div', { class: 'cfx gcf' });
   let mine = {}, past = [], n = 0, flying = false, waiting = false, fresh = null, tab = 'order', rules = '', top = [], rows = {}, word = '';
   const number = (c, v) => v.toLocaleString(fixed.lang, { minimumFractionDigits: c.fixed ? c.places : 0, maximumFractionDigits: c.places });
   const text = (c, v) => v == null ? '' : c.levels ? c.levels[v] : c.stops ? c.stops.reduce((a, b) => Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)[1]
@@ -74,6 +75,9 @@ function render({ model, el }) {
   const chosen = h('label', { class: 'which' }, T.answer + ' ', which);
   tabs.append(...fixed.tabs.map(([name, words]) => button(words, () => { tab = name; tell(); if (model.get('panes')[tab] == null) ask(); }, { role: 'tab', 'data-tab': name })));
   root.append(about, status, dial, hand, picture, tools, still ? '' : more, tray, body, tabs, chosen, pane);
+  root.addEventListener('keydown', e => { // JupyterLab keeps Enter from an input in a cell
+    if (e.key === 'Enter' && e.target.matches('input:not([type=range])')) { e.target.blur(); e.target.focus(); }
+  });
   el.append(root);
 
   function tell() { // everything but the knobs
