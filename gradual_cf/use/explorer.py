@@ -65,7 +65,7 @@ _TABS = dict(ways=N_('Ways'), order=N_('Order'), reasons=N_('Reasons'), real=N_(
 _NUMBERS = N_('first'), N_('second'), N_('third'), N_('fourth'), N_('fifth')
 _NAMED = N_('as fitted'), N_('sparse'), N_('robust'), N_('plausible'), N_('paper') # Presets
 
-def _told_once(desk:_Desk, terms:_ColumnNames) -> dict:
+def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
     "What a page is told once."
     lang,table = desk.lang, bool(desk.domain.features)
     tabs = [(name, lang.say(text)) for name,text in _TABS.items()
@@ -185,7 +185,7 @@ class _Panel:
         self.shown:Any = None # (question, answer) on the panel
         self.panes:dict[str, str] = {}
         self.worker = _Latest(lambda parts: parts(), self.show)
-        self.fixed = _told_once(desk, terms)
+        self.fixed = _page_facts(desk, terms)
         publish('fixed', self.fixed)
         told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
         self.mine:dict[str, Any] = _UNSET | dict(row=0, target=told, preset=preset)
