@@ -43,7 +43,7 @@ GROUPS = [  # captions of the sidebar, and which notebooks stand under them: the
 FIRST = ['a_tour', 'explain_a_loan', 'bring_your_own_model', 'explain_trees', 'when_there_is_no_way', 'believable', 'will_it_hold',
          'plans_and_other_ways', 'what_hangs_together', 'ask_what_if', 'write_the_letter', 'reasons_by_code', 'equally_long', 'watch_it', 'test_a_challenger', 'serve_it', 'one_advice_for_many',
          'a_number_not_a_class', 'explain_a_digit', 'explain_a_review', 'explain_a_text_model', 'a_model_that_costs_money', 'explain_a_series', 'a_thousand_rows', 'a_million_rows', 'add_a_dataset', 'add_a_loss',
-         'add_a_baseline', 'add_a_step', 'choosing_settings', 'limits', 'believable_in_numbers', 'photographs', 'beside_others', 'against_the_field', 'audit_of_three_tables',
+         'add_a_baseline', 'add_a_step', 'choosing_settings', 'which_models_are_read', 'limits', 'believable_in_numbers', 'photographs', 'beside_others', 'against_the_field', 'audit_of_three_tables',
          'speed', 'paper_code_ours', 'conventions', 'glossary', 'the_law', 'security']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 

@@ -27,7 +27,7 @@ from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
-             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'constant_start']  # by chance, at night
+             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'constant_start', 'bent', 'sigmoid', 'straight', 'pairs']  # by chance, at night
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
 HAIR = 1e-6   # What is so near to a bar may count either way
@@ -120,9 +120,11 @@ MODELS = dict(
     folds=Make(calibration.CalibratedClassifierCV(ensemble.RandomForestClassifier(3, max_depth=3, random_state=0), method='isotonic', cv=2), missing=True),
     logistic=Make(LINE, coder=ONE), ridge=Make(linear_model.RidgeClassifier(), coder=ONE), svm=Make(svm.LinearSVC(), coder=ONE),
     folded=Make(neural_network.MLPClassifier(**MLP, activation='identity'), before=SCALE, coder=ONE), pipe_forest=Make(FOREST, before=SCALE, coder=ONE),
+    marked=Make(FOREST, before=impute.SimpleImputer(add_indicator=True), missing=True, coder=ONE),  # a cell that is empty moves a feature that no number moves
     pipe_ranks=Make(GROWN, before=preprocessing.QuantileTransformer(n_quantiles=20), coder=ONE),
-    perceptron=Make(neural_network.MLPClassifier(**MLP), before=preprocessing.MinMaxScaler(), coder=ONE), agreeing=Make([LINE, GROWN], coder=ONE),
-    asked=Make(svm.SVC(), before=SCALE, coder=ONE), network=Make(1., True, True), whisper=Make(1e-8, True, True),  # how large logits are
+    perceptron=Make(neural_network.MLPClassifier(**MLP), before=preprocessing.MinMaxScaler(), coder=ONE), tanh=Make(neural_network.MLPClassifier(**MLP, activation='tanh'), before=SCALE, coder=ONE),
+    sigmoid=Make(neural_network.MLPClassifier(**MLP, activation='logistic'), coder=ONE), straight=Make(svm.SVC(kernel='linear'), before=SCALE, coder=ONE), agreeing=Make([LINE, GROWN], coder=ONE),
+    asked=Make(svm.SVC(), before=SCALE, coder=ONE), network=Make(1., True, True), bent=Make(2., True, True), whisper=Make(1e-8, True, True),  # how large logits are
     forest_number=Make(ensemble.RandomForestRegressor(5, max_depth=5, random_state=0), missing=True),
     hist_number=Make(ensemble.HistGradientBoostingRegressor(**hist), True, True), linear_number=Make(linear_model.LinearRegression(), coder=ONE),
     bayes=Make(naive_bayes.GaussianNB()), splines=Make(LINE, before=preprocessing.SplineTransformer(4), coder=ONE),
@@ -131,13 +133,14 @@ MODELS = dict(
     folded_svm=Make(calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2), before=preprocessing.SplineTransformer(4), coder=ONE),
     folded_bayes=Make(calibration.CalibratedClassifierCV(naive_bayes.GaussianNB(), method='isotonic', cv=2)),
     interpret=Make(lambda: __import__('interpret.glassbox').glassbox.ExplainableBoostingClassifier(interactions=0, outer_bags=2, max_rounds=60, n_jobs=1), True, True))
+MODELS |= dict(pairs=Make(lambda: __import__('interpret.glassbox').glassbox.ExplainableBoostingClassifier(interactions=3, outer_bags=2, max_rounds=60, n_jobs=1), True, True))
 GROWN_DEEP = tree.DecisionTreeClassifier(max_depth=3, random_state=0)
 MODELS |= dict(
     votes=Make(ensemble.AdaBoostClassifier(GROWN_DEEP, n_estimators=5, random_state=0)), bags=Make(ensemble.BaggingClassifier(GROWN_DEEP, 5, max_features=.7, random_state=0)),
     voting=Make(ensemble.VotingClassifier([('a', FOREST), ('b', GROWN)], voting='soft', weights=[1, 2])), voting_number=Make(ensemble.VotingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))])),
     constant_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), random_state=0)),
     catboost=Make(lambda: __import__('catboost').CatBoostClassifier(iterations=8, depth=3, verbose=0, allow_writing_files=False, thread_count=1, random_seed=0), missing=True))
-TWO = ['exponential', 'ridge', 'svm', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting']  # are models of two classes here
+TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting']  # are models of two classes here
 
 
 def fitted_to(make, X, y):
@@ -157,10 +160,11 @@ def fitted_to(make, X, y):
 def net_of(domain, X, k, loud):
     "A network of random weights, of which each class is the largest somewhere."
     x = domain.encode(X).x.float()
-    with seeded(3): net = nn.Sequential(nn.Linear(x.shape[1], 9), nn.ReLU(), nn.Linear(9, k)).eval()
+    bends = [nn.BatchNorm1d(9), nn.Tanh(), nn.Sequential(nn.Linear(9, 7), nn.LeakyReLU(.2)), nn.Linear(7, 9), nn.Hardtanh()] if loud == 2 else [nn.ReLU()]
+    with seeded(3): net = nn.Sequential(nn.Linear(x.shape[1], 9), *bends, nn.Linear(9, k)).eval()
     with torch.no_grad():
         z = net(x)
-        net[2].weight.mul_(loud/z.std(0)[:, None]), net[2].bias.sub_(z.mean(0)).mul_(loud/z.std(0))
+        net[-1].weight.mul_(loud/z.std(0)[:, None]), net[-1].bias.sub_(z.mean(0)).mul_(loud/z.std(0))
     return net
 
 
@@ -180,7 +184,7 @@ def fits(model, kind, rule, price, decision, ask):
     if 'number' in model and decision != 'two' or model in TWO and not decision.startswith('two'): return False
     if model == 'sentinel' and KINDS[kind].gone: return False
     if (rule == 'relation' or model == 'asked') and ask != 'as usual': return False
-    if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'whisper')
+    if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'bent', 'whisper')
     return (ask == 'cost') <= ('cost' in PRICES[price]) and (price == 'zigzag') <= (ask == 'cost') and (model == 'folds') <= (kind != 'unused')
 
 
@@ -427,7 +431,7 @@ def judged(q):
     optimal = dict(columns='columns', plausible='columns', distance='distance', cost='cost', noise='distance').get(ask)
     if ask == 'from nothing': answers = cheapest(q.cf, q.rows, q.target, optimal := 'distance', start=False, **q.told).answers
     else: answers = q.cf.explain(q.rows, q.target, optimal=optimal, **q.told, **dict(robust=dict(noise=dict(b=1.))) if ask == 'noise' else {},
-                                seconds=60. if dear(**q.case) else None)
+                                seconds=60. if dear(**q.case) else 600. if ask == 'noise' else None)
     published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
     held = within_a_real_row(answers)

@@ -8,7 +8,7 @@ from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
 
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search import bounds, boxes, compiled, proven
+from gradual_cf.search import bounds, boxes, compiled, pipelines, proven
 from gradual_cf.search.readings import _has_bounds
 from gradual_cf.search.proven import _IS_OPTIMAL, cheapest, prove, ways
 from gradual_cf.models.fitted import predictor
@@ -227,8 +227,8 @@ def test_a_column_of_many_values_is_asked_at_a_few(name, monkeypatch):
         found = cheapest(cf, X.head(25), 1 - model.predict(X.head(25)), 'distance')
         return found.frame().drop(columns=['seconds', 'boxes']), found.answers.raw, found.answers.region(['w'])
     every = told()
-    monkeypatch.setattr(bounds, '_MOST_VALUES', 200)
-    monkeypatch.setattr(bounds, '_SPREAD', 16)
+    monkeypatch.setattr(pipelines, '_MOST_VALUES', 200)
+    monkeypatch.setattr(pipelines, '_SPREAD', 16)
     for one, other in zip(every, told()): pd.testing.assert_frame_equal(one, other)
     assert (every[0].proof == 'optimal').all()
 
@@ -243,6 +243,33 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
     assert not _has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
+
+
+def test_all_columns_are_asked_together():
+    "Sixty columns of two hundred values are read by three or four sweeps of two hundred rows, and rare levels find their column."
+    rng, asked = np.random.default_rng(7), []
+    X = pd.DataFrame({f'c{i}': rng.permutation(np.resize(np.arange(200), 400)) for i in range(60)})
+    X['kind'] = pd.Categorical(rng.permutation(np.resize([f'level {i}' for i in range(190)], 400)))
+    def counted(frame):
+        asked.append(len(frame))
+        return frame
+    before = compose.make_column_transformer((preprocessing.OneHotEncoder(), ['kind']), remainder=preprocessing.StandardScaler())
+    model = pipeline.make_pipeline(preprocessing.FunctionTransformer(counted), before, linear_model.LogisticRegression())
+    cf = GradualCF(model.fit(X, X.c0 + X.c1 > 200), tabular(X), 'sparse').fit(X)
+    asked.clear()
+    assert _has_bounds(cf) and sum(asked) < 2500, asked
+    layers = cf.read[1][0].layers
+    names = [*before.get_feature_names_out()]
+    assert [list(X)[g] for g in layers.owner] == [n.partition('__')[2].split('_level')[0] for n in names]
+
+
+def test_what_reads_several_columns_is_named():
+    rng = np.random.default_rng(8)
+    X = pd.DataFrame(rng.integers(0, 9, (200, 4)).astype(float), columns=list('abcd'))
+    both = compose.make_column_transformer((preprocessing.PolynomialFeatures(2, interaction_only=True), ['a', 'b']), remainder='passthrough')
+    cf = GradualCF(pipeline.make_pipeline(both, ensemble.RandomForestClassifier(5, random_state=0)).fit(X, X.a*X.b > 15), tabular(X), 'sparse').fit(X)
+    assert not _has_bounds(cf)
+    assert cf.model.about.endswith('asked, since it has 1 feature that reads several columns (polynomialfeatures__a b)')
 
 
 @pytest.mark.parametrize('engine', ['compiled', 'python'])
@@ -432,3 +459,16 @@ def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_
         other = pd.concat([pd.DataFrame(dict(a=np.arange(X.a.min(), X.a.max() + 1), big=big)), pd.DataFrame(dict(a=a, big=values))])
         there = other[model.predict(other) == 1]
         if len(there): assert answers.mask[i].sum() == 1 and far[i] <= ((there - [a, big]).abs()/spans).sum(axis=1).min() + 1e-6
+
+
+def test_an_activation_lies_between_its_two_lines():
+    "Also where both ends are nearly one, far out, or on a kink."
+    bends = dict(ReLU=bounds._RELU, leaky=bounds._with_one_kink(.2), straight=bounds._with_one_kink(1.), ramp=bounds._ramp(-1., 1.), six=bounds._ramp(0., 6.),
+                 sigmoid=bounds._SIGMOID, tanh=bounds._TANH, softplus=bounds._SOFTPLUS, elu=bounds._elu_of(1.), small_elu=bounds._elu_of(.3))
+    rng = np.random.default_rng(0)
+    for name, bend in bends.items():
+        for scale in (1e-9, .01, 1., 30., 1e4):
+            ends = np.concatenate([np.sort(rng.normal(0, scale, (2, 400)) + rng.normal(0, scale, 400), 0), [[-1., 0, 0, 6, -1], [1., 0, 6, 6, -1]]], 1)
+            lines, x = bend.lines(*ends), np.linspace(*ends, 51)
+            off = 1e-12*(1 + np.abs(x))
+            assert (lines.above*x + lines.rise >= bend.of(x) - off).all() and (lines.below*x + lines.fall <= bend.of(x) + off).all(), (name, scale)

@@ -19,14 +19,11 @@ from toy import loans_of
 from written import load_task
 
 
+QUICK = 'explain', 'breast_cancer', '--preset', 'sparse'  # the default proves, for seconds
+
+
 @pytest.fixture
 def sh(networks, tmp_path): return shell(os.environ['GRADUAL_CF_CACHE'], tmp_path)
-
-
-def test_demo_needs_nothing(sh, tmp_path):
-    r = sh('demo')
-    assert '→' in r.stdout and 'granted' in r.stdout
-    assert (tmp_path/'gradual_cf_demo.png').read_bytes()[:4] == b'\x89PNG'
 
 
 def test_the_network_is_kept(tmp_path):
@@ -40,12 +37,12 @@ def test_the_network_is_kept(tmp_path):
 
 
 def test_explain_prints_one_object(sh):
-    one = json.loads(sh('explain', 'breast_cancer', '--row', 3, '--json').stdout)
+    one = json.loads(sh(*QUICK, '--row', 3, '--json').stdout)
     assert one['valid'] and one['before'] < .5 <= one['prob'] and len(one['changes']) >= 1
     names = [c['feature'] for c in one['changes']]
-    other = json.loads(sh('explain', 'breast_cancer', '--row', 3, '--json', '--immutable', names[0], '--immutable', 'mean radius').stdout)
+    other = json.loads(sh(*QUICK, '--row', 3, '--json', '--immutable', names[0], '--immutable', 'mean radius').stdout)
     assert not {names[0], 'mean radius'} & {c['feature'] for c in other['changes']}
-    text = sh('explain', 'breast_cancer', '--row', 3).stdout
+    text = sh(*QUICK, '--row', 3).stdout
     assert names[0] in text and '→' in text
 
 
@@ -66,7 +63,7 @@ def test_a_text_as_an_object(sh):
 
 
 def test_constraints_come_with_the_question(sh):
-    ask = lambda *more: json.loads(sh('explain', 'breast_cancer', '--row', 3, '--json', *more).stdout)
+    ask = lambda *more: json.loads(sh(*QUICK, '--row', 3, '--json', *more).stdout)
     free = ask()
     first = free['changes'][0]
     sign = '--increase-only' if first['after'] < first['before'] else '--decrease-only'
@@ -82,7 +79,7 @@ def test_rows_from_a_file_and_a_model_of_ones_own(sh, tmp_path):
     _,_,X,_ = load_breast_cancer()
     X.head(4).assign(note='kept out').to_csv(tmp_path/'rows.csv', index=False)
     save_model(load_task('breast_cancer').model, tmp_path/'m.safetensors', data='breast_cancer')
-    one = json.loads(sh('explain', 'breast_cancer', '--csv', tmp_path/'rows.csv', '--row', 2, '--model', tmp_path/'m.safetensors', '--json').stdout)
+    one = json.loads(sh(*QUICK, '--csv', tmp_path/'rows.csv', '--row', 2, '--model', tmp_path/'m.safetensors', '--json').stdout)
     assert one['row'] == 2 and one['valid']
 
 
@@ -90,7 +87,7 @@ def test_not_found_is_exit_code_3(sh):
     _,_,X,_ = load_breast_cancer()
     hold = [c for c in X if c != 'mean smoothness']
     args = [a for c in hold for a in ('--immutable', c)]
-    codes = {json.loads(sh('explain', 'breast_cancer', '--row', 3, '--json', *args, code=3).stdout)['valid']}
+    codes = {json.loads(sh(*QUICK, '--row', 3, '--json', *args, code=3).stdout)['valid']}
     assert codes == {False}
 
 
@@ -160,14 +157,15 @@ def run(*args):
 
 def test_a_model_of_ones_own_is_asked_by_every_command(loans, tmp_path):
     own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
-    told = json.loads(run('evaluate', *own, '--rows', 20, '--cost', loans/'cost.json', '--json').stdout)
-    assert told['rows'] == 20 and told['valid'] > .9 and told['accuracy'] is None and told['dataset'] == 'rows'
+    told = json.loads(run('evaluate', *own, '--rows', 6, '--cost', loans/'cost.json', '--json').stdout)
+    assert told['rows'] == 6 and told['valid'] > .9 and told['accuracy'] is None and told['dataset'] == 'rows'
     batch = run('batch', loans/'rows.parquet', '--model', loans/'m.skops', '--csv', loans/'rows.csv', '--out', tmp_path/'out', '--max-changes', 2, '--relations', loans/'rules.txt', '--json')
     assert json.loads(batch.stdout)['rows'] == 240, batch.output
-    found = run('audit', *own, '--by', 'sex', '--rows', 200, '--least', 10, '--target', 1)
+    whom = *own, '--by', 'sex', '--rows', 80, '--least', 5, '--target', 1
+    found = run('audit', *whom)
     assert found.exit_code == 0 and 'sex' in found.output, found.output
-    assert any(line['by'] == 'sex' for line in json.loads(run('audit', *own, '--by', 'sex', '--rows', 200, '--least', 10, '--target', 1, '--json').stdout))
-    few = run('actions', *own, '--rows', 100, '--count', 2, '--target', 1, '--immutable', 'debt')
+    assert any(line['by'] == 'sex' for line in json.loads(run('audit', *whom, '--json').stdout))
+    few = run('actions', *own, '--rows', 40, '--count', 2, '--target', 1, '--immutable', 'debt')
     assert few.exit_code == 0 and '1. ' in few.output and 'debt' not in few.output, few.output
 
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from cover import ALL
 from decides import COUNTS, SLOW, every, kinds, table, wrapped
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,10 +13,12 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import SVC
+from torch import nn
 
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.fitted import predictor
+from gradual_cf.models.networks import seeded
 from gradual_cf.search.proven import prove
 from gradual_cf.use.audit import audit
 from gradual_cf.use.evidence import evidence
@@ -75,6 +78,29 @@ class Stubborn(ClassifierMixin, BaseEstimator):
         return np.c_[1 - p, p]
 
     def predict(self, X): return ((X.a + X.b > 0) & ~((X.a > 1.4) & (X.a < 1.9))).astype(int)
+
+
+@pytest.mark.parametrize('k, many, tau', [(2, 2, None), (2, 2, .3), (3, 2, None), (3, 2, .3), (5, 3, None)])
+def test_what_is_valid_is_decided_by_each_of_several_networks(k, many, tau):
+    "The least probability of a class may be the largest although one of the networks decides for another."
+    X, met = pd.DataFrame(np.random.default_rng(k).normal(size=(150, 3)).round(1), columns=list('uvw')), 0
+    domain = tabular(X)
+    x = domain.encode(X).x.float()
+    for seed in range(4):
+        nets = []
+        for i in range(many):
+            with seeded(10*seed + i): nets.append(nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, k)))
+            with torch.no_grad():
+                nets[-1][-1].weight *= 3
+                nets[-1][-1].bias -= nets[-1](x).mean(0)  # every class is somewhere
+        decide = lambda frame: torch.stack([net(domain.encode(frame).x.float()).argmax(1) for net in nets])
+        at = decide(X)
+        cf = GradualCF(nets, domain, 'sparse', **{} if tau is None else dict(tau=tau)).fit(X)
+        for target in at[0][(at == at[0]).all(0)].unique().tolist():
+            answers = cf.explain(X.head(12), target)
+            assert (decide(answers.raw)[:, answers.valid] == target).all()
+            met += answers.valid.sum()
+    assert met > 5
 
 
 def test_predict_has_the_last_word_where_a_comparison_saw_nothing():

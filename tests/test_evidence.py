@@ -602,7 +602,7 @@ def evidence_of_anything(seed, ask):
     "Decisions about a random question hold, and fit the schema; how many there are, by what is proven."
     from questions import anything, question, validator
     case = anything(seed, ask)
-    while case['model'] in ('agreeing', 'network', 'whisper'): case, seed = anything(seed + 10**6, ask), seed + 10**6
+    while case['model'] in ('agreeing', 'network', 'bent', 'whisper'): case, seed = anything(seed + 10**6, ask), seed + 10**6
     if (q := question(case, seed)) is None: return []
     predictor = q.cf.model.predictor
     how = dict(optimal=ask) if ask in ('columns', 'distance', 'cost') else {}

@@ -194,10 +194,11 @@ def test_the_command_line_takes_labels(tmp_path):
     def ask(*args, code=0):
         done = sh(*args, code=code)
         return done.stdout + done.stderr
-    one = json.loads(ask('explain', 'breast_cancer', '--row', 3, '--target', 'malignant', '--json'))
+    asked = 'explain', 'breast_cancer', '--row', 3, '--preset', 'sparse', '--target'
+    one = json.loads(ask(*asked, 'malignant', '--json'))
     assert one['target'] == 'malignant' and one['valid'] and 'target_name' not in one
-    assert 'to be malignant' in ask('explain', 'breast_cancer', '--row', 3, '--target', 'malignant')
-    assert "labels 'malignant', 'benign', got '1'" in ask('explain', 'breast_cancer', '--row', 3, '--target', 1, code=2)
+    assert 'to be malignant' in ask(*asked, 'malignant')
+    assert "labels 'malignant', 'benign', got '1'" in ask(*asked, 1, code=2)
     assert json.loads(ask('explain', '--csv', tmp_path/'x.csv', '--model', tmp_path/'m.txt', '--row', 0, '--target', 1, '--json'))['target'] == 1
 
 

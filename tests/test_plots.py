@@ -36,14 +36,14 @@ def pictures():
     domain = tabular(rows, bounds={'income of the household in a year': (None, 60_000)})
     cf = GradualCF(model, domain, 'sparse').fit(rows)
     refused = rows[model.predict(rows) == 'refused']
-    answers = cf.explain(refused[:60], 'granted')
+    answers = cf.explain(refused[:24], 'granted')
     groups = pd.Series(np.where(np.arange(n) % 3, 'tenants of a flat', 'owners of a house'), rows.index, name='housing')
-    menu = ways(cf, refused[:20], 'granted', k=2)
+    menu = ways(cf, refused[:6], 'granted', k=2)
     wide = cf.explain(refused[:5], 'granted', bounds={c: (None, None) for c in rows}, immutable=[])
     return dict(
         answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain_many(refused[:1], 'granted', 3).plot(),
-        actions=actions(cf, refused[:60], 3, 'granted').plot(), audit=audit(cf, rows, groups, 'granted', resamples=99).plot(),
-        reasons=reasons(cf, rows[:80], target='granted').plot(), watch=watch(answers, rows=rows[:100].assign()).plot(),
+        actions=actions(cf, refused[:24], 3, 'granted').plot(), audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, resamples=99).plot(),
+        reasons=reasons(cf, rows[:40], target='granted').plot(), watch=watch(answers, rows=rows[:40]).plot(),
         ways=plot_ways(menu), empty=answers[:0].plot(), many=answers.plot())
 
 

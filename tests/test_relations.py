@@ -400,7 +400,7 @@ def test_files_of_the_command(tmp_path):
     ties, cost = tmp_path/'ties.txt', tmp_path/'cost.json'
     ties.write_text('# a mean is no larger than the worst\n`mean texture` <= `worst texture`\n\n`worst radius` changes -> `worst area` changes\n')
     cost.write_text('{"worst texture": "hard", "worst area": [3, 1]}')
-    run = lambda *more: CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '3', '--json', *more])
+    run = lambda *more: CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '3', '--preset', 'sparse', '--json', *more])
     plain, tied = run(), run('--relations', str(ties), '--cost', str(cost))
     assert plain.exit_code == 0 and tied.exit_code == 0, tied.output
     assert '"changes"' in tied.output

@@ -19,7 +19,8 @@ def traced(kind):
     t = {'table': columns, 'image': blocks, 'text': tokens}[kind]()
     cf = GradualCF(t.model, images(2) if kind == 'image' else t.domain, PAPER, sigma=8, tau=.95, legal=True).fit(t.x)
     z = predict(t.model, t.x[:20])
-    return max((cf.trace(t.x[i:i + 1], target=(z[i].argmax().item() + 1) % z.shape[1]) for i in range(1, 8)), key=len)
+    traces = (cf.trace(t.x[i:i + 1], target=(z[i].argmax().item() + 1) % z.shape[1]) for i in range(1, 8))
+    return next(trace for trace in traces if len(trace) > 1)
 
 
 @functools.cache

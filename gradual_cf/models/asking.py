@@ -480,12 +480,17 @@ class Adapted(nn.Module):
 _OFFSET = 1. # Added to all logits, which changes nothing but that they are no log-probabilities
 
 _HALF = np.log(.5) - 1e-6 # Log-probability that stays below one half in 32 bits
+_DOUBT = 1e-5             # By how much doubt is above all classes where models differ, in log-probability
 
 def _unanimous(least:Tensor, said:list) -> Tensor: # Least log-probabilities `(n, k)`; logits of each model `(n, k)`
-    "A class that one of several models does not decide for is less probable than one half."
+    "A class that one of several models does not decide for is less probable than one half, and than doubt."
     best = torch.stack([z.argmax(1) for z in said])
-    agreed = (best == best[0]).all(0)[:, None] & (torch.arange(least.shape[1], device=least.device) == best[0][:, None])
-    return torch.where(agreed, least, least.clamp_max(_HALF))
+    same = (best == best[0]).all(0)[:, None]
+    agreed = same & (torch.arange(least.shape[1], device=least.device) == best[0][:, None])
+    least = torch.where(agreed, least, least.clamp_max(_HALF))
+    share = least.exp()
+    whole = (share.amax(1, keepdim=True) + share.sum(1, keepdim=True)).log() # above 0 where a class would be above doubt
+    return torch.where(same, least, least - (whole + _DOUBT).clamp_min(0))
 
 class _Agreed(nn.Module):
     "Several models as one: a class is as probable as the most doubtful of them says; the last column is doubt."

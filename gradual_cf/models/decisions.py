@@ -29,10 +29,12 @@ def _with_last(pipe, new):
     out.steps = [*pipe.steps[:-1], (pipe.steps[-1][0], new)]
     return out
 
+_WRAPPERS = dict(FrozenEstimator='estimator', SelfTrainingClassifier='estimator_') # Where the model stands that decides
+
 def opened(model) -> Any:
-    "What a search found, and what was frozen, wherever it stands at the end of pipelines."
-    while (inner := getattr(model, 'best_estimator_', None)) is not None or type(model).__name__ == 'FrozenEstimator':
-        model = model.estimator if inner is None else inner
+    "What a search found, what was frozen, and what taught itself, wherever it stands at the end of pipelines."
+    while (inner := getattr(model, 'best_estimator_', None)) is not None or type(model).__name__ in _WRAPPERS:
+        model = getattr(model, _WRAPPERS[type(model).__name__]) if inner is None else inner
     if not hasattr(model, 'steps'): return model
     last = opened(model.steps[-1][1])
     return model if last is model.steps[-1][1] else _with_last(model, last)

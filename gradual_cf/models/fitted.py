@@ -20,6 +20,7 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
+from .glass import from_pairs
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
 from ..search.trees import _random_rows, _Ensemble, _Link, _Nodes, _Unfit, exact
@@ -205,10 +206,11 @@ def ruled(model) -> Any:
 def _exact_model(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost') or model.predictor.over: return model
+    if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost', 'interpret') or model.predictor.over: return model
     uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
     if uneven or not model.columns: return model
-    return exact(model, partial(_catboost_parsed, model) if library == 'catboost' else _parsed) or model
+    parsed = partial(_catboost_parsed, model) if library == 'catboost' else partial(from_pairs, model) if library == 'interpret' else _parsed
+    return exact(model, parsed) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
@@ -574,8 +576,8 @@ def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
 
 # %% ../../nbs/models/02_fitted.ipynb #ec29
 def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
-    "The start value and all trees; None where another model gives a start that depends on the row."
-    if model.init not in (None, 'zero') and not type(model.init).__name__.startswith('Dummy'): return None
+    "The start value and all trees; raises `_Unfit` where another model gives a start for each row."
+    if not (model.init in (None, 'zero') or type(model.init).__name__.startswith('Dummy')): raise _Unfit('another model as its start')
     start = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))
     stages,k = model.estimators_, model.estimators_.shape[1]
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
@@ -637,7 +639,7 @@ _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubere
 def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
     "All trees of XGBoost; None for linear boosters, leaves of several numbers, objectives unknown here, and codes for missing."
     code = getattr(model, 'missing', None)
-    if code is not None and not np.isnan(code): return None # a number that stands for none
+    if code is not None and not np.isnan(code): raise _Unfit(f'a number that stands for missing ones, {code:g}')
     used = model.get_booster() if hasattr(model, 'get_booster') else model
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
     learner = json.loads(bytes(used.save_raw('json')))['learner']
@@ -691,7 +693,7 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
     kind,k = _LIGHTGBM_KINDS.get((told.get('objective') or 'none').split()[0]), told['num_tree_per_iteration']
     tops = [t['tree_structure'] for t in told['tree_info']]
     odd = any(n.get('missing_type') == 'Zero' or n.get('leaf_coeff') for top in tops for n in _flattened(top))
-    if kind is None or odd: return None
+    if odd or kind is None: raise _Unfit('zeros that count as missing, linear leaves, or an objective unknown here')
     weight = k/len(tops) if told['average_output'] else 1.
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
     return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
@@ -761,8 +763,8 @@ def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return
 def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
     "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
     parts,classes = [_parsed(e) for e in model.estimators_], getattr(model, 'classes_', None)
-    one = all(_plain(e) and len(e.link.base) == 1 for e in parts)
-    if not one or classes is not None and (model.voting != 'soft' or len(classes) != 2): return None
+    counted = getattr(model, 'voting', 'soft') != 'soft' or len(getattr(model, 'classes_', ())) > 2
+    if counted or not all(_plain(e) and len(e.link.base) == 1 for e in parts): raise _Unfit('a vote that is no sum of trees')
     used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
     weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
     weight,n = weight/weight.sum(), len(parts)
@@ -828,8 +830,8 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A 
     info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
     kind = _CATBOOST_KINDS.get(loss)
     named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
-    if 'oblivious_trees' not in told or kind is None or named and row is None: return None
-    if (kind == 'logit') != bool(len(model.classes_)): return None
+    if 'oblivious_trees' not in told: raise _Unfit("trees that are not symmetric, where grow_policy='SymmetricTree' makes such")
+    if kind is None or named and row is None or (kind == 'logit') != bool(len(model.classes_)): return None
     alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
     first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
     ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]

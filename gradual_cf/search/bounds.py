@@ -4,13 +4,13 @@
 
 # %% ../../nbs/search/09_bounds.ipynb #c3
 from __future__ import annotations
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from .boxes import _Boxes, _Grid, _legal_ends, _open, _own_positions, _cost_at, _Question, _Seen
-from ..models.decisions import FrameModel
+from .boxes import _Boxes, _Grid, _legal_ends, _open, _cost_at, _Question, _Seen
 from .trees import _Ensemble, _Trees
 
 # %% auto #0
@@ -351,168 +351,106 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
     return _Splits(m.ensemble, group, edges, left, own)
 
-# %% ../../nbs/search/09_bounds.ipynb #c17
-_MOST_VALUES = 200_000 # Legal values of a column up to which each is asked about
-_SPREAD = 2**12        # Values that are asked about where there are more, besides those of training rows
+# %% ../../nbs/search/09_bounds.ipynb #a4bend2
+class _Lines(NamedTuple):
+    "A line above and one below, for each unit of each box."
+    above:np.ndarray # Slope of the one above, `(b, u)`
+    rise:np.ndarray  # What it is at 0
+    below:np.ndarray # Slope of the one below
+    fall:np.ndarray  # What it is at 0
 
-class _Features(NamedTuple):
-    "What a model reads, as functions of the columns of a table."
-    owner:np.ndarray # Column of each feature, `(j,)`; -1 for one that never moves
-    at:list          # Of each column: the positions that were asked, ascending; its levels, of a category
-    values:list      # Its features there, `(positions, its features)`
-    still:np.ndarray # Features that never move, `(j,)`; 0 elsewhere
-    of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
-    ask:Any          # (column, positions) -> its features `(positions, its features)`
+class _Bend(NamedTuple):
+    "An activation, and two lines that hold it between them."
+    of:Any    # Numbers -> the same shape
+    lines:Any # Smallest and largest input of units, `(b, u)` each -> `_Lines`
 
-def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
-    "What stands before the last step of a pipeline, as a function of encoded rows."
-    names = model.predictor.names
-    def of(x:np.ndarray) -> np.ndarray:
-        frame = model.write(torch.from_numpy(x))
-        out = transform(frame[list(names)] if names else frame.to_numpy())
-        return np.asarray(out.toarray() if hasattr(out, 'toarray') else out, float)
-    return of
+def _with_one_kink(share:float) -> _Bend: # 0 <= share <= 1: the slope below 0
+    "ReLU, or a leaky one."
+    def lines(low, high):
+        on,off = low >= 0, high <= 0
+        width = np.where(on | off, 1., high - low)
+        above = np.where(on, 1., np.where(off, share, (high - share*low)/width))
+        below = np.where(on, 1., np.where(off, share, np.where(high > -low, 1., share)))
+        return _Lines(above, np.where(on | off, 0., -low*high*(1 - share)/width), below, np.zeros_like(below))
+    return _Bend(lambda x: np.where(x > 0, x, share*x) if share else np.maximum(x, 0), lines)
 
-def _every_position(grid:_Grid, g:int) -> np.ndarray: # Ascending
-    "Where a column may be: its legal values, or its levels."
-    return np.arange(grid.columns[g].width) if grid.named[g] else np.arange(grid.low[g], grid.high[g] + 1, 2)
+_RELU = _with_one_kink(0.)
 
-def _entries_at(grid:_Grid, g:int, at:np.ndarray) -> np.ndarray: # `(q,)` -> `(q, entries)`
-    "Encoded entries of a column at positions."
-    return np.eye(grid.columns[g].width)[at] if grid.named[g] else grid.encoded(g, at)[:, None]
+def _above_ramp(least:float, most:float, low:np.ndarray, high:np.ndarray) -> tuple: # Slope, and what it is at 0
+    "The line above a ramp: through the left end and the upper kink, or the upper number."
+    start,turn = np.clip(low, least, most), np.clip(high, least, most)
+    reach = np.maximum(np.minimum(high, most) - low, 1e-300)
+    slope = np.where(high <= least, 0., np.where(low >= least, 1., (turn - start)/reach))
+    flat = (low >= most) | (high - most > most - low) # leaves less room
+    return np.where(flat, 0., slope), np.where(flat, most, start - slope*low)
 
-def _asked_positions(grid:_Grid, g:int, own:np.ndarray) -> np.ndarray: # Ascending; `own`: of training rows
-    "The positions of a column at which it is asked: all where these are not too many."
-    low,high = grid.low[g], grid.high[g]
-    if grid.named[g] or (high - low)//2 < _MOST_VALUES: return _every_position(grid, g)
-    spread = low + 2*np.linspace(0, (high - low)//2, _SPREAD).astype(np.int64)
-    return np.unique(np.r_[spread, own[(own >= low) & (own <= high) & (own % 2 == 0)]])
+def _ramp(least:float, most:float) -> _Bend:
+    "Nothing below a number, nothing more above another, and what it is given between them."
+    def lines(low, high):
+        below,fall = _above_ramp(-most, -least, -high, -low)
+        return _Lines(*_above_ramp(least, most, low, high), below, -fall)
+    return _Bend(lambda x: np.clip(x, least, most), lines)
 
-def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.ndarray: # One row `(1, d)` -> `(q, j)`
-    "All features of one row with a column at positions."
-    rows = np.repeat(start, len(at), 0)
-    rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, at)
-    return of(rows)
+_HALVINGS = 24 # Until the point at which a line touches is known well enough
+_NEAR = 1e-9   # Below this distance a chord tells no slope
 
-_HELD = 2**22 # Numbers that are asked about at a time
+def _above_s(f, slope_of, low:np.ndarray, high:np.ndarray) -> tuple: # Slope, and what it is at 0
+    "The line above an S: a chord where it is convex, a tangent where it is concave, else from the left end to where it touches."
+    at_low = f(low)
+    far = np.where(high - low > _NEAR, high - low, 1.)
+    chord = np.where(high - low > _NEAR, (f(high) - at_low)/far, np.maximum(slope_of(low), slope_of(high)))
+    beyond = lambda x: slope_of(x)*(x - low) <= f(x) - at_low # a tangent here lies above the left end
+    left,touch = np.maximum(low, 0.), high
+    for _ in range(_HALVINGS):
+        middle = (left + touch)/2
+        above = beyond(middle)
+        left,touch = np.where(above, left, middle), np.where(above, middle, touch)
+    touch = np.where(low >= 0, (low + high)/2, touch)
+    straight = (low < 0) & ((high <= 0) | ~beyond(high))
+    slope = np.where(straight, chord, slope_of(touch))
+    through = np.where(straight, low, touch)
+    return slope, f(through) - slope*through
 
-def _moved_at(of, grid:_Grid, start:np.ndarray, said:np.ndarray, g:int, at:np.ndarray) -> tuple: # bool `(j,)`, `(q, m)`
-    "Which features of one row a column moves, and these at positions; `said`: all features of the row."
-    moved,parts,size = np.zeros(len(said), bool), [], max(1, _HELD//max(start.shape[1], len(said)))
-    for i in range(0, len(at), size):
-        now = _features_at(of, grid, start, g, at[i:i + size])
-        here = (~_same(now, said)).any(0)
-        parts.append((here, now[:, here]))
-        moved |= here
-    values = np.repeat(said[None, moved], len(at), 0)
-    for i,(here,now) in enumerate(parts): values[i*size:i*size + len(now), here[moved]] = now
-    return moved, values
+def _s_shaped(f, slope_of, middle:float) -> _Bend: # `middle`: what it is at 0
+    "Convex below 0, concave above, and the same from the other side."
+    def lines(low, high):
+        below,fall = _above_s(f, slope_of, -high, -low)
+        return _Lines(*_above_s(f, slope_of, low, high), below, 2*middle - fall)
+    return _Bend(f, lines)
 
-def _opened_parts(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
-    "Which column moves which feature; None where one has two, or where parts do not say what the whole says."
-    start,own,values = of(x[:1])[0], _own_positions(grid, x, np.nan)[0], []
-    owner,at = np.full(len(start), -1), [_asked_positions(grid, g, own[:, g]) for g in range(len(grid.columns))]
-    for g,there in enumerate(at):
-        moved,said = _moved_at(of, grid, x[:1], start, g, there)
-        if (owner[moved] >= 0).any(): return None
-        owner[moved] = g
-        values.append(said)
-        every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
-        if not every and not _one_way(values[g]): return None
-    ask = lambda g, there: _features_at(of, grid, x[:1], g, there)[:, owner == g]
-    made = _Features(owner, at, values, np.where(owner < 0, start, 0.), of, ask)
-    return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
+def _bent_upwards(f, slope_of) -> _Bend:
+    "Convex, and never falling."
+    def lines(low, high):
+        far = np.where(high - low > _NEAR, high - low, 1.)
+        above,middle = np.where(high - low > _NEAR, (f(high) - f(low))/far, slope_of(high)), (low + high)/2
+        below = slope_of(middle)
+        return _Lines(above, np.maximum(f(low) - above*low, f(high) - above*high), below, f(middle) - below*middle)
+    return _Bend(f, lines)
 
-def _one_way(v:np.ndarray) -> bool: # `(q, j)`
-    "Whether features only rise, or only fall."
-    step = np.diff(v, axis=0)
-    return bool(((step >= 0).all(0) | (step <= 0).all(0)).all()) # False where one is missing
+def _sigmoid(x:np.ndarray) -> np.ndarray: return .5 + .5*np.tanh(x/2)
+def _softplus(x:np.ndarray) -> np.ndarray: return np.logaddexp(0, x)
+def _elu(share:float, x:np.ndarray) -> np.ndarray: return np.where(x > 0, x, share*np.expm1(np.minimum(x, 0)))
 
-_CHECKED = 300 # Training rows on which what was opened is compared with the whole
+_SIGMOID = _s_shaped(_sigmoid, lambda x: _sigmoid(x)*_sigmoid(-x), .5)
+_TANH = _s_shaped(np.tanh, lambda x: 1 - np.tanh(x)**2, 0.)
+_SOFTPLUS = _bent_upwards(_softplus, _sigmoid)
 
-def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
-
-def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`, and where they are `(n, g)`
-    "Whether features put together column by column are those of the rows, where rows have legal values."
-    said = f.of(x)
-    for g,(at,values) in enumerate(zip(f.at, f.values)):
-        if not len(at): continue
-        mine,place = np.flatnonzero(f.owner == g), np.searchsorted(at, own[:, g]).clip(max=len(at) - 1)
-        legal = at[place] == own[:, g]
-        close = np.isclose(said[legal][:, mine], values[place[legal]], rtol=1e-6, atol=1e-9, equal_nan=True)
-        if not close.all(): return False
-    return bool(_same(said[:, f.owner < 0], f.still[f.owner < 0]).all())
-
-# %% ../../nbs/search/09_bounds.ipynb #c20
-def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)`, bool `(nodes, q)` -> ascending
-    "Where cells begin: at the first position, and wherever a node goes another way than a step before."
-    node,j = np.nonzero(way[:, 1:] != way[:, :-1])
-    below,above,before = at[j], at[j + 1], way[node, j]
-    while (apart := above - below > 2).any():
-        middle = below + 2*((above - below)//4)
-        places,where = np.unique(middle[apart], return_inverse=True)
-        same = np.zeros(len(node), bool)
-        same[apart] = goes(places)[node[apart], where] == before[apart]
-        below,above = np.where(apart & same, middle, below), np.where(apart & ~same, middle, above)
-    return np.unique(np.r_[at[:1], above])
-
-def _beside_turns(values:np.ndarray, feature:np.ndarray, bound:np.ndarray) -> np.ndarray: # Features `(q, j)`; of each node -> bool `(q,)`
-    "Positions beside which a node goes another way: the number of its feature's bounds that lie below a value changes."
-    turns = np.zeros(len(values) - 1, bool)
-    for j in np.unique(feature):
-        v = values[:, j]
-        below = np.where(np.isnan(v), -1, np.searchsorted(np.sort(bound[feature == j]), v))
-        turns |= below[1:] != below[:-1]
-    return np.r_[True, turns] | np.r_[turns, True]
-
-def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
-    "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
-    place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
-    if any(codes is not None for t in e.trees for codes in t.listed): return None
-    asked = [np.where(t.feature < 0, -1, place[t.feature]) for t in e.trees]
-    group = [np.where(v < 0, -1, np.maximum(f.owner[v], 0)) for v in asked] # column 0 for what never moves
-    every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
-    feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
-    steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
-    _check_size(_bytes_of(steps, nodes, 1, 64))
-    def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
-        mine = np.flatnonzero(column == g)
-        v = values[:, feature[mine]].T
-        return np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
-    def whole(values, g): # Features of a column beside those that never move
-        rows = np.tile(f.still, (len(values), 1))
-        rows[:, f.owner == g] = values
-        return rows
-    edges,left = [], []
-    for g,(at,values) in enumerate(zip(f.at, f.values)):
-        if not grid.named[g] and len(at) > 1: # a column of cents has a hundred thousand values, and trees ask at few
-            mine = column == g
-            beside = _beside_turns(whole(values, g), feature[mine], bound[mine])
-            at,values = at[beside],values[beside]
-        way = goes(whole(values, g), g)
-        starts = at # of cells
-        if not grid.named[g] and len(at):
-            asked = lambda there: goes(whole(f.ask(g, there), g), g)
-            starts = _turns(at, way, asked)
-            way = way[:, np.searchsorted(at, starts)] if np.isin(starts, at).all() else asked(starts)
-        edges.append(np.zeros(0, np.int64) if grid.named[g] else starts[1:] - 2)
-        cells = way if len(at) else np.zeros((len(way), 1), bool)
-        left.append(np.concatenate([cells, np.zeros((len(way), 1), bool)], 1))
-    def own(x):
-        rows = f.of(x)
-        return [goes(rows, g) for g in range(len(f.values))]
-    return _Splits(e, group, edges, left, own)
+def _elu_of(share:float) -> _Bend: # 0 < share <= 1
+    return _bent_upwards(partial(_elu, share), lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0))))
 
 # %% ../../nbs/search/09_bounds.ipynb #c22
 class _Net(NamedTuple):
-    "Layers with ReLU between them, and what stands in front."
+    "Layers with an activation between them, and what stands in front."
     weight:list          # `(out, in)` of each layer
     bias:list            # `(out,)` of each layer
-    moves:np.ndarray     # How far weights of each output move if those of the model move by one, `(k,)`
+    bends:list           # `_Bend` behind each layer but the last
+    moves:np.ndarray     # How far weights of each output move if those of the model move by one, `(k,)`; NaN where nobody knows
     scale:np.ndarray|float=1. # What entries are multiplied by before the first layer, `(d,)`
     shift:np.ndarray|float=0. # What is added then, `(d,)`
 
-def _net(weight:list, bias:list) -> _Net: return _Net(weight, bias, np.ones(len(bias[-1]))) # Layers as they are
+def _net(weight:list, bias:list, bends:list) -> _Net: # Layers as they are
+    moves = 1. if all(f is _RELU for f in bends) else np.nan # bounds for other weights are those of ReLU
+    return _Net(weight, bias, bends, np.full(len(bias[-1]), moves))
 
 class _Layers(NamedTuple):
     "How what layers read follows from the columns of a table."
@@ -525,7 +463,7 @@ class _Layers(NamedTuple):
 
     def scores(self, x:np.ndarray) -> np.ndarray: # Features `(n, j)` -> `(n, k)`
         "What the layers say."
-        for w,b in zip(self.net.weight[:-1], self.net.bias[:-1]): x = np.maximum(x @ w.T + b, 0)
+        for w,b,f in zip(self.net.weight, self.net.bias, self.net.bends): x = f.of(x @ w.T + b)
         return x @ self.net.weight[-1].T + self.net.bias[-1]
 
 def _layers_on_table(net:_Net, grid:_Grid) -> _Layers:
@@ -535,20 +473,6 @@ def _layers_on_table(net:_Net, grid:_Grid) -> _Layers:
     part = lambda g: slice(grid.first[g], grid.first[g + 1])
     levels = {g: np.diag(scale[part(g)]) + shift[part(g)] for g in np.flatnonzero(grid.named).tolist()}
     return _Layers(net, owner, scale, shift, levels, lambda x: x*scale + shift)
-
-def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
-    "Layers behind an opened pipeline; None where a feature of a number is no line."
-    slope,shift,levels = np.zeros(len(f.owner)), f.still.copy(), {}
-    for g,values in enumerate(f.values):
-        mine = np.flatnonzero(f.owner == g)
-        if grid.named[g]: levels[g] = values
-        elif len(mine):
-            at = _entries_at(grid, g, f.at[g])
-            line = (values[-1] - values[0])/(at[-1] - at[0])
-            straight = values[0] + (at - at[0])*line
-            if not np.allclose(values, straight, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None
-            slope[mine],shift[mine] = line, values[0] - at[0]*line
-    return _Layers(net, f.owner, slope, shift, levels, f.of)
 
 # %% ../../nbs/search/09_bounds.ipynb #c24
 def _gained(gain:np.ndarray, rate:np.ndarray, budget:np.ndarray) -> np.ndarray: # `(…, g)`, `(…)` -> `(…)`
@@ -597,7 +521,7 @@ class _LayerBound:
         self.q,self.layers,self.need,self.slack = q, layers, need, slack
         net = layers.net
         self.weight = [*net.weight[:-1], aim[None] @ net.weight[-1]]
-        self.bias = [*net.bias[:-1], aim[None] @ net.bias[-1]]
+        self.bias,self.bends = [*net.bias[:-1], aim[None] @ net.bias[-1]], net.bends
         if len(self.weight) == 1: # a sum
             layers = self.layers = _summed(layers, self.weight[0][0], len(q.grid.columns))
             self.weight = [np.ones((1, len(layers.owner)))]
@@ -605,24 +529,24 @@ class _LayerBound:
         self.width = max(w.size for w in self.weight)
         # sums features by column
         self.of_column = np.eye(len(q.grid.columns))[layers.owner]*(layers.owner >= 0)[:, None]
+        self.owned = np.flatnonzero(layers.owner >= 0)
+        self.numbers = self.owned[~q.grid.named[layers.owner[self.owned]]]
 
     def features(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> `(b, j)`
         "What rows say at positions."
-        out,l,own = np.tile(self.layers.shift, (len(at), 1)), self.layers, self.q.rows.own[row]
-        for g in range(at.shape[1]):
-            mine = np.flatnonzero(l.owner == g)
-            if not len(mine): continue
-            if self.q.grid.named[g]: out[:, mine] = l.levels[g][at[:, g]]
-            else:
-                value = self.q.grid.encoded(g, np.maximum(at[:, g], self.q.grid.low[g] - 2))
-                out[:, mine] += l.slope[mine]*value[:, None]
-            still = at[:, g] == own[:, g]
-            out[np.ix_(still, mine)] = self.own[np.ix_(row[still], mine)]
+        out,l,grid = np.tile(self.layers.shift, (len(at), 1)), self.layers, self.q.grid
+        for g,values in l.levels.items(): out[:, l.owner == g] = values[at[:, g]]
+        column,place = np.nonzero(~grid.named)[0], np.maximum(at, grid.low - 2)[:, ~grid.named]
+        value = np.zeros(at.shape)
+        value[:, column] = grid.encoded_each(np.tile(column, len(at)), place.ravel()).reshape(place.shape)
+        out[:, self.numbers] += l.slope[self.numbers]*value[:, l.owner[self.numbers]]
+        still = (at == self.q.rows.own[row])[:, l.owner[self.owned]]
+        out[:, self.owned] = np.where(still, self.own[row][:, self.owned], out[:, self.owned])
         return out
 
     def score(self, x:np.ndarray) -> np.ndarray: # Features -> `(b,)`
         "The weighted sum of outputs."
-        for w,b in zip(self.weight[:-1], self.bias[:-1]): x = np.maximum(x @ w.T + b, 0)
+        for w,b,f in zip(self.weight, self.bias, self.bends): x = f.of(x @ w.T + b)
         return (x @ self.weight[-1].T + self.bias[-1])[:, 0]
 
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
@@ -743,11 +667,7 @@ class _Reach:
         for i in range(len(weight) - 1):
             low = -self.most(*self.back(-weight[i], -bias[i], lines))
             high = self.most(*self.back(weight[i], bias[i], lines))
-            on,off = low >= 0, high <= 0
-            width = np.where(on | off, 1., high - low)
-            slope = np.where(on, 1., np.where(off, 0., high/width))
-            rise,under = np.where(on | off, 0., -low*high/width), np.where(on, 1., np.where(off, 0., (high > -low)*1.))
-            lines.append((slope, rise, under))
+            lines.append(self.m.bends[i].lines(low, high))
         slope,total = self.back(weight[-1], bias[-1], lines)
         return slope[:, 0], total[:, 0]
 
@@ -755,10 +675,10 @@ class _Reach:
         "Units of a layer as linear functions of the features that are nowhere smaller."
         n = len(self.b.row)
         slope,total = np.broadcast_to(weight, (n, *weight.shape)), np.broadcast_to(bias, (n, len(bias)))
-        for (line,rise,under),w,b in zip(lines[::-1], self.m.weight[:len(lines)][::-1], self.m.bias[:len(lines)][::-1]):
+        for line,w,b in zip(lines[::-1], self.m.weight[:len(lines)][::-1], self.m.bias[:len(lines)][::-1]):
             up,down = np.maximum(slope, 0), np.minimum(slope, 0)
-            total = total + (up*rise[:, None]).sum(2)
-            slope = up*line[:, None] + down*under[:, None]
+            total = total + (up*line.rise[:, None] + down*line.fall[:, None]).sum(2)
+            slope = up*line.above[:, None] + down*line.below[:, None]
             total,slope = total + slope @ b, slope @ w
         return slope, total
 

@@ -30,6 +30,10 @@ class _Grid(NamedTuple):
     high:np.ndarray   # Of the last
     holes:dict        # Column -> positions of special codes among its legal values
     alike:list        # Columns of numbers of the same steps, which are looked up together
+    kind:np.ndarray   # Number of that list for each column, `(g,)`; -1 for a category
+    origin:np.ndarray # What is encoded as 0, `(g,)`; 0 where there are knots
+    span:np.ndarray   # What is encoded as 1
+    bent:tuple        # Columns with knots
 
     def numbers(self, g:int, at:np.ndarray) -> np.ndarray: # Raw, as answers are written
         "What stands at positions of a column of numbers."
@@ -51,6 +55,16 @@ class _Grid(NamedTuple):
     def encoded(self, g:int, at:np.ndarray) -> np.ndarray: # In encoded units
         "The same as the model reads it."
         return self.columns[g].encoded(self.numbers(g, at))
+
+    def encoded_each(self, g:np.ndarray, at:np.ndarray) -> np.ndarray: # Columns of numbers, and positions, `(m,)` each
+        "Encoded numbers at positions, each of a column of its own."
+        raw,kind = np.zeros(len(at)), self.kind[g]
+        for k,same in enumerate(self.alike):
+            mine = np.flatnonzero(kind == k)
+            if len(mine): raw[mine] = self.numbers(same[0], at[mine])
+        out = (raw - self.origin[g])/self.span[g]
+        for h in self.bent: out[g == h] = self.columns[h].encoded(raw[g == h])
+        return out
 
     def all_around(self, raw:np.ndarray) -> np.ndarray: # Both `(n, g)`; 0 for a category
         "Where raw numbers of all columns are."
@@ -86,7 +100,11 @@ def _grid_of(columns:tuple) -> _Grid:
     if (kept := _GRIDS.get(id(columns))) is not None: return kept
     named = np.array([not c.ordered for c in columns])
     first,none = np.r_[0, np.cumsum([c.width for c in columns])], np.zeros(len(columns), np.int64)
-    grid = _Grid(columns, first, named, none, none.copy(), {}, _alike(columns))
+    alike,kind = _alike(columns), np.full(len(columns), -1)
+    for k,same in enumerate(alike): kind[same] = k
+    bent = tuple(g for g,c in enumerate(columns) if c.ordered and c.knots is not None)
+    line = np.array([(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)])
+    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, *line.T, bent)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
@@ -195,18 +213,17 @@ def _check_price(price:_Price) -> _Price:
 
 def _cost_at(grid:_Grid, rows:_Rows, price:_Price, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, g)`
     "What each column costs at positions `at` of some rows."
-    own,out = rows.own[row], np.zeros(at.shape)
-    for g in range(at.shape[1]):
-        moved = np.flatnonzero(at[:, g] != own[:, g])
-        if not len(moved): continue
-        i,to = row[moved], at[moved, g]
-        if grid.named[g]: cost = price.levels[g][i, to]
-        elif g in price.tables: cost = price.tables[g][i, (to - grid.low[g])//2]
-        else:
-            way = grid.encoded(g, to) - rows.near[i, g]
-            cost = np.where(way > 0, way*price.up[g], -way*price.down[g])
-        out[moved, g] = cost + price.toll
-    return out
+    moved,out = at != rows.own[row], np.zeros(at.shape)
+    tabled = grid.named.copy()
+    tabled[list(price.tables)] = True
+    for g in np.flatnonzero(tabled & moved.any(0)):
+        i = np.flatnonzero(moved[:, g])
+        if grid.named[g]: out[i, g] = price.levels[g][row[i], at[i, g]]
+        else: out[i, g] = price.tables[g][row[i], (at[i, g] - grid.low[g])//2]
+    i,g = np.nonzero(moved & ~tabled)
+    way = grid.encoded_each(g, at[i, g]) - rows.near[row[i], g]
+    out[i, g] = np.where(way > 0, way*price.up[g], -way*price.down[g])
+    return out + price.toll*moved
 
 # %% ../../nbs/search/08_boxes.ipynb #c15
 class _Sets:

@@ -19,7 +19,8 @@ from torch import Tensor
 from .goals import arrived, CLASSES, lacking, leading, levels, most_groups, required
 from .masking import probe
 from .shorten import _best_pair, _known_rounder, _rounder
-from .bounds import _bytes_read, _entries_at, _every_position, _LayerBound, _worse_levels
+from .bounds import _bytes_read, _LayerBound, _worse_levels
+from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
 from .real import _lawful_rows, _never_farther
@@ -203,7 +204,8 @@ def _readings_of(cf, optimal:str) -> list:
     if readings is None:
         raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
                          'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
-                         'linear layers and ReLU, and pipelines of them have them, and explain finds short answers for any other, with '
+                         'linear layers with a bounded activation, and pipelines of them have them, and explain finds '
+                         'short answers for any other, with '
                          'seconds as long as you like')
     return readings
 

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
-from .bounds import (_features_asked, _LayerBound, _Layers, _layers_behind, _layers_on_table,
-                                      _Net, _net, _nodes_behind, _nodes_read, _opened_parts, _Splits, _TreeBound, _leaf_bits_of)
+from .bounds import (_elu_of, _LayerBound, _Layers, _layers_on_table, _Net, _net, _nodes_read, _ramp,
+                                      _RELU, _SIGMOID, _SOFTPLUS, _Splits, _TANH, _TreeBound, _leaf_bits_of, _with_one_kink)
+from .pipelines import _features_asked, _layers_behind, _Mixed, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import _steps_of, _additive_scores, _SumBound, _Terms, _terms_read, _through_steps
-from .trees import _Link, _Trees
+from .sums import _steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_read, _through_steps
+from .trees import _Link, _Trees, _Unfit
 
 # %% auto #0
 __all__ = []
@@ -27,16 +28,45 @@ __all__ = []
 # %% ../../nbs/search/09_readings.ipynb #17ad2266
 _SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
 
+_BENDS:dict = { # Kind of a module -> its `_Bend`; None where it has none
+    nn.ReLU: lambda m: _RELU, nn.ReLU6: lambda m: _ramp(0., 6.), nn.Hardtanh: lambda m: _ramp(float(m.min_val), float(m.max_val)),
+    nn.LeakyReLU: lambda m: _with_one_kink(m.negative_slope) if 0 <= m.negative_slope <= 1 else None,
+    nn.Tanh: lambda m: _TANH, nn.Sigmoid: lambda m: _SIGMOID, nn.ELU: lambda m: _elu_of(m.alpha) if 0 < m.alpha <= 1 else None,
+    nn.Softplus: lambda m: _SOFTPLUS if m.beta == 1 else None}
+
+def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() # 64 bits
+
+def _flat_layers(model) -> list: # Modules
+    "The layers of networks in a row, wherever they stand, without those that do nothing."
+    if type(model) is nn.Sequential: return [m for part in model for m in _flat_layers(part)]
+    return [] if isinstance(model, _SILENT) else [model]
+
+def _affine_layer(m) -> tuple|None: # Weights `(out, in)`, or `(in,)` where each entry has its own; bias
+    "A linear layer, or a batch normalisation by what training left; None for another."
+    if type(m) is nn.Linear: return _exactly(m.weight), np.zeros(m.out_features) if m.bias is None else _exactly(m.bias)
+    if type(m) is not nn.BatchNorm1d or m.running_var is None: return None
+    scale = 1/np.sqrt(_exactly(m.running_var) + m.eps)
+    if m.affine: scale = scale*_exactly(m.weight)
+    return scale, (_exactly(m.bias) if m.affine else 0.) - scale*_exactly(m.running_mean)
+
 def _layers_of(model) -> _Net|None:
     "The layers of a network without those that do nothing; None for another module."
     if type(model) is not nn.Sequential: return None
-    layers:Any = [m for m in model if not isinstance(m, _SILENT)]
-    linear,between = layers[::2], layers[1::2]
-    fits = all(type(m) is nn.Linear for m in linear) and all(type(m) is nn.ReLU for m in between)
-    if not fits or len(linear) != len(between) + 1: return None
-    exactly = lambda v: v.detach().cpu().double().numpy()
-    bias = [np.zeros(m.out_features) if m.bias is None else exactly(m.bias) for m in linear]
-    return _net([exactly(m.weight) for m in linear], bias)
+    weight,bias,bends,whole = [], [], [], True # whole: whether each layer is one of the model's
+    now:Any = None # What stands before the next activation
+    for m in _flat_layers(model):
+        if (step := _affine_layer(m)) is not None:
+            w,b = step
+            if now is None: now = (np.diag(w) if w.ndim == 1 else w), b
+            else: now = (w[:, None]*now[0], w*now[1] + b) if w.ndim == 1 else (w @ now[0], w @ now[1] + b)
+            whole &= w.ndim == 2 and now[0] is w
+            continue
+        bend = _BENDS.get(type(m), lambda m: None)(m)
+        if bend is None or now is None: return None
+        weight,bias,bends,now = [*weight, now[0]], [*bias, now[1]], [*bends, bend], None
+    if now is None: return None
+    net = _net([*weight, now[0]], [*bias, now[1]], bends)
+    return net if whole else net._replace(moves=np.full(len(now[1]), np.nan)) # of a product, nobody knows
 
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
@@ -72,16 +102,16 @@ def _unfolded(model) -> _Net|None:
 def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
-        if last.activation not in ('relu', 'identity'): return None
         if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
-        net = _net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_])
-        if last.activation == 'relu': return net
+        bends = [dict(relu=_RELU, logistic=_SIGMOID, tanh=_TANH, identity=_RELU)[last.activation]]*(len(last.coefs_) - 1)
+        net = _net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_], bends)
+        if last.activation != 'identity': return net
         weight,bias = net.weight[0], net.bias[0]
         for w,b in zip(net.weight[1:], net.bias[1:]): weight,bias = w @ weight, w @ bias + b
-        return _net([weight], [bias])._replace(moves=np.full(len(bias), np.nan)) # of a product, nobody knows
-    if not hasattr(last, 'coef_') or not hasattr(last, 'intercept_') or hasattr(last, 'support_'): return None
+        return _net([weight], [bias], [])._replace(moves=np.full(len(bias), np.nan)) # of a product, nobody knows
+    if not hasattr(last, 'coef_') or not hasattr(last, 'intercept_') or not _is_linear_whole(last): return None
     weight = np.atleast_2d(np.asarray(last.coef_, float))
-    return _net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()])
+    return _net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
 
 # %% ../../nbs/search/09_readings.ipynb #4777166b
 class _Reading(NamedTuple):
@@ -143,20 +173,42 @@ def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     terms = None if found is None else _terms_read(found[0], grid, x)
     return None if found is None or terms is None else _reading_of_sum(terms, found[1])
 
+def _feature_names(steps:list, names, which:np.ndarray) -> str: # Names of columns, numbers of features
+    "What a pipeline calls some of the features that its last step reads."
+    try:
+        for step in steps[:-1]: names = step.get_feature_names_out(names)
+        return ', '.join(str(names[i]) for i in which)
+    except _UNREAD: return ', '.join(f'feature {i}' for i in which)
+
+_SHOWN = 3 # Features that are named
+
+def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of features
+    "Why a pipeline is only asked."
+    shown = _feature_names(steps, names, which[:_SHOWN]) + ', …'*(len(which) > _SHOWN)
+    reads = '1 feature that reads' if len(which) == 1 else f'{len(which)} features that read'
+    return f'{reads} several columns ({shown})'
+
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: return None # what decides is not among the scores
     steps = _steps_of(source)
     net = _layers_fitted(steps[-1])
-    e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
+    try: e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
+    except _Unfit as why:
+        model.unread = str(why)
+        return None
     if net is None and e is None: return None
-    f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
+    try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
+    except _Mixed as e:
+        model.unread = _words_of_mixed(steps, model.predictor.names, *e.args)
+        return None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)
     layers = _layers_behind(cast(_Net, net), f, grid)
+    if layers is None and len(cast(_Net, net).weight) > 1: model.unread = 'a step that bends a number in front of its layers'
     return None if layers is None else _reading_of_layers(layers, model, threshold)
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
@@ -164,6 +216,8 @@ _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative
 _ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 _COMPARED = 500  # Training rows that are compared
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
+
+_NOTHING_READ = 'an inside that nothing here reads'
 
 _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
 
@@ -219,8 +273,10 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, x.detach().cpu().double().numpy())
-            if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_sum(m, grid, rows), z, rows)
+            if r is None and isinstance(m, FrameModel):
+                r = _with_rounding(_read_sum(m, grid, rows), z, rows)
         except _UNREAD: r = None
+        if isinstance(m, FrameModel): m.unread = '' if r is not None else m.unread or _NOTHING_READ
         if r is None: return None
         out.append(r)
     return out

@@ -457,7 +457,7 @@ def _check_robust(cf, readings:list, robust:dict):
     if isinstance(by, bool) or not isinstance(by, (int, float)) or not 0 < by < np.inf:
         raise ValueError(f'weights must differ by a number above 0, got {by!r}')
     if any(r.layers is None or np.isnan(r.layers.net.moves).any() for r in readings):
-        raise ValueError(f'robust must be noise for a model without layers that can be read, got weights, {cf.model!r}')
+        raise ValueError(f'robust must be noise for a model without layers of ReLU that can be read, got weights, {cf.model!r}')
 
 def _check_noise(columns, noise):
     "Raise `ValueError` for noise in a column that is not a number."

@@ -12,7 +12,8 @@ import torch
 
 from ..models.decisions import FrameModel
 from ..models.fitted import _curve_of
-from .bounds import _every_position, _HELD, _MOST_VALUES, _needed, _rate
+from .bounds import _needed, _rate
+from .pipelines import _every_position, _HELD, _MOST_VALUES
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Link
 from ..data.columns import MISSING
@@ -25,9 +26,13 @@ _NAIVE = ('GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'Comple
 _LIBRARIES = ('interpret', 'optbinning', 'pygam') # of sums
 _SAYS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
 
+def _is_linear_whole(last) -> bool: # A fitted estimator
+    "Whether its coefficients are all of it: those of support vectors vote where there are several classes."
+    return not hasattr(last, 'support_') or last.kernel == 'linear' and len(getattr(last, 'classes_', (0, 1))) == 2
+
 def _is_sum(last) -> bool: # A fitted estimator
     "Whether an estimator is a sum of what it reads, column by column."
-    linear = hasattr(last, 'coef_') and hasattr(last, 'intercept_') and not hasattr(last, 'support_')
+    linear = hasattr(last, 'coef_') and hasattr(last, 'intercept_') and _is_linear_whole(last)
     return type(last).__module__.split('.')[0] in _LIBRARIES or type(last).__name__ in _NAIVE or linear
 
 def _steps_of(source) -> list: # Of a pipeline, without those that do nothing

@@ -1,0 +1,166 @@
+"""Which models are read, and which are only asked: every kind against asking everything.
+
+    python benchmarks/estimators.py [--rows 20] [--only KNeighborsClassifier …]
+
+Each kind is fitted to the same 400 rows of four whole numbers; all 2,401 legal rows are put to its own `predict`, so the fewest
+changes of each question are known. Libraries that are not installed are left out. Written to `benchmarks/results/estimators.csv`.
+"""
+import argparse
+import itertools
+import time
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn import (calibration, decomposition, discriminant_analysis, dummy, ensemble, feature_selection, gaussian_process, linear_model, model_selection,
+                     multiclass, naive_bayes, neighbors, neural_network, preprocessing, semi_supervised, svm, tree)
+from sklearn.pipeline import make_pipeline
+from torch import nn
+
+from gradual_cf.all import GradualCF, tabular
+from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.readings import _readings
+
+COLUMNS, VALUES, ROWS = list('abcd'), 7, 400
+READ = dict(lines='linear', layers='layers', trees='trees', sums='sum of one term a column')
+LINE, SEED = linear_model.LogisticRegression(max_iter=500), dict(random_state=0)
+GROWN = tree.DecisionTreeClassifier(max_depth=3, **SEED)
+FOREST = ensemble.RandomForestClassifier(7, max_depth=4, **SEED)
+BOOSTED = ensemble.GradientBoostingClassifier(n_estimators=7, **SEED)
+NET = dict(hidden_layer_sizes=(7,), solver='lbfgs', max_iter=60, **SEED)
+BINS = preprocessing.KBinsDiscretizer(4, quantile_method='averaged_inverted_cdf')
+X7, L7 = dict(n_estimators=7, max_depth=3, n_jobs=1), dict(n_estimators=7, max_depth=3, verbose=-1, n_jobs=1, min_child_samples=5)
+CAT, EBM = dict(iterations=8, depth=3, verbose=0, allow_writing_files=False, thread_count=1, random_seed=0), dict(outer_bags=2, max_rounds=60, n_jobs=1)
+
+
+def of(module, name, **how): return lambda: getattr(import_module(module), name)(**how)
+
+
+def layers(*between):
+    "A network with something between its two linear layers, of weights that are drawn and not trained."
+    def make():
+        with torch.random.fork_rng():
+            torch.manual_seed(4)
+            return nn.Sequential(nn.Linear(4, 9), *between, nn.Linear(9, 2)).eval()
+    return make
+
+
+def kinds():
+    "Group -> name -> a model that is not fitted yet, or a function that makes one."
+    behind = lambda *steps: make_pipeline(*steps)
+    voting = lambda voting, *parts: ensemble.VotingClassifier([(str(i), p) for i, p in enumerate(parts)], voting=voting)
+    search = lambda model, **grid: model_selection.GridSearchCV(model, grid, cv=3)
+    return {
+        'linear models': {type(m).__name__ + more: m for m, more in [
+            (LINE, ''), (linear_model.LogisticRegressionCV(cv=3), ''), (linear_model.RidgeClassifier(), ''), (linear_model.RidgeClassifierCV(), ''),
+            (linear_model.SGDClassifier(loss='log_loss', **SEED), ', log loss'), (linear_model.SGDClassifier(**SEED), ', hinge'),
+            (linear_model.Perceptron(**SEED), ''), (svm.LinearSVC(), ''), (svm.SVC(kernel='linear'), ', linear'), (discriminant_analysis.LinearDiscriminantAnalysis(), '')]},
+        'sums of one term a column': {
+            'GaussianNB': naive_bayes.GaussianNB(), 'BernoulliNB': naive_bayes.BernoulliNB(binarize=2), 'MultinomialNB': naive_bayes.MultinomialNB(),
+            'ComplementNB': naive_bayes.ComplementNB(), 'CategoricalNB': naive_bayes.CategoricalNB(min_categories=VALUES),
+            'splines before a line': behind(preprocessing.SplineTransformer(4), LINE), 'bins before a line': behind(BINS, LINE),
+            'power before a line': behind(preprocessing.PowerTransformer(), LINE), 'components before a line': behind(decomposition.PCA(2), LINE),
+            'calibrated LinearSVC': calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2), 'XGBoost, gblinear': of('xgboost', 'XGBClassifier', booster='gblinear', n_estimators=20, n_jobs=1),
+            'EBM without pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=0, **EBM), 'pygam': of('pygam', 'LogisticGAM')},
+        'trees': {
+            'DecisionTreeClassifier': GROWN, 'ExtraTreeClassifier': tree.ExtraTreeClassifier(max_depth=4, **SEED), 'RandomForestClassifier': FOREST,
+            'ExtraTreesClassifier': ensemble.ExtraTreesClassifier(7, max_depth=4, **SEED), 'GradientBoostingClassifier': BOOSTED,
+            'GradientBoosting, constant start': ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), **SEED),
+            'HistGradientBoostingClassifier': ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, **SEED),
+            'AdaBoostClassifier': ensemble.AdaBoostClassifier(GROWN, n_estimators=5, **SEED), 'BaggingClassifier, trees': ensemble.BaggingClassifier(GROWN, 5, **SEED),
+            'VotingClassifier, soft, trees': voting('soft', FOREST, GROWN), 'calibrated forest': calibration.CalibratedClassifierCV(FOREST, cv=2),
+            'XGBoost': of('xgboost', 'XGBClassifier', **X7), 'XGBoost, forest': of('xgboost', 'XGBRFClassifier', **X7), 'XGBoost, dart': of('xgboost', 'XGBClassifier', booster='dart', **X7),
+            'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'LightGBM, dart': of('lightgbm', 'LGBMClassifier', boosting_type='dart', **L7),
+            'EBM with pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=2, **EBM),
+            'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
+            'boosting behind ranks': behind(preprocessing.QuantileTransformer(n_quantiles=20), BOOSTED)},
+        'layers': {
+            **{f'MLPClassifier, {way}': neural_network.MLPClassifier(activation=way, **NET) for way in ('relu', 'tanh', 'logistic', 'identity')},
+            'perceptron behind a scaler': behind(preprocessing.MinMaxScaler(), neural_network.MLPClassifier(**NET)),
+            'torch, ReLU': layers(nn.ReLU()), 'torch, LeakyReLU': layers(nn.LeakyReLU()), 'torch, Tanh': layers(nn.Tanh()), 'torch, Sigmoid': layers(nn.Sigmoid()),
+            'torch, Hardtanh': layers(nn.Hardtanh()), 'torch, ELU': layers(nn.ELU()), 'torch, BatchNorm1d': layers(nn.BatchNorm1d(9), nn.ReLU())},
+        'around a model': {
+            'GridSearchCV': search(GROWN, max_depth=[2, 3]), 'GridSearchCV, pipeline': search(behind(preprocessing.StandardScaler(), LINE), logisticregression__C=[.1, 1]),
+            'FixedThresholdClassifier': model_selection.FixedThresholdClassifier(FOREST, threshold=.3), 'TunedThresholdClassifierCV': model_selection.TunedThresholdClassifierCV(LINE, cv=3),
+            'SelfTrainingClassifier': semi_supervised.SelfTrainingClassifier(LINE)},
+        'only asked': {
+            'SVC': svm.SVC(), 'KNeighborsClassifier': neighbors.KNeighborsClassifier(), 'GaussianProcessClassifier': gaussian_process.GaussianProcessClassifier(**SEED),
+            'QuadraticDiscriminantAnalysis': discriminant_analysis.QuadraticDiscriminantAnalysis(), 'OneVsRestClassifier': multiclass.OneVsRestClassifier(GROWN),
+            'StackingClassifier': ensemble.StackingClassifier([('a', FOREST), ('b', GROWN)], cv=3), 'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE),
+            'VotingClassifier, soft, a line': voting('soft', FOREST, LINE), 'GradientBoosting, a line as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, **SEED),
+            'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
+            'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU()),
+            'XGBoost, missing=-1': of('xgboost', 'XGBClassifier', missing=-1, **X7), 'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7),
+            'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT)}}
+
+
+def table():
+    "Training rows, their classes, and all legal rows."
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(r.integers(0, VALUES, (ROWS, 4)), columns=COLUMNS).astype(float)
+    score = X.a - 3 + .8*(X.b - 3) - .6*(X.c - 3)*(X.d > 2) + r.normal(0, .8, ROWS)
+    return X, (score > 1).astype(int), pd.DataFrame(itertools.product(range(VALUES), repeat=4), columns=COLUMNS).astype(float)
+
+
+def decided_by(cf):
+    "Whose decision an answer is held to."
+    known = getattr(cf.model, 'predictor', None)
+    if known is None: return 'its outputs'
+    return 'its predict' if known.over else 'its numbers' if known.cut in (None, .5) else f'its cut at {known.cut:.2f}'
+
+
+def line(name, group, model, rows):
+    "What becomes of one kind."
+    X, y, every = table()
+    net = isinstance(model, nn.Module)
+    bare = name == 'pygam'  # knows no names of columns
+    if not net: model.fit(X.to_numpy() if bare else X, y)
+    domain = tabular(X, integer=COLUMNS)
+    if net:
+        with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
+    cf = GradualCF(model, domain, 'sparse').fit(X)
+    def said(frame):
+        if net: return model(domain.encode(frame).x.float()).argmax(1).numpy()
+        return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
+    seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
+    asked = X[said(X) == 0].iloc[:rows]
+    a = cf.explain(asked, 1, optimal='columns' if seen else None)
+    took = time.process_time() - begin
+    wanted = every.to_numpy()[said(every) == 1]
+    fewest = np.array([(wanted != row).sum(1).min() for row in asked.to_numpy()])
+    columns = (a.raw[COLUMNS].to_numpy(float) != asked.to_numpy()).sum(1)
+    true, proven = said(a.raw[COLUMNS].astype(float)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])
+    assert (a.valid == true).all(), f'{name}: the model itself says otherwise'
+    return dict(kind=name, group=group, read=READ[seen[0].of] if seen else '', why='' if seen else getattr(cf.model, 'unread', '') or 'a layer that ends the proof',
+                decides=decided_by(cf), questions=len(a), fewest=int((true & (columns == fewest)).sum()), proven=int(proven.sum()),
+                false=int((proven & ~(true & (columns == fewest))).sum()), ms=round(1e3*took/len(a), 1))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument('--rows', type=int, default=20)
+    p.add_argument('--only', nargs='+')
+    p.add_argument('--out', default='benchmarks/results/estimators.csv')
+    args = p.parse_args()
+    lines = []
+    for group, some in kinds().items():
+        for name, model in some.items():
+            if args.only and name not in args.only: continue
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                try: made = model() if callable(model) else model
+                except ImportError as missing:
+                    print(f'{name}: {missing}')
+                    continue
+                lines.append(line(name, group, made, args.rows))
+            print(*lines[-1].values(), sep=' | ', flush=True)
+    df = pd.DataFrame(lines)
+    if not args.only: df.to_csv(args.out, index=False)
+    read = df['read'] != ''
+    print(f'{len(df)} kinds, {read.sum()} read: {df.proven[read].sum()} of {df.questions[read].sum()} proven, {df.false.sum()} of them false; '
+          f'fewest in {df.fewest[read].sum()}, and in {df.fewest[~read].sum()} of {df.questions[~read].sum()} where it is only asked')
+
+
+if __name__ == '__main__': main()
