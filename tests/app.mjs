@@ -1,4 +1,4 @@
-// Visit the app twice under headless Chromium: pick, lock, slide, export, reload; then kill a visitor's process.
+// Visit the app twice under headless Chromium: pick, hold, slide, export, reload; then kill a visitor's process.
 // usage: node tests/app.mjs ADDRESS [folder of screenshots]
 import { chromium } from 'playwright-core';
 import fs from 'node:fs';
@@ -17,10 +17,10 @@ const visitor = async () => {
 };
 const panel = p => p.getByRole('button', { name: 'Next refused' }).waitFor({ timeout: wait }).then(() => said(p));
 const said = p => until(() => status(p), p);
-const status = p => p.locator('[role=status]').last().innerText();
+const status = async p => await p.locator('.gcf.busy').count() ? '' : p.locator('.gcf [role=status]').innerText();
 const kernel = p => p.evaluate(() => JSON.parse(document.getElementById('jupyter-config-data').textContent).kernelId);
-const lock = (p, name) => p.locator('button.widget-toggle-button', { hasText: new RegExp(`^\\s*${name}\\s*$`) });
-const locked = async (p, name) => (await lock(p, name).getAttribute('class')).includes('mod-active');
+const lock = (p, name) => p.locator(`.line[data-column="${name}"] .dir`);
+const locked = async (p, name) => (await lock(p, name).getAttribute('class')).includes('stay');
 const processes = id => fs.readdirSync('/proc').filter(n => /^\d+$/.test(n)).filter(n => { try { return fs.readFileSync(`/proc/${n}/cmdline`, 'utf8').includes(id); } catch { return false; } });
 const look = async (p, name, width, colorScheme) => {
   await p.setViewportSize({ width, height: 1000 }); await p.emulateMedia({ colorScheme });
@@ -51,13 +51,14 @@ try {
   ok.refused = await until(async () => +await row.inputValue() > 7, one);
   await until(async () => /changes?: \w/.test(await status(one)), one);
   const column = (await status(one)).match(/changes?: (\w+)/)[1]; // lock what the answer changes
-  await lock(one, column).click();
-  ok.lock = await until(async () => await locked(one, column) && !(await status(one)).includes(column), one);
-  const handle = one.getByRole('slider').nth(column === 'income' ? 2 : 0), start = +await handle.getAttribute('aria-valuenow');
+  for (let i = 0; i < 3; i++) await lock(one, column).click();
+  ok.lock = await until(async () => { const now = await status(one); return now && await locked(one, column) && !now.includes(column); }, one);
+  const handle = one.locator(`.line:not([data-column="${column}"]) input[type=range]:visible`).first(), start = +await handle.inputValue();
   await handle.focus();                                          // slide, by keyboard
   for (let i = 0; i < 3; i++) await one.keyboard.press('ArrowRight');
-  ok.slide = await until(async () => +await handle.getAttribute('aria-valuenow') > start, one);
+  ok.slide = await until(async () => +await handle.inputValue() > start && /By hand/.test(await one.locator('.by-hand').innerText()), one);
 
+  await one.locator('.more > summary').click();
   await one.getByRole('button', { name: 'Keep this answer' }).click();
   const [file] = await Promise.all([one.waitForEvent('download'), one.locator('a[download]').click()]);
   const csv = fs.readFileSync(await file.path(), 'utf8').trim().split('\n');
@@ -71,8 +72,8 @@ try {
     && await two.locator('a[download]').count() === 0;
 
   const old = await kernel(one);                                 // reload: a fresh panel, and the old process goes
-  await one.reload(); await panel(one);
-  ok.reload = !await locked(one, column) && await kernel(one) !== old && await until(() => !processes(old).length, one);
+  await one.reload({ waitUntil: 'commit' }); await panel(one);
+  ok.reload = await until(async () => await lock(one, column).count(), one) && !await locked(one, column) && await kernel(one) !== old && await until(() => !processes(old).length, one);
 
   ok.quiet = await two.getByRole('alert').innerText() === '';
   for (const pid of processes(await kernel(two))) process.kill(+pid, 'SIGKILL');

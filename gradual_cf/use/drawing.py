@@ -88,6 +88,10 @@ def _table_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One
     return dict(lines=lines)
 
 # %% ../../nbs/use/05_drawing.ipynb #c20
+def _score_text(cfs:Any, v:float, lang:Language=ENGLISH) -> str: # One row
+    "What the model says, rounded so that it stays on its side of what is needed."
+    return cfs.goal.text(v, lang=lang) if cfs.goal.numbers else cfs.goal.sided(v, needed(cfs, 0), lang)
+
 def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
     goal_is = cfs.goal
@@ -102,7 +106,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
         told = lang.say(N_('{percent} of real rows are more unusual'), percent=lang.percent(f'{one.typical:.0%}'))
         facts[lang.say(N_('typical'))] = told
     says = cfs.before[0].item(), cfs.prob[0].item()
-    before,after = (goal_is.text(v, '.0%', lang) for v in says)
+    before,after = (_score_text(cfs, v, lang) for v in says)
     places = [100*v for v in (*says, *goal_is.bars(cfs.target[0], needed(cfs, 0)))] if goal_is.said == 'probability' else None
     was = decided(cfs, 0, lang)
     return render('drawing/standing', 'html', lang, goal=goal, was=was, before=before, after=after, places=places,
@@ -220,7 +224,7 @@ def _spoken(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str:
 def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # Plain text
     "An answer in a sentence, for a live region."
     lang = terms.lang
-    a,b = (cfs.goal.text(v[0], '.0%', lang) for v in (cfs.before, cfs.prob))
+    a,b = (_score_text(cfs, v[0], lang) for v in (cfs.before.tolist(), cfs.prob.tolist()))
     goal = f'{aimed_at(cfs, 0, lang)}, {a} → {b}'
     if not cfs.valid[0]: return lang.say(N_('No allowed change found. Closest attempt: {goal}.'), goal=goal)
     if not cfs.mask[0].any(): return lang.say(N_('Nothing to change. {goal}.'), goal=goal)

@@ -38,12 +38,6 @@ const paint = () => {
 };
 dark.addEventListener('change', paint);
 paint();
-const nameHandles = () => document.querySelectorAll('.noUi-handle:not([aria-label])').forEach(handle => {
-  const slider = handle.closest('.widget-inline-hbox'), label = slider?.querySelector('.widget-label')?.textContent;
-  const end = handle.matches('.noUi-handle-upper') ? ', highest' : ', lowest';
-  if (label) handle.setAttribute('aria-label', label + (slider.querySelector('.noUi-handle-upper') ? end : ''));
-});
-new MutationObserver(nameHandles).observe(document.body, { childList: true, subtree: true });
 window.addEventListener('pageshow', e => { if (e.persisted) location.reload(); });
 window.voila_process = () => {};
 if (location.search.includes('token=')) history.replaceState(null, '', location.pathname);
