@@ -20,7 +20,7 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
-from .glass import from_pairs
+from .glass import _from_pairs
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
 from ..search.trees import _random_rows, _Ensemble, _Link, _Nodes, _Unfit, exact
@@ -207,10 +207,9 @@ def _exact_model(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
     if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost', 'interpret') or model.predictor.over: return model
-    uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
-    if uneven or not model.columns: return model
-    parsed = partial(_catboost_parsed, model) if library == 'catboost' else partial(from_pairs, model) if library == 'interpret' else _parsed
-    return exact(model, parsed) or model
+    if not model.columns or any(c.knots is not None for c in model.columns): return model # sweeps need even scales
+    alone = dict(catboost=_catboost_parsed, interpret=_from_pairs).get(library) # needs the table
+    return exact(model, _parsed if alone is None else partial(alone, model)) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:

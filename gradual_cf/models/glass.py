@@ -10,7 +10,7 @@ import numpy as np
 from ..search.trees import _Ensemble, _Link, _Nodes, _Unfit
 
 # %% auto #0
-__all__ = ['from_pairs']
+__all__ = []
 
 # %% ../../nbs/models/01_glass.ipynb #g5
 class _Term:
@@ -21,7 +21,9 @@ class _Term:
 
     def grown(self, table:np.ndarray, ranges:list) -> int: # Bins that are left of each column -> number of the node
         "Cut a table in halves where neighbours differ."
-        me,spread = len(self.nodes), [np.flatnonzero(np.diff(np.moveaxis(table, a, 0).reshape(len(r), -1), axis=0).any(1)) for a,r in enumerate(ranges)]
+        me = len(self.nodes)
+        apart = lambda a, r: np.diff(np.moveaxis(table, a, 0).reshape(len(r), -1), axis=0).any(1) # from the next bin
+        spread = [np.flatnonzero(apart(a, r)) for a,r in enumerate(ranges)]
         self.nodes.append([-1, np.nan, None, -1, -1, float(table.flat[0])])
         axis = next((a for a,steps in enumerate(spread) if len(steps)), None)
         if axis is None: return me
@@ -41,33 +43,18 @@ class _Term:
     def arrays(self) -> _Nodes:
         "The nodes as arrays."
         feature,bound,listed,left,right,value = zip(*self.nodes)
-        whole = lambda v: np.array(v, int)
-        return _Nodes(whole(feature), np.array(bound, float), list(listed), np.zeros(len(left), bool), whole(left), whole(right), np.array(value, float)[:, None])
+        feature,left,right = (np.array(v, int) for v in (feature, left, right))
+        missing = np.zeros(len(left), bool)
+        return _Nodes(feature, np.array(bound, float), list(listed), missing, left, right, np.array(value)[:, None])
 
 # %% ../../nbs/models/01_glass.ipynb #g6
-def from_pairs(
+def _from_pairs(
     model,       # A `FrameModel` of a table
     source,      # An `ExplainableBoostingClassifier` or `…Regressor` of interpret, fitted
 ) -> _Ensemble|None:
     """Its terms as trees; None without pairs, of which sums know more, and for several classes.
 
     Raises `_Unfit` for cells that trees cannot read.
-
-    Parameters
-    ----------
-    model
-        A `FrameModel` of a table
-    source
-        An `ExplainableBoostingClassifier` or `…Regressor` of interpret, fitted
-
-    Returns
-    -------
-    _Ensemble | None
-
-    Raises
-    ------
-    _Unfit
-        For cells that trees cannot read
     """
     terms = list(zip(source.term_features_, source.term_scores_))
     if all(len(f) < 2 for f,_ in terms) or any(np.ndim(s) > len(f) for f,s in terms): return None
@@ -84,5 +71,6 @@ def from_pairs(
         inner = np.asarray(scores, float)[(slice(1, -1),)*len(features)]
         term.grown(inner, [np.arange(1, s + 1) for s in inner.shape])
         trees.append(term.arrays())
-    link = _Link(np.atleast_1d(np.asarray(source.intercept_, float)), 'logit' if hasattr(source, 'classes_') else 'number')
+    base = np.atleast_1d(np.asarray(source.intercept_, float))
+    link = _Link(base, 'logit' if hasattr(source, 'classes_') else 'number')
     return _Ensemble(trees, link, codes=levels)

@@ -273,7 +273,9 @@ class _TreeBound:
 
     def split_sets(self, g:int, b:_Boxes, top, gain) -> np.ndarray: # Numbers of sets, `(b,)`
         "The levels of a box that the heaviest leaf is met in."
-        sets,heavy,out = self.q.sets[g], gain.argmax(1), np.zeros(len(b.row), np.int64)
+        sets = self.q.sets[g]
+        heavy = gain.argmax(1)
+        out = np.zeros(len(b.row), np.int64)
         for i,t in enumerate(heavy.tolist()):
             leaf = int(top[i, t])
             goes = (self.words.cell[g][:-1, t, leaf//64] >> np.uint64(leaf % 64) & np.uint64(1)).astype(bool)
@@ -534,7 +536,9 @@ class _LayerBound:
 
     def features(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> `(b, j)`
         "What rows say at positions."
-        out,l,grid = np.tile(self.layers.shift, (len(at), 1)), self.layers, self.q.grid
+        out = np.tile(self.layers.shift, (len(at), 1))
+        l = self.layers
+        grid = self.q.grid
         for g,values in l.levels.items(): out[:, l.owner == g] = values[at[:, g]]
         column,place = np.nonzero(~grid.named)[0], np.maximum(at, grid.low - 2)[:, ~grid.named]
         value = np.zeros(at.shape)
@@ -565,7 +569,9 @@ class _LayerBound:
 
     def cuts(self, b, gain, rate, ends, v) -> tuple: # Columns, positions, `(b,)` each
         "Cut the column that may gain most: at the row's own value, or in the middle; a category at its best level."
-        q,n,rows = self.q, len(b.row), np.arange(len(b.row))
+        q = self.q
+        n = len(b.row)
+        rows = np.arange(n)
         wide = b.low < b.high
         for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
         within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])

@@ -176,7 +176,9 @@ def until_confirmed(
         If no model can be retrained
     """
     _check_share(cf, share)
-    models,n,target = jury(cf, _JURORS), len(question), question.target
+    models = jury(cf, _JURORS)
+    n = len(question)
+    target = question.target
     xp = question.enc.x.clone()
     best = np.full(n, -np.inf)
     took = np.zeros(n, int)

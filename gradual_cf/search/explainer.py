@@ -303,7 +303,9 @@ _SHARE = .25    # Most of the time that is left, for one batch
 
 def _searched_until(cf, q:Question, effort:Effort, begin:Tensor|None=None) -> tuple:
     "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
-    xp,begun,until = q.enc.x.clone(), np.zeros(len(q), bool), effort.until
+    xp = q.enc.x.clone()
+    begun = np.zeros(len(q), bool)
+    until = effort.until
     i,size = 0, _FIRST_ROWS
     try:
         with _until(cf.model, until):

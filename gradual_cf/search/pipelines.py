@@ -249,7 +249,9 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
 # %% ../../nbs/search/09_pipelines.ipynb #p6
 def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
     "Layers behind an opened pipeline; None where a feature of a number is no line."
-    slope,shift,levels = np.zeros(len(f.owner)), f.still.copy(), {}
+    slope = np.zeros(len(f.owner))
+    shift = f.still.copy()
+    levels = {}
     for g,values in enumerate(f.values):
         mine = np.flatnonzero(f.owner == g)
         if grid.named[g]: levels[g] = values

@@ -142,7 +142,9 @@ def _margin(cf, target:Tensor) -> float:
 class _Plan:
     "What is known of one row, and what is asked next."
     def __init__(self, cf, q:Question, rows:float):
-        self.cf,self.target,self.moves = cf, q.target[0], _Moves(cf, q.rows, q.enc)
+        self.cf = cf
+        self.target = q.target[0]
+        self.moves = _Moves(cf, q.rows, q.enc)
         self.lead0 = self.leads(q.logits)[0]
         self.need = -self.lead0 + 1e-6 + _margin(cf, self.target)
         self.of = _surrogate(cf, self.target)

@@ -175,7 +175,9 @@ def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     at = _RowQuestion(q.row, q.target, q.preset)
     before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
-    raw,new,against = desk.one(q.row), _row_by_hand(desk, q), ()
+    raw = desk.one(q.row)
+    new = _row_by_hand(desk, q)
+    against = ()
     allowed:Any = desk.domain.legal
     now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
@@ -210,7 +212,9 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
 def _several_answers(desk:_Desk, q:_RowQuestion):
     "Several answers to a question: short ways, or what is searched where there are none, or not all are known."
     def ask():
-        cf,menu,own = desk.explainer(q), _menu(desk, q), _answer_shown(desk, q._replace(number=1))
+        cf = desk.explainer(q)
+        menu = _menu(desk, q)
+        own = _answer_shown(desk, q._replace(number=1))
         if menu is not None and _NONE_FOUND not in menu.proof.tolist():
             beside = _with_menu(cf, own, menu, desk.k)
             if len(beside.answers) > int(own.valid.sum()): return beside
@@ -329,10 +333,14 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
 # %% ../../nbs/use/06_editors.ipynb #rowco
 def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_for_page`
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
-    raw,out,features = desk.one(row), [], desk.domain.features
+    raw = desk.one(row)
+    out = []
+    features = desk.domain.features
     enc = desk.cf.encode(raw)
     for g,(c,at,told) in enumerate(zip(features, _entry_slices(features), columns)):
-        cell,fixed,way = c.named(raw)[0], bool(enc.frozen[0, g]), 'both'
+        cell = c.named(raw)[0]
+        fixed = bool(enc.frozen[0, g])
+        way = 'both'
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
             x,low,high = (v[0, at.start].item() for v in (enc.x, enc.low, enc.high))
