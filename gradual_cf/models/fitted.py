@@ -723,8 +723,7 @@ def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
     folds = [e for k,fold in enumerate(many) if (e := _from_fold(fold, k, len(many)))]
     if len(folds) < len(many) or any((e.codes, e.order) != (folds[0].codes, folds[0].order) for e in folds): return None
     base,curves = zip(*((e.link.base, *e.link.calibrated) for e in folds))
-    link = _Link(np.concatenate(base), 'proba', calibrated=curves)
-    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=link)
+    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=_Link(np.concatenate(base), 'proba', calibrated=curves))
 
 # %% ../../nbs/models/02_fitted.ipynb #o8333558
 def _votes(tree, weight:float, k:int) -> np.ndarray: # Of k classes -> `(m, 1)` or `(m, k)`
