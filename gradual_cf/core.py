@@ -221,7 +221,7 @@ class Question:
     target:Any=None      # What they shall reach: classes, long `(n,)`; for numbers, intervals `(n, 2)`
     aside:Any=None       # Rows that could not be read: all raw rows, why not, and what all shall reach; None for none
 
-    def __iter__(self): return iter((self.rows, self.enc, self.logits, self.target))
+    def __iter__(self) -> Any: return iter((self.rows, self.enc, self.logits, self.target))
     def __len__(self): return len(self.enc.x)
 
     def take(self, i) -> Question: # The rows `i`: a slice, positions or a mask

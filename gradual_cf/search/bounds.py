@@ -389,8 +389,9 @@ def _above_ramp(least:float, most:float, low:np.ndarray, high:np.ndarray) -> tup
 def _ramp(least:float, most:float) -> _Bend:
     "Nothing below a number, nothing more above another, and what it is given between them."
     def lines(low, high):
+        above,rise = _above_ramp(least, most, low, high)
         below,fall = _above_ramp(-most, -least, -high, -low)
-        return _Lines(*_above_ramp(least, most, low, high), below, -fall)
+        return _Lines(above, rise, below, -fall)
     return _Bend(lambda x: np.clip(x, least, most), lines)
 
 _HALVINGS = 24 # Until the point at which a line touches is known well enough
@@ -416,8 +417,9 @@ def _above_s(f, slope_of, low:np.ndarray, high:np.ndarray) -> tuple: # Slope, an
 def _s_shaped(f, slope_of, middle:float) -> _Bend: # `middle`: what it is at 0
     "Convex below 0, concave above, and the same from the other side."
     def lines(low, high):
+        above,rise = _above_s(f, slope_of, low, high)
         below,fall = _above_s(f, slope_of, -high, -low)
-        return _Lines(*_above_s(f, slope_of, low, high), below, 2*middle - fall)
+        return _Lines(above, rise, below, 2*middle - fall)
     return _Bend(f, lines)
 
 def _bent_upwards(f, slope_of) -> _Bend:

@@ -105,7 +105,7 @@ def _grid_of(columns:tuple) -> _Grid:
     for k,same in enumerate(alike): kind[same] = k
     bent = tuple(g for g,c in enumerate(columns) if c.ordered and c.knots is not None)
     line = np.array([(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)])
-    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, *line.T, bent)
+    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, line[:, 0], line[:, 1], bent)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high

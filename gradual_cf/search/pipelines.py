@@ -110,7 +110,7 @@ def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a
         for g,row in enumerate(first): may[g] &= _foretold(some, now[:, moving], row[place[:, g]])
         if (may.sum(0) <= 1).all(): break
     if (mixed := may.sum(0) != 1).any(): raise _Mixed(moving[mixed])
-    owner = np.full(len(still), -1)
+    owner = np.full(said.shape[1], -1)
     owner[moving] = may.argmax(0)
     return owner, said[0]
 

@@ -47,7 +47,7 @@ def _affine_layer(m) -> tuple|None: # Weights `(out, in)`, or `(in,)` where each
     if type(m) is not nn.BatchNorm1d or m.running_var is None: return None
     scale = 1/np.sqrt(_exactly(m.running_var) + m.eps)
     if m.affine: scale = scale*_exactly(m.weight)
-    return scale, (_exactly(m.bias) if m.affine else 0.) - scale*_exactly(m.running_mean)
+    return scale, (_exactly(m.bias) if m.affine else 0.) - scale*_exactly(cast(Tensor, m.running_mean))
 
 def _layers_of(model) -> _Net|None:
     "The layers of a network without those that do nothing; None for another module."

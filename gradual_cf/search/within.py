@@ -342,7 +342,7 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     found:list = []
     if isinstance(cf.model, _Trees): cf = _by_itself(cf)
     end = _what_ended(lambda: found.append(cf.usual(q, effort)))
-    return (found[0] if found else _best_seen(cf, own, data, enc, target)), end
+    return (found[0] if found else _best_seen(cf, own, q.rows, enc, target)), end
 
 def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
     "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."

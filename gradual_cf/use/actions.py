@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals, _row_names
-from ..core import changed_groups, check_whole, Question, take_rows
+from ..core import changed_groups, check_whole, Encoded, Question, take_rows
 from ..data.columns import _entry_slices, _decoded_numbers
 from ..data.tables import _Cost
 from ..render import count_text, Exports, plot_text, render, subplots, value_text, without_math
@@ -395,7 +395,7 @@ def _spread(n:int, most:int) -> list: # Positions
 def _needs_of_some(rows, some:list, seed:int) -> pd.DataFrame:
     "What several answers to some rows change."
     few = rows.take([some[i] for i in _spread(len(some), _ADVISED)])
-    found = several(rows.explainer, (few.data, few.enc, few.z, few.target), _ANSWERS, .5, seed).answers
+    found = several(rows.explainer, Question(few.data, few.enc, few.z, few.target), _ANSWERS, .5, seed).answers
     return _answer_lines(rows, found)
 
 def _improved_catalogue(few, lines:pd.DataFrame, terms:_Choice, start:list) -> _Catalogue:

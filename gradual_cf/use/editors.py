@@ -8,7 +8,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from threading import main_thread, RLock, Thread
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -462,7 +462,7 @@ def _question_of_page(desk:_Desk, mine) -> _RowQuestion: # What a person has set
 def _words_told(desk:_Desk, row:int) -> list: # (word, whether it is fixed)
     "The words of a text."
     text, = desk.one(row)
-    spans,frozen = desk.domain.words(text), desk.cf.encode([text]).frozen[0].tolist()
+    spans,frozen = cast(Any, desk.domain.words)(text), desk.cf.encode([text]).frozen[0].tolist()
     return [(text[slice(*span)], fixed) for span,fixed in zip(spans, frozen) if span is not None]
 
 # %% ../../nbs/use/06_editors.ipynb #c78

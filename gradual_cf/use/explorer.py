@@ -271,7 +271,8 @@ class _Panel:
 
     def hear(self, told:dict):
         "What a page sends."
-        kind,mine = told.get('kind'), told.get('mine')
+        kind = told.get('kind')
+        mine:Any = told.get('mine')
         if kind == 'ask' and told.get('fresh') == self.fresh:
             self.tab = told['tab'] if told.get('tab') in _PANES else self.tab
             self.ask(mine, int(told.get('n', 0)))
