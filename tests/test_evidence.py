@@ -21,6 +21,7 @@ from gradual_cf.render import json_value, LANGUAGES
 from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
 from forged import asked_once, changed, field_of, places, sealed, walk
 from made import by_hand, people
+from questions import SAID
 
 CHECKER = Path(gradual_cf.__file__).parent/'templates'/'evidence'/'check_evidence.py'
 spec = importlib.util.spec_from_file_location('check_evidence', CHECKER)
@@ -615,6 +616,7 @@ def evidence_of_anything(seed, ask):
     return list(answers.proof)
 
 
+@pytest.mark.filterwarnings(*SAID)
 def test_decisions_about_anything_hold():
     pytest.importorskip('jsonschema')
     assert sum((evidence_of_anything(seed, 'columns') for seed in range(4)), [])

@@ -2,9 +2,9 @@
 from collections import Counter
 
 import pytest
-from questions import FAILS_TODAY, MODELS, SOAK_ONLY, check, covering
+from questions import FAILS_TODAY, MODELS, SAID, SOAK_ONLY, check, covering
 
-pytestmark = [pytest.mark.filterwarnings(f'ignore:{words}') for words in ('lbfgs failed to converge', 'n_quantiles', 'plausibility is left out', '`TargetEncoder', 'Missing values detected')]
+pytestmark = pytest.mark.filterwarnings(*SAID)
 
 
 @pytest.mark.parametrize('model', [name for name in MODELS if name not in FAILS_TODAY and name not in SOAK_ONLY])
