@@ -257,7 +257,7 @@ def test_a_row_is_called_as_it_was_asked_for(fitted):
     assert 'reference 8' in run('letter', 'loans', '--row', 8).stdout and json.loads(run('explain', 'loans', '--row', 8, '--json').stdout)['row'] == 8
     from gradual_cf.cli import _asked_panel
     box = _asked_panel('loans', row=8)
-    try: assert box.panel.row == 8 and box.panel.w.find.value == '8' and box.panel.w.target.value == 'granted'
+    try: assert box.panel.row == 8 and box.panel.desk.labels[box.panel.mine['target']] == 'granted'
     finally: box.close()
     with pytest.raises(ValueError, match=r'--row must be in 0..399, got 999'): _asked_panel('loans', row=999)
 
