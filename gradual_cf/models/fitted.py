@@ -208,7 +208,7 @@ def _exact_model(model:FrameModel) -> nn.Module:
     library = type(model.predictor.source).__module__.split('.')[0]
     if library not in ('xgboost', 'lightgbm', 'sklearn', 'catboost', 'interpret') or model.predictor.over: return model
     if not model.columns or any(c.knots is not None for c in model.columns): return model # sweeps need even scales
-    alone = dict(catboost=_catboost_parsed, interpret=_from_pairs).get(library) # needs the table
+    alone = _catboost_parsed if library == 'catboost' else _from_pairs if library == 'interpret' else None # needs the table
     return exact(model, _parsed if alone is None else partial(alone, model)) or model
 
 # %% ../../nbs/models/02_fitted.ipynb #c56
