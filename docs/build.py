@@ -182,6 +182,14 @@ def claim_card(cells):
     return [cells[0], new_md(card), *[c for c in cells[1:] if c.source.strip() or c.cell_type == 'code']]
 
 
+def without_panels(told):
+    "Widgets of a page without those that need Python, or a module that the site does not have; other things as they are."
+    for kept in told.values() if isinstance(told, dict) else ():
+        if isinstance(kept, dict) and 'state' in kept:
+            kept['state'] = {name: v for name, v in kept['state'].items() if v.get('model_module') != 'anywidget'}
+    return told
+
+
 def process(nb, page, syms, links):
     "An executed notebook as MyST-NB reads it."
     cells, heading = [new_md(f'# {page.title}\n\n' + (f'*{page.about}*' if page.about else ''))], ''
@@ -194,7 +202,7 @@ def process(nb, page, syms, links):
         elif dirs & {'export', 'exports', 'exporti'}: cells += source_cells(c.source, page, syms, links)
         elif strip(c.source).strip() and not dirs & {'hide', 'default_exp'}: cells.append(code_cell(c, page, heading))
     if page.rel.startswith('figures/'): cells = claim_card(joined(cells))
-    out = nbformat.v4.new_notebook(cells=cells, metadata={k: nb.metadata[k] for k in ('kernelspec', 'language_info', 'widgets') if k in nb.metadata})
+    out = nbformat.v4.new_notebook(cells=cells, metadata={k: without_panels(nb.metadata[k]) for k in ('kernelspec', 'language_info', 'widgets') if k in nb.metadata})
     for i, c in enumerate(out.cells): c['id'] = f'c{i}'
     return out
 
