@@ -15,7 +15,7 @@ __all__ = []
 # %% ../../nbs/models/01_glass.ipynb #g5
 class _Term:
     "The nodes of a term, as they come to be."
-    def __init__(self, features:tuple, bins:list, levels:dict): # Columns; their borders, or bins of levels; column -> its levels
+    def __init__(self, features:tuple, bins:list, levels:dict): # Columns; borders, or bins of levels; column -> its levels
         self.features,self.bins,self.levels = features, bins, levels
         self.nodes:list = [] # [column, bound, levels that go left, left, right, value]
 
@@ -60,7 +60,8 @@ def _from_pairs(
     if all(len(f) < 2 for f,_ in terms) or any(np.ndim(s) > len(f) for f,s in terms): return None
     place = {s: c for c in model.columns for s in c.sources}
     columns = [place[name] for name in model.predictor.names or place]
-    if any(c.missing or len(c.sources) > 1 for c in columns): raise _Unfit('terms of pairs, in a table with missing cells')
+    if any(c.missing or len(c.sources) > 1 for c in columns):
+        raise _Unfit('terms of pairs, in a table with missing cells')
     levels,trees = {i: list(c.levels) for i,c in enumerate(columns) if c.levels}, []
     for features,scores in terms:
         bins = [source.bins_[f][min(len(source.bins_[f]), len(features)) - 1] for f in features]

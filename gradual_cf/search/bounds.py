@@ -398,7 +398,7 @@ _HALVINGS = 24 # Until the point at which a line touches is known well enough
 _NEAR = 1e-9   # Below this distance a chord tells no slope
 
 def _above_s(f, slope_of, low:np.ndarray, high:np.ndarray) -> tuple: # Slope, and what it is at 0
-    "The line above an S: a chord where it is convex, a tangent where it is concave, else from the left end to where it touches."
+    "The line above an S: a chord where it is convex, a tangent where it is concave, else from the left end to a tangent."
     at_low = f(low)
     far = np.where(high - low > _NEAR, high - low, 1.)
     chord = np.where(high - low > _NEAR, (f(high) - at_low)/far, np.maximum(slope_of(low), slope_of(high)))
@@ -448,7 +448,7 @@ class _Net(NamedTuple):
     weight:list          # `(out, in)` of each layer
     bias:list            # `(out,)` of each layer
     bends:list           # `_Bend` behind each layer but the last
-    moves:np.ndarray     # How far weights of each output move if those of the model move by one, `(k,)`; NaN where nobody knows
+    moves:np.ndarray     # How far weights of each output move if those of the model move by one, `(k,)`; or NaN
     scale:np.ndarray|float=1. # What entries are multiplied by before the first layer, `(d,)`
     shift:np.ndarray|float=0. # What is added then, `(d,)`
 

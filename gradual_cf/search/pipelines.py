@@ -89,7 +89,7 @@ class _Sweeps:
 _SWEEPS = 6    # Sweeps, at most, until every feature has one column
 _GLANCED = 24  # Rows that rule out most columns
 
-def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: # Features `(q, j)`, rows of the first sweep -> bool `(j,)`
+def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: # bool `(j,)`; rows of the first sweep
     "Which features of a sweep are those that another one has at the positions of a column."
     some = np.flatnonzero(_same(said[which[:_GLANCED]], now[:_GLANCED]).all(0))
     out = np.zeros(said.shape[1], bool)

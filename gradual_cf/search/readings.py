@@ -15,11 +15,13 @@ from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict,
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_elu_of, _LayerBound, _Layers, _layers_on_table, _Net, _net, _nodes_read, _ramp,
-                                      _RELU, _SIGMOID, _SOFTPLUS, _Splits, _TANH, _TreeBound, _leaf_bits_of, _with_one_kink)
+                                      _RELU, _SIGMOID, _SOFTPLUS, _Splits, _TANH, _TreeBound, _leaf_bits_of,
+                                      _with_one_kink)
 from .pipelines import _features_asked, _layers_behind, _Mixed, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import _steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_read, _through_steps
+from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_read,
+                                    _through_steps)
 from .trees import _Link, _Trees, _Unfit
 
 # %% auto #0
@@ -29,9 +31,13 @@ __all__ = []
 _SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
 
 _BENDS:dict = { # Kind of a module -> its `_Bend`; None where it has none
-    nn.ReLU: lambda m: _RELU, nn.ReLU6: lambda m: _ramp(0., 6.), nn.Hardtanh: lambda m: _ramp(float(m.min_val), float(m.max_val)),
+    nn.ReLU: lambda m: _RELU,
+    nn.ReLU6: lambda m: _ramp(0., 6.),
+    nn.Hardtanh: lambda m: _ramp(float(m.min_val), float(m.max_val)),
     nn.LeakyReLU: lambda m: _with_one_kink(m.negative_slope) if 0 <= m.negative_slope <= 1 else None,
-    nn.Tanh: lambda m: _TANH, nn.Sigmoid: lambda m: _SIGMOID, nn.ELU: lambda m: _elu_of(m.alpha) if 0 < m.alpha <= 1 else None,
+    nn.Tanh: lambda m: _TANH,
+    nn.Sigmoid: lambda m: _SIGMOID,
+    nn.ELU: lambda m: _elu_of(m.alpha) if 0 < m.alpha <= 1 else None,
     nn.Softplus: lambda m: _SOFTPLUS if m.beta == 1 else None}
 
 def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() # 64 bits
@@ -103,7 +109,8 @@ def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
         if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
-        bends = [dict(relu=_RELU, logistic=_SIGMOID, tanh=_TANH, identity=_RELU)[last.activation]]*(len(last.coefs_) - 1)
+        known = dict(relu=_RELU, logistic=_SIGMOID, tanh=_TANH, identity=_RELU) # of the last one the product is taken
+        bends = [known[last.activation]]*(len(last.coefs_) - 1)
         net = _net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_], bends)
         if last.activation != 'identity': return net
         weight,bias = net.weight[0], net.bias[0]
@@ -210,7 +217,8 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)
     layers = _layers_behind(cast(_Net, net), f, grid)
-    if layers is None and len(cast(_Net, net).weight) > 1: model.unread = 'a step that bends a number in front of its layers'
+    if layers is None and len(cast(_Net, net).weight) > 1:
+        model.unread = 'a step that bends a number in front of its layers'
     return None if layers is None else _reading_of_layers(layers, model, threshold)
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
