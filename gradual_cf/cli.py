@@ -150,6 +150,9 @@ def _check_one(command, dataset, row, text, image, csv=None, model=None):
         raise ValueError('DATASET must be given, or --csv and --model of a model of your own; '
                          f'for example: gradual-cf {command} loans --row 8')
     if sum(v is not None for v in (row, text, image)) == 1: return
+    if dataset:
+        from gradual_cf.data.datasets import _recipe_of
+        _recipe_of(dataset) # a name that nothing has comes first
     got = [f'--{k} {v}' for k,v in dict(row=row, text=text, image=image).items() if v is not None]
     raise ValueError('--row, --text or --image must be given, and one of them only, '
                      f'got {" and ".join(got) or "none"}; for example: gradual-cf {command} {whose} --row 0')

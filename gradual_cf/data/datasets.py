@@ -561,6 +561,12 @@ RECIPES |= dict(cbf=Recipe(lambda path, seed: load_cbf(), CBF_CLASSES, _OVER_TIM
 # %% ../../nbs/data/05_datasets.ipynb #c70
 _BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task, series=_series_task)
 
+def _recipe_of(name:str) -> Any:
+    "The recipe of that name; `ValueError` says which one is near."
+    if name in RECIPES: return RECIPES[name]
+    near = ''.join(f'; did you mean {n!r}?' for n in get_close_matches(str(name), RECIPES, 1))
+    raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}{near}')
+
 def load_task(
     name:str='breast_cancer', # One of `RECIPES`
     path=None,           # Data folder; None for `GRADUAL_CF_DATA`
@@ -604,10 +610,7 @@ def load_task(
     >>> cf = GradualCF(task.model, task.domain).fit(task.X)
     >>> cf.explain(task.X_test[:5]).quality()
     """
-    if name not in RECIPES:
-        near = ''.join(f'; did you mean {n!r}?' for n in get_close_matches(str(name), RECIPES, 1))
-        raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}{near}')
-    r = RECIPES[name]
+    r = _recipe_of(name)
     return _BUILDERS[r.kind](r, domain, name, path, seed, model, progress, full)
 
 # %% ../../nbs/data/05_datasets.ipynb #ow2
