@@ -141,8 +141,10 @@ MODELS |= dict(
     votes=Make(ensemble.AdaBoostClassifier(GROWN_DEEP, n_estimators=5, random_state=0)), bags=Make(ensemble.BaggingClassifier(GROWN_DEEP, 5, max_features=.7, random_state=0)),
     voting=Make(ensemble.VotingClassifier([('a', FOREST), ('b', GROWN)], voting='soft', weights=[1, 2])), voting_number=Make(ensemble.VotingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))])),
     constant_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), random_state=0)),
+    coded=Make(library('xgboost', 'XGBClassifier', n_estimators=7, max_depth=3, missing=2.), missing=True), zeros=Make(library('lightgbm', 'LGBMClassifier', zero_as_missing=True, **lgb), missing=True),
+    stack=Make(ensemble.StackingClassifier([('a', FOREST), ('b', GROWN), ('c', GROWN_DEEP)], cv=2)), stack_number=Make(ensemble.StackingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))], linear_model.Ridge(), cv=2)),
     catboost=Make(lambda: __import__('catboost').CatBoostClassifier(iterations=8, depth=3, verbose=0, allow_writing_files=False, thread_count=1, random_seed=0), missing=True))
-TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting']  # are models of two classes here
+TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack']  # are models of two classes here
 
 
 def fitted_to(make, X, y):

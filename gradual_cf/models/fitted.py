@@ -610,6 +610,53 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     levels = model._preprocessor.named_transformers_['encoder'].categories_
     return whole._replace(order=tuple(order.tolist()), codes={i: list(v) for i,v in enumerate(levels)})
 
+# %% ../../nbs/models/02_fitted.ipynb #a7d00002
+_MOST_GROWTH = 30 # A tree may have so many times as many nodes
+
+class _Recoded:
+    "A tree in which numbers above `below`, up to `upto`, go the way of a missing one."
+    def __init__(self, n:_Nodes, below:float, upto:float, where:np.ndarray): # `where`: nodes that do so, bool `(m,)`
+        self.n,self.below,self.upto,self.where = n, below, upto, where
+        self.out:list = [] # [node that it is a copy of, bound, missing, left, right]
+        self.put(0, {})
+
+    def leaf_or(self, i:int, bound:float, missing:bool, left:tuple=(), right:tuple=()) -> int:
+        "A node, and what is below it: nodes of the tree with what is known there, or calls."
+        if len(self.out) > _MOST_GROWTH*len(self.n.left): raise _Unfit('a number that stands for missing ones, at too many cuts')
+        me = len(self.out)
+        self.out.append([i, bound, missing, -1, -1])
+        for side,to in ((3, left), (4, right)):
+            if to: self.out[me][side] = to[0](*to[1:])
+        return me
+
+    def put(self, i:int, known:dict) -> int: # Column -> whether its value is the number
+        "A copy of a node where so much is known."
+        n,f = self.n, int(self.n.feature[i])
+        if f < 0: return self.leaf_or(i, n.bound[i], False)
+        bound,default,is_code = n.bound[i], bool(n.missing[i]), known.get(f)
+        if self.where[i] and is_code: return self.put(n.left[i] if default else n.right[i], known)
+        go = lambda side, now: (self.put, side, known if now is None else known | {f: now})
+        left,right = n.left[i], n.right[i]
+        if not self.where[i] or is_code is False or default == (self.upto <= bound):
+            return self.leaf_or(i, bound, default, go(left, None), go(right, None))
+        coded = (self.leaf_or, i, self.upto, True)
+        if default: # it lies right of the cut, and goes left
+            last = (*coded, go(left, True), go(right, False))
+            if bound < self.below: last = (self.leaf_or, i, self.below, False, go(right, False), last)
+            return self.leaf_or(i, min(bound, self.below), False, go(left, False), last)
+        after = (self.leaf_or, i, bound, False, go(left, False), go(right, False)) if self.upto < bound else go(right, False)
+        return self.leaf_or(i, self.below, False, go(left, False), (*coded, go(right, True), after))
+
+    def nodes(self) -> _Nodes:
+        copy,bound,missing,left,right = (np.array(v) for v in zip(*self.out))
+        n = self.n
+        return _Nodes(n.feature[copy], bound.astype(float), [n.listed[i] for i in copy], missing.astype(bool), left, right, n.value[copy])
+
+def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes:
+    "The same tree with two more questions wherever a number that stands for missing ones goes the other way."
+    odd = where & (n.feature >= 0) & (n.missing != (upto <= n.bound))
+    return _Recoded(n, below, upto, where).nodes() if odd.any() else n
+
 # %% ../../nbs/models/02_fitted.ipynb #ec40
 def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of the JSON, and the score it adds to
     "A tree of XGBoost as nodes."
@@ -635,10 +682,14 @@ def _levels_of(enc) -> list: # Levels in the order of their codes
 _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
 _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
 
+def _where_missing_is(trees:list, code:float) -> list: # `_Nodes`
+    "The same trees where a number of 32 bits stands for missing ones."
+    if np.isinf(code) or any(t.listed.count(None) < len(t.listed) for t in trees): raise _Unfit(f'{code:g} for what is missing, beside categories or without an end')
+    below,upto = (float(f(np.array([code]))[0]) for f in (_below, _widened_to_64))
+    return [_with_code(t, below, upto, t.feature >= 0) for t in trees]
+
 def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
-    "All trees of XGBoost; None for linear boosters, leaves of several numbers, objectives unknown here, and codes for missing."
-    code = getattr(model, 'missing', None)
-    if code is not None and not np.isnan(code): raise _Unfit(f'a number that stands for missing ones, {code:g}')
+    "All trees of XGBoost; None for linear boosters, leaves of several numbers, and objectives unknown here."
     used = model.get_booster() if hasattr(model, 'get_booster') else model
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
     learner = json.loads(bytes(used.save_raw('json')))['learner']
@@ -653,6 +704,8 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     base = np.broadcast_to(base, (max(int(told['num_class']), 1),)).copy()
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
              for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
+    code = getattr(model, 'missing', None)
+    if code is not None and not np.isnan(code): trees = _where_missing_is(trees, float(code))
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
     return _Ensemble(trees, _Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number'), codes=codes)
 
@@ -668,6 +721,8 @@ def _flattened(top) -> list: # Nodes with the positions of their children
     return out
 
 # %% ../../nbs/models/02_fitted.ipynb #ec59
+_ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
+
 def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     "A tree of LightGBM as nodes."
     nodes = _flattened(top)
@@ -676,23 +731,25 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     bound = np.array([np.nan if c else n.get('threshold', np.nan) for n,c in zip(nodes, named)], float)
     def missing(n): # whether a missing value goes left
         if n.get('decision_type') != '<=': return False
-        return n['default_left'] if n['missing_type'] == 'NaN' else 0 <= n['threshold']
+        return 0 <= n['threshold'] if n['missing_type'] == 'None' else n['default_left']
     part = lambda key, none: np.array([n.get(key, none) for n in nodes])
     feature = np.where(part('left', -1) < 0, -1, part('split_feature', -1))
-    return _Nodes(feature, bound, listed, np.array([missing(n) for n in nodes], bool), part('left', -1),
+    tree = _Nodes(feature, bound, listed, np.array([missing(n) for n in nodes], bool), part('left', -1),
                   part('right', -1), _as_scores(part('leaf_value', 0.)*weight, k, width))
+    zeros = (part('missing_type', '') == 'Zero') & (part('decision_type', '') == '<=')
+    return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec68
 _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
     ('regression', 'regression_l1', 'huber', 'quantile'), 'number') # Objective -> what the sum of leaves is
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
-    "All trees of LightGBM; None for zeros that count as missing, linear leaves and objectives unknown here."
+    "All trees of LightGBM; raises `_Unfit` for linear leaves and objectives unknown here."
     told = getattr(model, 'booster_', model).dump_model()
     kind,k = _LIGHTGBM_KINDS.get((told.get('objective') or 'none').split()[0]), told['num_tree_per_iteration']
     tops = [t['tree_structure'] for t in told['tree_info']]
-    odd = any(n.get('missing_type') == 'Zero' or n.get('leaf_coeff') for top in tops for n in _flattened(top))
-    if odd or kind is None: raise _Unfit('zeros that count as missing, linear leaves, or an objective unknown here')
+    odd = any(n.get('leaf_coeff') for top in tops for n in _flattened(top))
+    if odd or kind is None: raise _Unfit('linear leaves, or an objective unknown here')
     weight = k/len(tops) if told['average_output'] else 1.
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
     return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
@@ -774,6 +831,29 @@ def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regress
               for e,w in zip(parts, weight)] # whose mean is taken
     return _Ensemble(trees, _Link(np.concatenate([e.link.base for e in parts]), 'proba', calibrated=tuple(curves)))
 
+def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
+    "A line over what several ensembles say: of numbers one sum, of shares one sum and one curve for each, and a last curve."
+    parts,last = [_parsed(e) for e in model.estimators_], model.final_estimator_
+    line = hasattr(last, 'coef_') and np.size(last.coef_) == len(parts) and not hasattr(last, 'support_')
+    if model.passthrough or not line or not all(_plain(e) and len(e.link.base) == 1 for e in parts):
+        raise _Unfit('a stack that is no line over sums of trees')
+    weight,start,n = np.ravel(last.coef_).astype(float), np.ravel(last.intercept_).astype(float), len(parts)
+    if not hasattr(model, 'classes_'):
+        trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
+        return _Ensemble(trees, _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
+    if type(last).__name__ not in ('LogisticRegression', 'LogisticRegressionCV') or {*model.stack_method_} != {'predict_proba'}:
+        raise _Unfit('a stack whose last model is no logistic regression of shares')
+    trees,base,curves = [], [], []
+    for i,(e,w) in enumerate(zip(parts, weight)):
+        sign = -1. if w < 0 else 1. # so that each curve rises
+        trees += [t._replace(value=sign*_as_scores(t.value[:, 0], i, n)) for t in e.trees]
+        base.append(sign*e.link.base)
+        curves.append(partial(_share_of, sign*e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*abs(w)))
+    link = _Link(np.concatenate(base), 'proba', calibrated=tuple(curves), last=partial(_shifted_logistic, start[0]))
+    return _Ensemble(trees, link)
+
+def _shifted_logistic(start:float, total:np.ndarray) -> np.ndarray: return 1/(1 + np.exp(-total - start))
+
 # %% ../../nbs/models/02_fitted.ipynb #o86a2f02
 _CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
     ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
@@ -851,7 +931,7 @@ _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoostin
           'HistGradientBoosting': _from_hist, 'RandomForest': _from_forest, 'ExtraTrees': _from_forest,
           'DecisionTree': _from_forest, 'ExtraTree': _from_forest,
           'CalibratedClassifierCV': _from_calibrated, 'AdaBoost': _from_adaboost, 'Bagging': _from_bagging,
-          'Voting': _from_voting, 'catboost': _from_catboost} # Library, or kind of scikit-learn's -> reader
+          'Voting': _from_voting, 'Stacking': _from_stacking, 'catboost': _from_catboost} # Library, or kind of scikit-learn's -> reader
 
 def _parsed(source) -> Any: # A fitted model -> `_Ensemble`, or None
     "The trees of a fitted model; None where they cannot be read."

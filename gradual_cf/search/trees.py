@@ -40,6 +40,7 @@ class _Link(NamedTuple):
     factor:float=1.     # … times this
     threshold:float=.5  # Probability from which the second of two classes is decided
     calibrated:tuple=() # Of each sum a function that never falls, `(n,)` -> probabilities; none where nothing follows
+    last:Any=None       # … and one of their mean
 
     def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
         "What the model answers where it has these scores."
@@ -51,7 +52,8 @@ class _Link(NamedTuple):
         "The mean of what the curves say, each of its own sum."
         if not len(total): return total[:, 0] # scikit-learn refuses to be asked about none
         said = (curve(v) for curve,v in zip(self.calibrated, total.T))
-        return sum(said, np.zeros(len(total)))/len(self.calibrated)
+        mean = sum(said, np.zeros(len(total)))/len(self.calibrated)
+        return mean if self.last is None else self.last(mean)
 
 # %% ../../nbs/search/07_trees.ipynb #ec10
 class _Ensemble(NamedTuple):

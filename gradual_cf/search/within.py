@@ -252,7 +252,7 @@ def _real_moves(p:_Plan) -> list:
 
 def _next(p:_Plan, batch:int) -> list: # Positions of moves, each; none where nothing is left to ask
     "What is asked next."
-    late = p.asked > p.rows*(.6 if p.rows < 40 else .8) or account().left[0] <= 2
+    late = p.asked > .4*p.rows or account().left[0] <= 2
     real = _real_moves(p) if p.best is None and late else []
     gain,group = p.gains(), p.moves.group.tolist()
     by:dict = {}
@@ -281,7 +281,7 @@ def _next(p:_Plan, batch:int) -> list: # Positions of moves, each; none where no
     if p.moves.most < 2: sets,more = [s for s in sets if len(s) == 1], []
     out = fresh(sets)[:batch]
     if len(out) < batch: out = fresh(out + more[:6] + [(i,) for i in unknown if gain[i] > .5*p.need] + more[6:])[:batch]
-    return out or fresh(real)
+    return out or (fresh(_real_moves(p)) if p.best is None else [])
 
 def _carried_out(p:_Plan):
     "Batch after batch."
