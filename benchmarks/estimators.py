@@ -70,8 +70,10 @@ def kinds():
             'GradientBoosting, constant start': ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), **SEED),
             'HistGradientBoostingClassifier': ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, **SEED),
             'AdaBoostClassifier': ensemble.AdaBoostClassifier(GROWN, n_estimators=5, **SEED), 'BaggingClassifier, trees': ensemble.BaggingClassifier(GROWN, 5, **SEED),
-            'VotingClassifier, soft, trees': voting('soft', FOREST, GROWN), 'calibrated forest': calibration.CalibratedClassifierCV(FOREST, cv=2),
+            'VotingClassifier, soft, trees': voting('soft', FOREST, GROWN), 'StackingClassifier, trees': ensemble.StackingClassifier([('a', FOREST), ('b', GROWN)], cv=3),
+            'calibrated forest': calibration.CalibratedClassifierCV(FOREST, cv=2),
             'XGBoost': of('xgboost', 'XGBClassifier', **X7), 'XGBoost, forest': of('xgboost', 'XGBRFClassifier', **X7), 'XGBoost, dart': of('xgboost', 'XGBClassifier', booster='dart', **X7),
+            'XGBoost, 3 for missing': of('xgboost', 'XGBClassifier', missing=3, **X7), 'LightGBM, zero for missing': of('lightgbm', 'LGBMClassifier', zero_as_missing=True, **L7),
             'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'LightGBM, dart': of('lightgbm', 'LGBMClassifier', boosting_type='dart', **L7),
             'EBM with pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=2, **EBM),
             'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
@@ -88,11 +90,11 @@ def kinds():
         'only asked': {
             'SVC': svm.SVC(), 'KNeighborsClassifier': neighbors.KNeighborsClassifier(), 'GaussianProcessClassifier': gaussian_process.GaussianProcessClassifier(**SEED),
             'QuadraticDiscriminantAnalysis': discriminant_analysis.QuadraticDiscriminantAnalysis(), 'OneVsRestClassifier': multiclass.OneVsRestClassifier(GROWN),
-            'StackingClassifier': ensemble.StackingClassifier([('a', FOREST), ('b', GROWN)], cv=3), 'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE),
+            'StackingClassifier, a line': ensemble.StackingClassifier([('a', FOREST), ('b', LINE)], cv=3), 'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE),
             'VotingClassifier, soft, a line': voting('soft', FOREST, LINE), 'GradientBoosting, a line as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, **SEED),
             'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU()),
-            'XGBoost, missing=-1': of('xgboost', 'XGBClassifier', missing=-1, **X7), 'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7),
+            'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7),
             'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT)}}
 
 
