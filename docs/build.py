@@ -317,7 +317,7 @@ def site():
         for c in nb.cells:
             if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps, p.shelf), ps)
         trees = toctree([d.lower() for d in DOORS] if p.stem == 'index' else below(p.stem, lines))
-        nb.cells.append(new_md('\n\n'.join(filter(None, [last, trees, p.stem != 'index' and whence(p)])), id='last'))
+        nb.cells.append(new_md('\n\n'.join(filter(None, [last, trees, '' if p.stem == 'index' else whence(p)])), id='last'))
     wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
     wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
     for f in SRC.iterdir(): f in wanted or f.is_dir() or f.unlink()

@@ -56,9 +56,10 @@ def guided(page, lines, titles):
     return head, f'**Next on this path:** {after}' if after else ''
 
 
-def toctree(names, caption='', hidden=True):
+def toctree(names, caption=''):
+    "A tree that only the sidebar shows; '' of no names."
     said = f':caption: {caption}\n' if caption else ''
-    return '```{toctree}\n' + (':hidden:\n' if hidden else '') + said + '\n' + '\n'.join(names) + '\n```'
+    return '```{toctree}\n:hidden:\n' + said + '\n' + '\n'.join(names) + '\n```' if names else ''
 
 
 def card(page, title, about, foot):
@@ -97,7 +98,7 @@ def redirect(out):
 
 def shown_words(page):
     "How many words the article of a built page shows: what is folded, and the source of widgets, do not count."
-    article = re.search(r'<article.*</article>', page, re.S)[0]
+    article = page[page.index('<article'):page.index('</article>')]
     while (fewer := re.sub(r'<details\b(?:(?!<details\b).)*?</details>', ' ', article, flags=re.S)) != article: article = fewer
     article = re.sub(r'<(script|style|svg)\b.*?</\1>', ' ', article, flags=re.S)
     return len(html.unescape(re.sub(r'<[^>]+>', ' ', article)).split())
