@@ -5,7 +5,7 @@ nbs/**/*.ipynb  --docs/execute.py-->  executed  --this file and docs/api.py-->  
     python docs/build.py                      # the site
     python docs/build.py --readme [--check]   # README.md from nbs/index.ipynb, or only compare
 
-Only what changed is run and written again. The sidebar follows folders and numbers: a new notebook falls into its place.
+Only what changed is run and written again. Which page stands behind which door says docs/doors.tsv: a new notebook needs a line there.
 """
 import argparse
 import ast
@@ -30,21 +30,14 @@ sys.path[:0] = [str(ROOT), str(ROOT/'tests')]
 os.environ.setdefault('OMP_NUM_THREADS', '1')  # the same figures on any machine; kernels inherit it
 os.environ.setdefault('GRADUAL_CF_CACHE', str(ROOT/'_proc_site/cache'))  # not the user's: the networks of `tests/networks` are put there
 os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
+import gallery  # noqa: E402
 from api import Links, cell, code, entry, remark, symbols, table  # noqa: E402
+from doors import DOORS, below, door_page, guided, places, redirect, toctree  # noqa: E402
 from execute import directives, execute, is_kept  # noqa: E402
 from written import complaint, damaged, plant  # noqa: E402
 
 CFG = get_config()
 NBS, SRC, OUT, VENDOR, TREES = CFG.nbs_path, ROOT/'_proc_site/src', ROOT/'_docs', ROOT/'node_modules', ROOT/'_proc_site/doctrees'
-GROUPS = [  # captions of the sidebar, and which notebooks stand under them: the spine, what people do, the shelves
-    ('The method', r'0\d_'), ('Tutorials', 'tutorials/'), ('Models', 'models/'), ('Search', 'search/'), ('Data', 'data/'), ('Baselines', 'baselines/'),
-    ('Measures', 'measures/'), ('Answers in use', 'use/'), ('Many rows', 'scale/'), ('How the paper was reproduced', 'paper/'),
-    ('Figures and tables of the paper', 'figures/'), ('Background', 'explanations/'), ('Answers, words, command line', r'9[0-8]_')]
-FIRST = ['a_tour', 'explain_a_loan', 'bring_your_own_model', 'explain_trees', 'when_there_is_no_way', 'believable', 'will_it_hold',
-         'plans_and_other_ways', 'what_hangs_together', 'ask_what_if', 'write_the_letter', 'reasons_by_code', 'equally_long', 'watch_it', 'test_a_challenger', 'serve_it', 'one_advice_for_many',
-         'a_number_not_a_class', 'explain_a_digit', 'explain_a_review', 'explain_a_text_model', 'a_model_that_costs_money', 'explain_a_series', 'a_thousand_rows', 'a_million_rows', 'add_a_dataset', 'add_a_loss',
-         'add_a_baseline', 'add_a_step', 'choosing_settings', 'which_models_are_read', 'limits', 'believable_in_numbers', 'photographs', 'beside_others', 'against_the_field', 'audit_of_three_tables',
-         'speed', 'paper_code_ours', 'conventions', 'glossary', 'the_law', 'security']  # the order in folders that are not numbered
 new_md = nbformat.v4.new_markdown_cell
 
 
@@ -58,13 +51,6 @@ class Page:
         head = re.match(r'# (.+)(?:\n+> (.+))?', cells[0].source)
         self.title, self.about = head[1], head[2] or ''
         self.module = next((d.split()[1] for c in cells for d in directives(c.source) if d.startswith('default_exp')), None)
-        self.group = next((i for i, (_, r) in enumerate(GROUPS) if re.match(r, self.rel)), len(GROUPS) if self.stem != 'index' else -1)
-
-    @property
-    def order(self):
-        "Index first, then by group, by number in it, and by name."
-        known = FIRST.index(self.stem) if self.stem in FIRST else len(FIRST)
-        return self.group, not self.shelf, known, [int(t) if t.isdigit() else t for t in re.split(r'(\d+)', self.path.stem)]
 
 
 def pages():
@@ -72,7 +58,9 @@ def pages():
     ps = [Page(p) for p in NBS.rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(NBS).parts)]
     twice = [stem for stem, n in Counter(p.stem for p in ps).items() if n > 1]
     if twice: raise ValueError(f'notebooks must have names of their own, got {twice} more than once')
-    return sorted(ps, key=lambda p: p.order)
+    order = [*places(), 'all']
+    if lost := {p.stem for p in ps} ^ {*order}: raise ValueError(f'docs/doors.tsv must have a line for each notebook, and none besides, got {sorted(lost)}')
+    return sorted(ps, key=lambda p: order.index(p.stem))
 
 
 def run_all(ps):
@@ -121,7 +109,7 @@ def published(url):
     return '' if '.invalid' in url else url
 
 
-LONGEST = dict(table=24, text=60)  # rows of a table and lines of text that a tutorial shows unfolded
+LONGEST = dict(table=24, text=60, drawing=3)  # rows of a table, lines of text and of code that draws, which a tutorial shows unfolded
 
 
 def too_long(output):
@@ -144,6 +132,7 @@ def code_cell(c, page, heading):
     n = nbformat.v4.new_code_cell(strip(c.source), outputs=c.outputs)
     if dirs.get('echo') == 'false': n.metadata['tags'] = ['remove-input']
     if page.rel.startswith('tutorials/') and only_asserts(n.source): n.metadata['tags'] = ['hide-input']
+    if page.rel.startswith('tutorials/') and 'fig-alt' in dirs and n.source.count('\n') > LONGEST['drawing']: n.metadata['tags'] = ['hide-input']
     if 'code-fold' in dirs or page.rel.startswith('figures/') and dirs.get('echo') != 'false': n.metadata['tags'] = ['hide-input']
     if page.rel.startswith('tutorials/') and any(map(too_long, c.outputs)): n.metadata['tags'] = [*n.metadata.get('tags', []), 'hide-output']
     size = next((o.metadata['image/png'] for o in c.outputs if 'image/png' in o.get('metadata', {})), {})
@@ -207,14 +196,10 @@ def process(nb, page, syms, links):
     return out
 
 
-def box(ps, shelf=''):
-    "The table of notebooks, of all or of one shelf: what each tells, in reading order."
-    rows = []
-    for p in ps:
-        if p.stem == 'index' or p.group == len(GROUPS) or shelf and (p.shelf or p.path.parent.name != shelf): continue
-        if not shelf and (not rows or rows[-1][2] != p.group): rows.append([f'**{GROUPS[p.group][0]}**', '', p.group])
-        rows.append([f'[{p.title}]({p.path.name if shelf else p.rel})', p.about, p.group])
-    return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(f'| {a} | {b} |' for a, b, _ in rows)
+def box(ps, shelf):
+    "The table of the notebooks of a shelf: what each tells, in reading order."
+    rows = [f'| [{p.title}]({p.path.name}) | {p.about} |' for p in ps if p.path.parent.name == shelf and not p.shelf]
+    return '| notebook | what it tells |\n|---|---|\n' + '\n'.join(rows)
 
 
 def fill(src, ps, shelf=''):
@@ -278,9 +263,6 @@ def write(path, text):
     return path
 
 
-def toctree(caption, names): return f'```{{toctree}}\n:hidden:\n:caption: {caption}\n\n' + '\n'.join(names) + '\n```'
-
-
 def vendor(static):
     "Math, widgets, fonts and the theme, so that pages ask nobody for anything."
     fonts, manager = 'output/chtml/fonts/woff-v2', VENDOR/'@jupyter-widgets/html-manager/dist'
@@ -324,15 +306,18 @@ def site():
     links = Links(syms, set(everything.__all__))
     done = {p.stem: process(ran[p.stem], p, syms, links) for p in ps}
     extra = api_pages(syms, ps, links)
-    shown = [p for p in ps if p.stem != 'all']
-    groups = [(g, [p for p in shown if p.group == i]) for i, (g, _) in enumerate([*GROUPS, ('More', '')])]
-    trees = [toctree(g, [p.stem for p in members]) for g, members in groups if members] + [toctree('API', list(extra))]
+    shown, lines = [p for p in ps if p.stem != 'all'], places()
+    known = {p.stem: p for p in shown}
+    extra |= {d.lower(): door_page(d, lines, known, ['api'] if d == 'Reference' else ()) for d in DOORS if d != 'Gallery'}
+    extra['api'] += '\n\n' + toctree([n for n in extra if n.startswith('api-')])
+    extra['gallery'] = gallery.page(ran, known, SRC/'_static/gallery')
     for p in shown:
-        nb = done[p.stem]
+        nb, (first, last) = done[p.stem], guided(p.stem, lines, {s: q.title for s, q in known.items()})
+        nb.cells[0].source += f'\n\n{first}' if first else ''
         for c in nb.cells:
             if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps, p.shelf), ps)
-        last = '\n\n'.join(trees) if p.stem == 'index' else whence(p)
-        nb.cells.append(new_md(last, id='last'))
+        trees = toctree([d.lower() for d in DOORS] if p.stem == 'index' else below(p.stem, lines))
+        nb.cells.append(new_md('\n\n'.join(filter(None, [last, trees, '' if p.stem == 'index' else whence(p)])), id='last'))
     wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
     wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
     for f in SRC.iterdir(): f in wanted or f.is_dir() or f.unlink()
@@ -343,7 +328,9 @@ def site():
     shutil.rmtree(OUT/'notebooks', ignore_errors=True)
     (OUT/'notebooks').mkdir()
     for p in shown: nbformat.write(ran[p.stem], OUT/f'notebooks/{p.stem}.ipynb')
-    llms([('Start', shown[:1]), *[g for g in groups if g[1]]], done)
+    redirect(OUT)
+    llms([(d, [p for p in shown if lines[p.stem].door == d]) for d in DOORS if d != 'Gallery'], done)
+    subprocess.run([VENDOR/'.bin/pagefind', '--site', OUT, '--exclude-selectors', 'details, div.cell_input, div.highlight, div.cell_output', '--quiet'], check=True)
     cpu = lambda p: ran[p.stem].metadata.get('cpu', 0)
     lines = [f'{p.rel}\t{ran[p.stem].metadata.seconds}\t{cpu(p)}' for p in ps]
     (ROOT/'_proc_site/times.tsv').write_text('notebook\tseconds\tprocessor seconds\n' + '\n'.join(lines) + '\n')

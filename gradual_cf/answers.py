@@ -151,35 +151,38 @@ def _shown_lines(cfs, names=None) -> list:
             for i,name in enumerate(names or _row_names(cfs))]
 
 # %% ../nbs/90_answers.ipynb #6326ab78
-_MEANINGS = { # Words of `went` -> what they mean
-    'typical': 'the share of real rows of the target that are more unusual than the answer; 50% on average for these',
+_PLAINLY = { # What `went` says -> what people read
+    'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
+_MEANINGS = { # What people read -> what it means
+    'changes?': 'how many values are others than they were',
+    'certainty': 'the probability that the model gives to the target, before and after',
+    'looks like real cases': 'how ordinary the answer is among real cases of the target, which have 50% on average',
+    'proven fewest': 'it is proven that no allowed answer {less}',
     'confirmed': 'the share of other models that agree with the answer',
     'optimal': 'it is proven that no allowed answer {less}',
-    'fewest columns': 'it is proven that no allowed answer changes fewer columns',
-    'fewest words': 'it is proven that no allowed answer changes fewer words',
     'within': 'it is proven that no allowed answer is smaller by more than this',
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
-    'with a lead': 'the model decides for the target by a margin that is usual for real rows'}
+    'well within the decision': 'the model decides for the target by a margin that is usual for real rows'}
 _LESS = dict(columns='changes fewer columns, or as many columns with a smaller change',
              distance='is nearer', cost='costs less')
 
-def _meanings(cfs, told:str) -> dict: # Word -> what it means
-    "What the words mean that are said of answers."
-    less = _LESS.get(cfs.optimal, 'is smaller')
-    return {word: text.format(less=less) for word,text in _MEANINGS.items() if re.search(rf'\b{word}\b', told)}
-
-def _with_meanings(text:str, meanings:dict) -> Markup: # HTML
-    "A text in which words show their meaning under the pointer."
-    tip = lambda m: f'<abbr title="{escape(meanings[m[0]])}">{m[0]}</abbr>'
-    return Markup(re.sub(rf'\b({"|".join(meanings)})\b', tip, str(escape(text)))) if meanings else escape(text)
+def _plainly(cfs, went:str, changes:int) -> Markup: # HTML
+    "What is said of an answer in words for people, which show their meaning under the pointer."
+    fewer = re.search('fewest (columns|words)', went)
+    less = f'changes fewer {fewer[1]}' if fewer else _LESS.get(cfs.optimal, 'is smaller')
+    for said,read in _PLAINLY.items(): went = re.sub(rf'\b(?:{said})\b', read, went)
+    told = f'{count_text(changes, "change")}, {went}' if changes else went
+    def tip(m):
+        meaning = next(text for word,text in _MEANINGS.items() if re.fullmatch(word, m[0]))
+        return f'<abbr title="{escape(meaning.format(less=less))}">{m[0]}</abbr>'
+    return Markup(re.sub(rf'\b(?:{"|".join(_MEANINGS)})\b', tip, str(escape(told))))
 
 def _show_changes(cfs, most:int=10) -> str: # HTML
-    "What changed in the first rows, and what the measures mean."
+    "What changed in the first rows, in words for people."
     rows = _shown_lines(cfs[:most])
-    meanings = _meanings(cfs, ' '.join(r['went'] for r in rows if r['read']))
-    rows = [r | dict(went=_with_meanings(r['went'], meanings if r['read'] else {})) for r in rows]
-    return render('answers/changes', rows=rows, more=max(len(cfs) - most, 0), meanings=meanings)
+    rows = [r | dict(went=_plainly(cfs, r['went'], len(r['lines'])) if r['read'] else r['went']) for r in rows]
+    return render('answers/changes', rows=rows, more=max(len(cfs) - most, 0))
 
 # %% ../nbs/90_answers.ipynb #c28
 def _text_changes(cfs, colour:bool=False, names=None) -> str:
@@ -536,7 +539,7 @@ class Counterfactuals(Exports):
     enc : Encoded | None, default None
         What the question allowed; None for a batch that was loaded
     typical : Any, default None
-        Share of real rows of the target that are more unusual, `(n,)`; None if not computed
+        How ordinary among real rows of the target, in [0, 1], `(n,)`; None if not computed
     confirmed : Any, default None
         Share of other models that agree, `(n,)`; None if no model was asked
     proof : Any, default None
@@ -575,7 +578,7 @@ class Counterfactuals(Exports):
     decided:Any=None # Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
     found:Any=None # Probability of the target before decoding, `(n,)`; None for a batch that was loaded
     enc:Encoded|None=None  # What the question allowed; None for a batch that was loaded
-    typical:Any=None           # Share of real rows of the target that are more unusual, `(n,)`; None if not computed
+    typical:Any=None           # How ordinary among real rows of the target, in [0, 1], `(n,)`; None if not computed
     confirmed:Any=None         # Share of other models that agree, `(n,)`; None if no model was asked
     proof:Any=None             # What is proven, always a list: 'optimal', 'within 3%', 'best so far', 'none exists', '', …
     optimal:str=''             # What the proof minimises: 'columns', 'distance' or 'cost'; '' if nothing is proven

@@ -643,7 +643,7 @@ def _field(
     _say(json.dumps(wins.field_values(run)) if json_ else wins.field_text(run))
 
 # %% ../nbs/92_cli.ipynb #c80
-_USUAL = .3 # An answer is typical of real rows where so many of them are more unusual
+_USUAL = .3 # From here on an answer looks like real cases
 
 def _demo_table(out, rows, seed):
     "Explain applications that the embedded bank refuses, print and draw typical answers; whether there are as many."
@@ -657,7 +657,7 @@ def _demo_table(out, rows, seed):
     _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these.')
     _say(f'What would have led to {yes!r}? Late payments stay as they are, and nobody gets younger.\n')
     _say(cfs.text())
-    _say(f'\nTypical: the share of {yes} applications that are more unusual. It is {_USUAL:.0%} or more for '
+    _say(f'\nTypical: how ordinary the answer is among {yes} applications; these have 50% on average. It is {_USUAL:.0%} or more for '
          f'{usual.sum()} of the first {len(asked)} {no} applications; the first {len(cfs)} of these are shown.')
     cfs.plot(most=rows).savefig(out, dpi=150)
     return len(cfs) == rows

@@ -8,7 +8,7 @@ import { createRequire } from 'node:module';
 
 const root = resolve(process.argv[2]), option = name => { const i = process.argv.indexOf(name); return i < 0 ? null : process.argv[i + 1]; };
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const files = readdirSync(root, { recursive: true }).filter(f => f.endsWith('.html') && !f.startsWith('_') && f !== 'search.html').filter(f => !option('--only') || f.includes(option('--only'))).sort();
+const files = readdirSync(root, { recursive: true }).filter(f => f.endsWith('.html') && !f.startsWith('_') && !/^(search|notebooks|pagefind)/.test(f) && !/http-equiv="refresh"/.test(readFileSync(join(root, f), 'utf8').slice(0, 400))).filter(f => !option('--only') || f.includes(option('--only'))).sort();
 const ids = new Map(), problems = [], say = (page, what) => problems.push(`${page}: ${what}`);
 const anchors = f => { if (!ids.has(f)) ids.set(f, new Set([...readFileSync(f, 'utf8').matchAll(/\sid="([^"]+)"/g)].map(m => m[1]))); return ids.get(f); };
 const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
@@ -23,7 +23,7 @@ const drawn = p => p.evaluate(() => Promise.all([new Promise(r => setTimeout(r, 
 // the colour of a text, the grounds below it down to an opaque one, and whether it counts as large; with three elements each.
 const judged = new Set();
 const palette = (p, theme) => p.evaluate(([theme, known]) => {
-  document.body.dataset.theme = theme;
+  document.documentElement.dataset.theme = theme;
   const grounds = new Map([[null, '']]), fresh = new Map(), old = new Set(known);
   const ground = e => {
     if (grounds.has(e)) return grounds.get(e);
@@ -59,7 +59,7 @@ const contrast = async (p, theme) => {
   const [passed, failed] = await p.evaluate(async theme => {
     const fresh = window.fresh[theme];
     if (!fresh.size) return [[], []];
-    document.body.dataset.theme = theme;
+    document.documentElement.dataset.theme = theme;
     const r = await window.axe.run({ include: [...fresh.values()].flatMap(s => [...s]) }, { preload: false, elementRef: true, runOnly: { type: 'rule', values: ['color-contrast'] } });
     const of = found => new Set(found.flatMap(v => v.nodes.map(n => n.element))), good = of(r.passes), bad = of(r.violations);
     const pairs = [...fresh].filter(([, s]) => [...s].some(e => good.has(e)) && ![...s].some(e => bad.has(e))).map(([pair]) => pair);
@@ -70,10 +70,10 @@ const contrast = async (p, theme) => {
 };
 
 // Everything else that axe knows, its best practices too. The sidebar is the same everywhere, and is looked at with a page of each kind.
-const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core'];
+const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core', 'guide', 'gallery'];
 const findings = (p, whole) => p.evaluate(async whole => {
   const values = window.axe._audit.rules.filter(r => r.enabled !== false && r.id !== 'color-contrast' && !r.tags.includes('experimental')).map(r => r.id);
-  const r = await window.axe.run(whole ? document : { exclude: [['.sidebar-drawer']] }, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
+  const r = await window.axe.run(whole ? document : { exclude: [['.bd-sidebar-primary']] }, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
   return r.violations.map(v => `${v.id} (${v.nodes.length}): ${v.nodes[0].target} ${v.nodes[0].any?.[0]?.message ?? ''}`);
 }, whole);
 
@@ -175,19 +175,24 @@ async function drive(context, f) {
   await p.close();
 }
 
-// Groups of the sidebar fold: the group of the page is open, the others open and close by keyboard.
-async function folds(context, f) {
+// Five doors above every page; the sidebar has the pages behind one of them alone, and what is folded there opens by keyboard.
+async function doors(context, f, door) {
   const p = await context.newPage();
   await p.goto(pathToFileURL(join(root, f)).href);
-  const groups = p.locator('.sidebar-tree details.group'), open = await p.locator('.sidebar-tree details.group[open]').count();
-  if (await groups.count() < 5 || open !== 1) say(f, `sidebar: ${open} of ${await groups.count()} groups open`);
-  if (!await p.locator('.sidebar-tree details[open] .current-page').isVisible()) say(f, 'sidebar: the page itself is not shown');
-  const other = p.locator('.sidebar-tree details.group:not([open])').first(), summary = await other.locator('summary').innerText();
-  const group = groups.filter({ hasText: summary }), link = group.locator('a').first();
-  if (await link.isVisible()) say(f, 'sidebar: a folded group shows its pages');
-  for (const shown of [true, false]) {
-    await group.locator('summary').focus(); await p.keyboard.press('Enter');
-    if (await link.isVisible() !== shown) say(f, `sidebar: Enter does not ${shown ? 'open' : 'close'} "${summary}"`);
+  const bar = await p.locator('.bd-header .navbar-nav .nav-link:visible').allInnerTexts(), here = await p.locator('.bd-header .navbar-nav li.current .nav-link:visible').allInnerTexts();
+  if (bar.join() !== 'Start,Guide,Gallery,Reference,Research' || here.join() !== door) say(f, `doors: ${bar}, and here is ${here}`);
+  const places = readFileSync(join(dirname(fileURLToPath(import.meta.url)), '../docs/doors.tsv'), 'utf8').split('\n').slice(1).map(l => l.split('\t'));
+  const other = new Set(places.filter(l => l[1] && l[1] !== door).map(l => l[0])), hrefs = await p.locator('.bd-sidebar-primary nav.bd-links a').evaluateAll(as => as.map(a => a.getAttribute('href')));
+  const strange = hrefs.filter(h => other.has(h.replace('.html', '')));
+  if (hrefs.length < 3 || strange.length) say(f, `sidebar: ${hrefs.length} pages, of another door ${strange}`);
+  if (!await p.locator('.bd-sidebar-primary nav.bd-links .current.active').last().isVisible()) say(f, 'sidebar: the page itself is not shown');
+  const fold = p.locator('.bd-sidebar-primary nav.bd-links details:not([open])').first();
+  if (await fold.count()) {
+    const one = await fold.elementHandle(), link = await (await one.$('a')), head = await one.$('summary');
+    for (const shown of [true, false]) {
+      await head.focus(); await p.keyboard.press('Enter');
+      if (await link.isVisible() !== shown) say(f, `sidebar: Enter does not ${shown ? 'open' : 'close'} what is folded`);
+    }
   }
   await p.close();
 }
@@ -195,9 +200,9 @@ async function folds(context, f) {
 async function search(context) {
   const p = await context.newPage();
   await p.goto(pathToFileURL(join(root, 'search.html')).href + '?q=logit_gap');
-  const hit = p.locator('#search-results li a').first();
+  const hit = p.locator('#search-results li > a').first();
   await hit.waitFor({ timeout: 20000 }).catch(() => say('search', 'finds nothing for logit_gap'));
-  const hits = await p.locator('#search-results li a').evaluateAll(as => as.map(a => a.href));
+  const hits = await p.locator('#search-results li > a').evaluateAll(as => as.map(a => a.href));
   if (!hits.some(h => /goals/.test(h))) say('search', `logit_gap is not found in goals: ${hits.slice(0, 5)}`);
   await p.close();
 }
@@ -206,7 +211,7 @@ async function shots(dir) {
   mkdirSync(dir, { recursive: true });
   for (const [what, width, height, scheme] of [['light', 1440, 1000, 'light'], ['dark', 1440, 1000, 'dark'], ['phone', 390, 844, 'light'], ['phone-dark', 390, 844, 'dark']]) {
     const c = await b.newContext({ viewport: { width, height }, colorScheme: scheme });
-    for (const f of (option('--pages') ?? 'index,masking,fig5_pairs,api-core').split(',')) {
+    for (const f of (option('--pages') ?? 'index,guide,gallery,reference,explain_a_loan').split(',')) {
       const p = await c.newPage();
       await p.goto(pathToFileURL(join(root, f + '.html')).href); await settled(p); await p.waitForTimeout(800);
       await p.screenshot({ path: join(dir, `${f}-${what}.png`) });
@@ -224,7 +229,7 @@ try {
     const size = f => statSync(join(root, f)).size, steppers = files.filter(f => /"_model_name": ?"StackModel"/.test(readFileSync(join(root, f), 'utf8')));
     const jobs = files.sort((f, g) => size(g) - size(f)).map(f => (c, p, log) => visit(p, log, f));   // the longest first: nobody waits for one at the end
     jobs.unshift(...steppers.slice(0, 4).map(f => c => drive(c, f).catch(e => say(f, `stepper: ${String(e).slice(0, 200)}`))));
-    if (!option('--only')) jobs.unshift(c => folds(c, 'masking.html'), search);
+    if (!option('--only')) jobs.unshift(c => doors(c, 'masking.html', 'Reference'), c => doors(c, 'explain_a_loan.html', 'Guide'), search);
     const worker = async () => {
       const c = await b.newContext({ viewport: { width: 1280, height: 900 } }), [p, log] = await opened(c);
       for (let job; (job = jobs.shift());) await job(c, p, log);

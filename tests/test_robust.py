@@ -110,7 +110,7 @@ def test_the_plausible_preset_says_what_is_proven():
     cf = GradualCF(model, cf.domain, PLAUSIBLE).fit(X)
     rows = X[model.predict(X) == 0].head(12)
     a = cf.explain(rows, 1, optimal='columns')
-    assert a.among == 'plausible answers with a lead' and _IS_OPTIMAL in a.proof
+    assert a.among == 'plausible answers well within the decision' and _IS_OPTIMAL in a.proof
     known = torch.tensor([told == _IS_OPTIMAL for told in a.proof])
     assert cf.content(a.enc, a.xp, a.tensors.target)[known].all()
     _, enc, z, label = question = cf.ask(rows, 1)

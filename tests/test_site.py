@@ -13,9 +13,13 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT/'_docs'
 sys.path.insert(0, str(ROOT/'docs'))
+import doors  # noqa: E402
 from execute import UNSEEN  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not (SITE/'index.html').exists(), reason='need the site (make docs)')
+
+
+MOST_WORDS = dict(page=2_000, all=26_000)  # that Start and Guide show
 
 
 def modules():
@@ -75,6 +79,48 @@ def test_figures_say_what_they_claim():
         assert top < re.search('class="cell', page).start(), p.stem
 
 
+def test_no_output_says_nan_outside_a_frame():
+    texts = {p.name: re.sub(r'<table.*?</table>', '', p.read_text(), flags=re.S) for p in SITE.glob('*.html')}
+    stream = re.compile(r'<div class="output (?:text_plain|stream)[^>]*>(.*?)</div>\s*</div>', re.S)
+    printed = {name: html.unescape(re.sub(r'<[^>]+>', '', '\n'.join(stream.findall(text)))) for name, text in texts.items()}
+    assert {name: len(found) for name, text in printed.items() if (found := re.findall(r'\bNaN\b', text))} == {}
+
+
+def test_every_page_has_a_door_and_the_way_on_leads_to_no_chapter():
+    lines = doors.places()
+    chapters = {p.stem for p in (ROOT/'nbs').glob('*/*.ipynb') if p.parent.name not in ('tutorials', 'explanations', 'figures')} | {p.stem for p in (ROOT/'nbs').glob('0*.ipynb')}
+    chapters = {re.sub(r'^\d+_', '', c) for c in chapters} - {'index'}
+    for page, line in lines.items():
+        shown = (SITE/f'{page}.html').read_text()
+        assert line.door in doors.DOORS and line.next not in chapters and (not line.next or line.next in lines), page
+        if line.door in ('Start', 'Guide') and page != 'index':
+            head = re.search(r'<p class="guided">(.*?)</p>', shown, re.S)
+            assert head and doors.READERS[line.reader] in head[1] and f'{line.minutes} minutes' in head[1] and f'{line.next}.html' in head[1], page
+    for door in doors.DOORS: assert (SITE/f'{door.lower()}.html').exists()
+
+
+def test_start_and_guide_are_short():
+    counted = doors.counted(SITE)
+    assert len(counted) > 20 and max(counted.values()) <= MOST_WORDS['page'] and sum(counted.values()) <= MOST_WORDS['all'], counted
+
+
+def test_old_addresses_lead_to_what_they_said():
+    assert len(doors.moved()) >= 7
+    for old, new in doors.moved().items():
+        page, _, anchor = new.partition('#')
+        told = (SITE/f'{old}.html').read_text()
+        assert f'content="0; url={new}"' in told and f'<a href="{new}">' in told, old
+        assert not anchor or f'id="{anchor}"' in (SITE/page).read_text(), new
+
+
+def test_the_gallery_shows_what_its_table_names():
+    shown = (SITE/'gallery.html').read_text()
+    for line in doors.table('gallery.tsv'):
+        assert line['name'] in shown and f'{line["page"]}.html' in shown, line['name']
+    pictures = re.findall(r'src="(?:\.\./)?(_images/[^"]+|_static/gallery/[^"]+)"', shown)
+    assert len(pictures) == len(doors.table('gallery.tsv')) and all((SITE/p).exists() for p in pictures)
+
+
 @pytest.fixture
 def walk():
     "Walks over a site in a browser; gives what was seen there."
@@ -91,6 +137,14 @@ def test_in_a_browser(walk):
     out = walk(SITE)
     assert out['problems'] == []
     assert out['pages'] > 30 and len(out['steppers']) >= 3
+
+
+def test_the_search_finds_pages_for_people(walk):
+    "Words that were known when the table was written, and words that somebody wrote down apart: the right page is among the first two."
+    r = subprocess.run(['node', str(ROOT/'tests/words.mjs'), str(SITE)], capture_output=True, text=True, timeout=600)
+    assert r.returncode == 0, r.stderr[-2000:]
+    told = json.loads(r.stdout)
+    assert told['known']['found'] >= 18 and told['held_out']['found'] >= 16, told
 
 
 PLANTED = {
@@ -121,7 +175,7 @@ def test_five_tasks_are_a_click_away(walk, tmp_path):
 
 def test_what_is_wrong_with_a_page_is_told(walk, tmp_path):
     "Each defect on the second page only: what the first one is judged by must not hide it."
-    style = '<style>body { background: #fff; color: #111 } [data-theme=dark] { background: #111; color: #eee } .k { color: #ccc } [data-theme=dark] .dim { color: #333 }</style>'
+    style = '<style>body { background: #fff; color: #111 } [data-theme=dark] body { background: #111; color: #eee } .k { color: #ccc } [data-theme=dark] .dim { color: #333 }</style>'
     page = f'<!DOCTYPE html><html lang="en"><head><title>A page</title>{style}</head><body><main><article><h1>A page</h1>%s</article></main></body></html>'
     (tmp_path/'a.html').write_text(page % ('<p>All is well.</p>'*500))
     (tmp_path/'b.html').write_text(page % '\n'.join(PLANTED.values()))

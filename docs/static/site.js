@@ -1,4 +1,4 @@
-// Names for controls that the widget library leaves without one, keyboard access for what scrolls, and the search key.
+// Names for controls that the widget library leaves without one, keyboard access for what scrolls, and the search.
 const label = (sel, text) => document.querySelectorAll(sel).forEach(e => e.hasAttribute('aria-label') || e.setAttribute('aria-label', text));
 // The widget library speaks to MathJax 2; MathJax 3 is here, which typesets the page by itself.
 let mathjax = window.MathJax;
@@ -10,8 +10,6 @@ const mend = () => {
   document.querySelectorAll('.caption[role=heading]').forEach(e => e.setAttribute('aria-level', '2'));
   document.querySelectorAll('details.hide > summary').forEach(e => e.removeAttribute('aria-label'));
   document.querySelectorAll('.widget-play').forEach(p => ['play or pause', 'stop', 'repeat'].forEach((t, i) => { const b = p.querySelectorAll('button')[i]; if (b) b.setAttribute('aria-label', t); }));
-  label('.sidebar-drawer', 'All pages');
-  label('.toc-drawer', 'On this page');
   document.querySelectorAll('thead th').forEach(th => {   // what heads nothing is no head
     if (!th.textContent.trim() && !th.querySelector('img')) th.replaceWith(Object.assign(document.createElement('td'), { className: th.className, colSpan: th.colSpan, rowSpan: th.rowSpan }));
   });
@@ -37,7 +35,7 @@ const mend = () => {
     const text = img.parentElement && img.parentElement.querySelector('[role=status]');
     if (text) img.alt = text.textContent; else if (!img.alt) img.alt = 'A picture drawn by the notebook';
   });
-  document.querySelectorAll('.highlight pre, .table-wrapper, .cell_output, .text_html, mjx-container[display]').forEach(e => {
+  document.querySelectorAll('.highlight pre, .pst-scrollable-table-container, .cell_output, .text_html, mjx-container[display]').forEach(e => {
     if (e.scrollWidth > e.clientWidth + 1) { e.tabIndex = 0; if (!/PRE|MJX/.test(e.tagName)) { e.setAttribute('role', 'group'); e.hasAttribute('aria-label') || e.setAttribute('aria-label', 'wide content, scrolls sideways'); } }
   });
 };
@@ -46,4 +44,22 @@ document.addEventListener('DOMContentLoaded', () => {
   mend();
   new MutationObserver(() => { clearTimeout(mend.later); mend.later = setTimeout(mend, 100); }).observe(document.body, { childList: true, subtree: true });
   addEventListener('resize', mend);
+});
+
+// Pagefind, where pages come from a server; a browser gives no module to a page that is a file, and there Sphinx searches.
+const search = async words => {
+  const found = Object.assign(document.createElement('div'), { className: 'found' }), root = document.documentElement;
+  root.classList.add('pagefind');
+  document.querySelector('#search-results').before(found);
+  try {
+    const engine = await import(new URL('pagefind/pagefind.js', document.baseURI));
+    await engine.options({ ranking: { metaWeights: { title: 0 } } });
+    const { results } = await engine.search(words), shown = await Promise.all(results.slice(0, 20).map(r => r.data()));
+    const line = ({ url, meta, excerpt }) => `<li><a href="${url}">${meta.title}</a><p>${excerpt}</p></li>`;
+    found.innerHTML = `<p role="status">${results.length ? `${results.length} pages` : 'No page has this.'}</p><ol>${shown.map(line).join('')}</ol>`;
+  } catch { root.classList.remove('pagefind'); found.remove(); }
+};
+document.addEventListener('DOMContentLoaded', () => {
+  const words = new URLSearchParams(location.search).get('q'), here = document.querySelector('#search-results');
+  if (here && words && location.protocol !== 'file:') search(words);
 });

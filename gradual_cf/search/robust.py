@@ -414,7 +414,7 @@ def _scope(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all 
     plausible = asked('plausibility') and True in compared
     if not words and not plausible and not asked('logit_margin'): return ''
     partly = ', compared where the target has rows for that'*(plausible and False in compared)
-    return 'plausible '*plausible + 'answers' + ' with a lead'*asked('logit_margin') + words + partly
+    return 'plausible '*plausible + 'answers' + ' well within the decision'*asked('logit_margin') + words + partly
 
 _FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer may lie above tau to withstand more
 

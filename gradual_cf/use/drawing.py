@@ -92,6 +92,12 @@ def _score_text(cfs:Any, v:float, lang:Language=ENGLISH) -> str: # One row
     "What the model says, rounded so that it stays on its side of what is needed."
     return cfs.goal.text(v, lang=lang) if cfs.goal.numbers else cfs.goal.sided(v, needed(cfs, 0), lang)
 
+_REAL = N_('looks like real cases')
+_FACTS = { # Words for people -> what they mean
+    N_('changes'): N_('How many values are others than they were.'),
+    _REAL: N_('How ordinary the answer is among real cases of the target, which have 50% on average.'),
+    N_('proven fewest'): N_('It is proven that no allowed answer changes fewer values.')}
+
 def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
     goal_is = cfs.goal
@@ -102,15 +108,15 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
     if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
     else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
     if not np.isnan(one.nearest_row): facts[lang.say(N_('nearest real row'))] = lang.number(f'{one.nearest_row:.3g}')
-    if one.typical == one.typical:
-        told = lang.say(N_('{percent} of real rows are more unusual'), percent=lang.percent(f'{one.typical:.0%}'))
-        facts[lang.say(N_('typical'))] = told
+    if one.typical == one.typical: facts[lang.say(_REAL)] = lang.percent(f'{one.typical:.0%}')
+    if cfs.proof[0].startswith(('fewest', 'optimal')) and cfs.optimal in ('', 'columns'): facts[lang.say(N_('proven fewest'))] = '✓'
+    means = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (_score_text(cfs, v, lang) for v in says)
     places = [100*v for v in (*says, *goal_is.bars(cfs.target[0], needed(cfs, 0)))] if goal_is.said == 'probability' else None
     was = decided(cfs, 0, lang)
     return render('drawing/standing', 'html', lang, goal=goal, was=was, before=before, after=after, places=places,
-                  found=cfs.valid[0].item(), facts=facts)
+                  found=cfs.valid[0].item(), facts=facts, means=means)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
 def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
@@ -131,7 +137,7 @@ def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     domain = several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
     lang,said = terms.lang, [goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
-    how = lambda v, t: lang.say(N_('{value}, typical {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
+    how = lambda v, t: lang.say(N_('{value}, looks like real cases: {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
     heads = [v if np.isnan(t) else how(v, t) for v,t in zip(said, typical)]
     changes = [(line, _changed(domain, line, terms)) for line in several.changes().itertuples()]
     now = {line.feature: told['before'] for line,told in changes}

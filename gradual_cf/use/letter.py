@@ -207,7 +207,8 @@ _PROVEN = dict(
 _NOTHING_ELSE = N_('It is proven for this model that changing any other single value would not have been enough.')
 _AMONG = { # Of which answers, as `_scope` has it
     'compared where': N_('that are plausible, as far as there are real cases to compare with'),
-    'plausible': N_('that are plausible'), 'with a lead': N_('that are well within the decision'),
+    'plausible': N_('that are plausible'), 'well within': N_('that are well within the decision'),
+    'with a lead': N_('that are well within the decision'), # as letters have it that were written earlier
     'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
 
 def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which answers; '' for all

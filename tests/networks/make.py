@@ -222,8 +222,7 @@ NETWORKS |= dict(  # of what notebooks make up
     actions=nb_mlp('actions', '53_actions.ipynb', 'x', 'granted'),
     loan=nb_mlp('loan', 'tutorials/explain_a_loan.ipynb', 'domain.encode(train_rows).x', 'granted'),
     strict_loan=nb_mlp('strict_loan', 'tutorials/ask_what_if.ipynb', 'domain.encode(loans).x', 'granted'),
-    tied_loan=nb_mlp('tied_loan', 'tutorials/plans_and_other_ways.ipynb', 'tied.encode(cards).x', 'granted'),
-    advised_loan=nb_mlp('advised_loan', 'tutorials/one_advice_for_many.ipynb', 'domain.encode(loans).x', 'granted'))
+    tied_loan=nb_mlp('tied_loan', 'tutorials/plans_and_other_ways.ipynb', 'tied.encode(cards).x', 'granted'))
 
 
 def wanted(names):
