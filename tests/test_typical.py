@@ -192,7 +192,7 @@ def test_typical_says_what_plausible_holds(case):
     "One number: at least as usual as one real row in ten, and more so the more an intent asks."
     X, _, domain, net, *_ = case
     fresh, _ = people(600, seed=4)
-    rows = fresh[(predict(net, domain.encode(fresh).x.float()).argmax(1) == 0).numpy()].head(60)
+    rows = fresh[(predict(net, domain.encode(fresh).x.float()).argmax(1) == 0).numpy()].head(30)
     of = {name: GradualCF(net, domain, name).fit(X).explain(rows, 1).typical for name in ('sparse', 'robust', 'plausible')}
     assert (of['plausible'] >= .1).mean() >= .95 and (of['plausible'] >= .1).mean() > (of['sparse'] >= .1).mean()
     assert of['sparse'].mean() < of['robust'].mean() < of['plausible'].mean()
