@@ -336,7 +336,7 @@ def test_who_follows_two_follows_both_and_no_more(X):
 def test_measures_by_name(X):
     d = domain(X, cost={'income': 2.})
     cf = explainer(X, d)
-    cfs = cf.explain(people(10, 13), target=1)
+    cfs = cf.explain(people(4, 13), target=1)
     said = d.measures(cfs)
     assert (said['broken'] == 0).all() and torch.allclose(said['cost'], d.cost(cfs.x, cfs.xp))
 
@@ -448,7 +448,7 @@ def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_pla
     assert len(d.told) == 1 and told in caplog.text and (f(X) == X[name]).all() and (name == names[3] or kind == '=')
     score = lambda df: (df[a] - 31)/9 + (df[names[3]] - X[names[3]].mean())/X[names[3]].std() + df.x/30
     model = lambda d: predictor(lambda df: 1/(1 + np.exp(-score(df).to_numpy())), d, kind='proba')
-    rows = X[score(X) < 0].head(6)
+    rows = X[score(X) < 0].head(3)
     broken = lambda raw: (f(raw) != raw[name]).to_numpy()
     plain = GradualCF(model(d), d, 'sparse').fit(X).explain(rows, target=1)
     assert broken(plain.raw).any() and (plain.quality().contradictions == broken(plain.raw)).all()

@@ -194,7 +194,7 @@ def _domain_again(told:dict) -> Domain:
     return _DOMAINS[kind](record)
 
 # %% ../../nbs/scale/02_keep.ipynb #5211efde
-def _given(v) -> list|None: # None for a kind that is not known here
+def _held_by(v) -> list|None: # None for a kind that is not known here
     "What a thing was given, beside its class and its code."
     if isinstance(v, FunctionType): return [v.__defaults__, v.__kwdefaults__, *(c.cell_contents for c in v.__closure__ or ())]
     if isinstance(v, partial): return [v.func, v.args, v.keywords]
@@ -209,7 +209,7 @@ def _surely_alike(a, b) -> bool: # Of one process
     if isinstance(a, (bool, int, float, str)): return repr(a) == repr(b)
     if isinstance(a, Tensor): return a.dtype == b.dtype and a.equal(b)
     if isinstance(a, FunctionType) and not (a.__code__ is b.__code__ and a.__globals__ is b.__globals__): return False
-    mine,other = _given(a), _given(b)
+    mine,other = _held_by(a), _held_by(b)
     return mine is not None and other is not None and len(mine) == len(other) and all(map(_surely_alike, mine, other))
 
 def _written_domain(domain:Domain, tensors:dict) -> Any:
