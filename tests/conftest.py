@@ -64,6 +64,13 @@ def sizes(items):
     return large | {item for cases in tests.values() for i, item in enumerate(cases) if is_size(i, len(cases))}
 
 
+def fewer_examples(items):
+    "Tests of made examples take a third of them by day; the same ones in each run."
+    for test in {item.obj for item in items if getattr(getattr(item, 'obj', None), 'is_hypothesis_test', False)}:
+        told = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(told, max_examples=max(3, told.max_examples//3))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     named = any('::' in arg for arg in config.args) or config.option.keyword or 'soak' in ' '.join(config.args)
@@ -71,6 +78,7 @@ def pytest_collection_modifyitems(config, items):
         left = sizes(items)
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+        fewer_examples(items)
     if config.getoption('shuffle') is None: return
     r, files = random.Random(config.getoption('shuffle')), {}
     for item in items: files.setdefault(item.path, []).append(item)

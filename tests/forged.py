@@ -1,7 +1,5 @@
 """Whatever can be changed in one place of a record, and a model that answers the same question once."""
 import json
-import pickle
-from types import SimpleNamespace
 
 from gradual_cf.use.evidence import _seal, answer_schema
 
@@ -76,15 +74,12 @@ def walk(told, few=False):
     yield 'approved_by', 'with one more', sealed(told | dict(approved_by='the board'))
 
 
-def asked_once(model):
-    "A model that is asked once about each frame."
+def put_once(says):
+    "The checker's question to a model, which is put once: most forgeries leave the rows, and what is asked of them, as they were."
     known = {}
-    def once(f, name):
-        def ask(frame):
-            key = name, tuple(map(str, frame.dtypes.items())), pickle.dumps(frame.to_numpy(object).tolist())
-            if key not in known: known[key] = f(frame)
-            return known[key]
-        return ask
-    if not hasattr(model, 'predict'): return once(model, '')
-    names = [n for n in ('predict', 'predict_proba', 'decision_function') if hasattr(model, n)]
-    return SimpleNamespace(**{n: once(getattr(model, n), n) for n in names}, **{n: getattr(model, n) for n in ('classes_', 'feature_names_in_') if hasattr(model, n)})
+    def ask(asked, told, rows, surely=False):
+        question = [told['question'].get(k) for k in ('goal', 'target', 'classes', 'tau')]
+        key = id(asked[0]), json.dumps([asked[1], told['columns'], told['model'], question, rows, surely], default=repr)
+        if key not in known: known[key] = asked, says(asked, told, rows, surely)
+        return known[key][1]
+    return ask

@@ -5,6 +5,7 @@ A question is a level of each list of `LISTS`, and a seed. The judge shares no c
 import itertools
 import json
 import random
+from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -217,6 +218,25 @@ def covering(seed=0, tries=60):
         if best: taken.append(best)
         for pair in most: del todo[pair]
     return taken
+
+
+def reader(model):
+    "By what columns are read: by a model of its own library, or by what stands before one of scikit-learn."
+    m = MODELS[model]
+    return model if m.named or callable(m.of) else (m.missing, type(m.before).__name__, type(m.coder).__name__)
+
+
+@cache
+def daily():
+    "Numbers of the questions of `covering` that are needed if each kind of column meets each reader, and all other pairs meet as before."
+    def met(case):
+        pairs = itertools.combinations([(name, v) for name,v in case.items()], 2)
+        return {pair for pair in pairs if {'model', 'kind'} != {name for name,_ in pair}} | {(reader(case['model']), case['kind'])}
+    count,needed = Counter(pair for case in covering() for pair in met(case)), []
+    for i,case in enumerate(covering()):
+        if all(count[pair] > 1 for pair in met(case)): count.subtract(met(case))
+        else: needed.append(i)
+    return needed
 
 
 def anything(seed, ask):

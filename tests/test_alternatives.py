@@ -167,7 +167,7 @@ def fitted(kind, df, good):
 @pytest.mark.parametrize('kind', ['logistic', 'forest', 'numbers'])
 def test_fitted_models_as_they_are(loans, kind):
     e,df = fitted(kind, *loans)
-    rows = df.iloc[:12]
+    rows = df.iloc[:5]
     many = e.explain_many(rows, target=(60., 80.) if kind == 'numbers' else None, k=4, increase_only=['income'])
     a = many.answers
     assert a.valid.all() and minimal(e, a).all() and e.domain.legal(a.data, a.raw).all()

@@ -383,7 +383,7 @@ def test_who_breaks_the_question_is_certified_for_nothing(name):
     X = table(rng)
     model = MODELS_TOO[name]().fit(X, (X.a + X.b + rng.normal(0, .7, len(X)) > 3).astype(int))
     cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
-    rows, target = X.head(40), 1 - model.predict(X.head(40))
+    rows, target = X.head(20), 1 - model.predict(X.head(20))
     asked = cf.explain(rows, target, immutable=['a'], bounds={'b': (-1, 1)})
     free = cf.explain(rows, target, immutable=['c', 'kind'])
     foreign = cf.measure(Question(rows, asked.enc, cf.logits(rows, asked.enc.x), asked.tensors.target), free.xp)

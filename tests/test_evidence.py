@@ -19,7 +19,7 @@ import gradual_cf
 from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
 from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
-from forged import asked_once, changed, field_of, places, sealed, walk
+from forged import changed, field_of, places, put_once, sealed, walk
 from made import by_hand, people
 from questions import SAID
 
@@ -27,6 +27,7 @@ CHECKER = Path(gradual_cf.__file__).parent/'templates'/'evidence'/'check_evidenc
 spec = importlib.util.spec_from_file_location('check_evidence', CHECKER)
 checker = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(checker)
+checker.says = put_once(checker.says)
 
 
 @pytest.fixture(scope='module')
@@ -325,7 +326,7 @@ MADE = [of_loans, of_two_columns, of_tiny_numbers, of_relations, of_causes, of_n
 @functools.cache
 def made(of):
     model, texts = of()
-    return (asked_once(model), ()), [json.loads(t) for t in texts]
+    return (model, ()), [json.loads(t) for t in texts]
 
 
 def put(cell):
@@ -596,7 +597,7 @@ def chain_holds(seed, breaking=True):
 
 def test_chains_hold_and_whatever_breaks_them_is_found():
     pytest.importorskip('jsonschema')
-    assert max(map(chain_holds, range(6))) > 2  # more at night: soak/test_soak_evidence.py
+    assert max(map(chain_holds, range(3))) > 2  # more at night: soak/test_soak_evidence.py
 
 
 def evidence_of_anything(seed, ask):

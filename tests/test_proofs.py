@@ -2,16 +2,17 @@
 from collections import Counter
 
 import pytest
-from questions import FAILS_TODAY, MODELS, SAID, SOAK_ONLY, check, covering
+from questions import FAILS_TODAY, MODELS, SAID, SOAK_ONLY, check, covering, daily
 
 pytestmark = pytest.mark.filterwarnings(*SAID)
 
 
 @pytest.mark.parametrize('model', [name for name in MODELS if name not in FAILS_TODAY and name not in SOAK_ONLY])
-def test_what_is_claimed_is_true(model):
+def test_what_is_claimed_is_true(model, request):
+    "By day, models that read columns alike share the kinds of these; at night (CASES=all) each meets each."
     for library in ('xgboost', 'lightgbm', 'interpret', 'catboost'):
         if library == model: pytest.importorskip(library)
-    told = Counter()
+    told, every = Counter(), request.config.getoption('cases') == 'all'
     for seed, case in enumerate(covering()):
-        if case['model'] == model: told.update(check(seed, **case))
-    assert told['optimal'] > 5 or model in ('asked', 'sentinel'), told  # which are not read
+        if case['model'] == model and (every or seed in daily()): told.update(check(seed, **case))
+    assert told['optimal'] > 3 or model in ('asked', 'sentinel'), told  # which are not read

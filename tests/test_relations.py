@@ -119,7 +119,7 @@ def test_moves_and_other_ranks_keep_them(X, more):
         net.weight.copy_(w.T)
         net.bias.copy_(-(x @ w).mean(0))
     cf = GradualCF(net, d, 'sparse', **more).fit(X)
-    cfs = cf.explain(people(8, 4))
+    cfs = cf.explain(people(4, 4))
     assert not faults(cfs.data, cfs.raw).any() and cfs.valid.mean() > .4
 
 
@@ -317,7 +317,7 @@ def test_who_can_never_choose_may_follow_and_does_nothing_else(X):
     "A change that is put back takes along who only followed it: row 4 of these kept two years without a degree once."
     cf = explainer(X, domain(X, cost={'age': 'never', 'degree': 'easy', 'income': 'hard', 'card': 'hard', 'loan': 'hard',
                                       'late_last': 'hard', 'late_max': 'hard', 'job': 'hard'}))
-    cfs = cf.explain(people(40, 12), target=1)
+    cfs = cf.explain(people(12, 12), target=1)
     lines = cfs.changes()
     assert lines[lines.feature == 'age'].follows.all() and (lines.feature == 'age').any() and not faults(cfs.data, cfs.raw).any()
     older = cfs.data.assign(age=cfs.data.age + 2)
@@ -336,7 +336,7 @@ def test_who_follows_two_follows_both_and_no_more(X):
 def test_measures_by_name(X):
     d = domain(X, cost={'income': 2.})
     cf = explainer(X, d)
-    cfs = cf.explain(people(10, 13), target=1)
+    cfs = cf.explain(people(4, 13), target=1)
     said = d.measures(cfs)
     assert (said['broken'] == 0).all() and torch.allclose(said['cost'], d.cost(cfs.x, cfs.xp))
 
@@ -349,7 +349,7 @@ def test_forests_obey(X, more):
     numbers = lambda df: df.assign(degree=df.degree.cat.codes, job=df.job.map({'none': 0, 'clerk': 1, 'nurse': 2}))
     forest = RandomForestClassifier(20, max_depth=6, random_state=0).fit(numbers(X), score(X) > 0)
     cf = GradualCF(predictor(lambda df: forest.predict_proba(numbers(df)), d, kind='proba'), d, 'sparse').fit(X)
-    cfs = cf.explain(people(30, 14), target=1)
+    cfs = cf.explain(people(10, 14), target=1)
     assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.mean() > .8
     if 'relations' in more: assert not faults(cfs.data, cfs.raw).any()
 
@@ -360,7 +360,7 @@ def test_believable_answers_obey_beside_a_category(X, more):
     "Single numbers have a form of their own, though a category has rules and other columns follow."
     d = tabular(X, **more)
     cf = GradualCF(predictor(scores, d, kind='logit'), d, PLAUSIBLE).fit(X)
-    cfs = cf.explain(people(6, 16), target=1)
+    cfs = cf.explain(people(3, 16), target=1)
     assert d.legal(cfs.data, cfs.raw).all() and cfs.valid.any() and cfs.changed.any()
 
 
@@ -448,7 +448,7 @@ def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_pla
     assert len(d.told) == 1 and told in caplog.text and (f(X) == X[name]).all() and (name == names[3] or kind == '=')
     score = lambda df: (df[a] - 31)/9 + (df[names[3]] - X[names[3]].mean())/X[names[3]].std() + df.x/30
     model = lambda d: predictor(lambda df: 1/(1 + np.exp(-score(df).to_numpy())), d, kind='proba')
-    rows = X[score(X) < 0].head(6)
+    rows = X[score(X) < 0].head(3)
     broken = lambda raw: (f(raw) != raw[name]).to_numpy()
     plain = GradualCF(model(d), d, 'sparse').fit(X).explain(rows, target=1)
     assert broken(plain.raw).any() and (plain.quality().contradictions == broken(plain.raw)).all()

@@ -382,7 +382,8 @@ def _all_rules(known:dict, told:dict) -> dict:
 def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
     "A table with its trained networks."
     X,y,Xt,yt = r.load(path, seed)
-    domain,x = tabular(X, **_all_rules(r.domain, told)), tabular(X, **r.domain).encode(X).x
+    own = tabular(X, **r.domain)
+    domain,x = tabular(X, **_all_rules(r.domain, told)) if told else own, own.encode(X).x
     def fitted(width, seed):
         def make():
             net = tabular_mlp(x.shape[1], len(r.classes), width, seed=seed)

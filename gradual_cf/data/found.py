@@ -228,17 +228,20 @@ def _says(kind:str, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behi
     "What the first column should be."
     return v[0]*v[1] if kind == '*' else sum(v[1:], v[0])
 
+def _room(kind:str, c:Column) -> float: # Of rounding, in units of the column
+    return .5*10.**-c.digits if kind == '*' else 1e-6*c.grain
+
 def _explained_by_others(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."
     b = _says(kind, others)
-    room = .5*10.**-c.digits if kind == '*' else 1e-6*c.grain
-    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= room + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
+    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(kind, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
 
 def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions) each
     "Columns that are a copy, a sum or a product of others in all rows; each once."
     some = [g for g,x in v.items() if len(np.unique(x[~np.isnan(x)])) >= _FEWEST_VALUES][:_MOST_NUMBERS]
     few = {g: v[g][::max(1, len(v[g])//8)][:8] for g in some} # rows that refute most of them
     table = np.stack(list(few.values())) if some else np.zeros((0, 8))
+    rooms = {kind: np.array([_room(kind, columns[g]) for g in some]).reshape(-1, 1) for kind in '=+*'}
     out,taken = [], set()
     def tell(kind, a, others):
         if a in taken or taken & set(others) and kind == '=': return
@@ -250,7 +253,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
     for kind,k in tries:
         for others in combinations([g for g in some if g not in taken], k):
             b = _says(kind, [few[g] for g in others])
-            with np.errstate(invalid='ignore'): near = ~(np.abs(table - b) > 1 + 1e-6*np.abs(b)).any(1)
+            with np.errstate(invalid='ignore'): near = ~(np.abs(table - b) > rooms[kind] + _EXACT*(1 + np.abs(b))).any(1)
             for a in (some[i] for i in np.flatnonzero(near)):
                 if a not in others and a not in taken and (kind != '=' or a > others[0]): tell(kind, a, others)
     return out

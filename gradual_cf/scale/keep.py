@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -192,12 +193,31 @@ def _domain_again(told:dict) -> Domain:
                                          price=_prices_again(told['price']))
     return _DOMAINS[kind](record)
 
+# %% ../../nbs/scale/02_keep.ipynb #5211efde
+def _held_by(v) -> list|None: # None for a kind that is not known here
+    "What a thing was given, beside its class and its code."
+    if isinstance(v, FunctionType): return [v.__defaults__, v.__kwdefaults__, *(c.cell_contents for c in v.__closure__ or ())]
+    if isinstance(v, partial): return [v.func, v.args, v.keywords]
+    if isinstance(v, dict): return [*v, *v.values()]
+    if isinstance(v, (list, tuple)): return [*v]
+    return [vars(v)] if is_dataclass(v) else None
+
+def _surely_alike(a, b) -> bool: # Of one process
+    "Whether two things are certainly the same, code and all; where this is False they may still be."
+    if a is b: return True
+    if type(a) is not type(b): return False
+    if isinstance(a, (bool, int, float, str)): return repr(a) == repr(b)
+    if isinstance(a, Tensor): return a.dtype == b.dtype and a.equal(b)
+    if isinstance(a, FunctionType) and not (a.__code__ is b.__code__ and a.__globals__ is b.__globals__): return False
+    mine,other = _held_by(a), _held_by(b)
+    return mine is not None and other is not None and len(mine) == len(other) and all(map(_surely_alike, mine, other))
+
 def _written_domain(domain:Domain, tensors:dict) -> Any:
     "A domain as JSON holds it; raises `ValueError` for one that was changed by hand, or would come back as another."
     plain = _domain_told(domain)
     usual,mine = (dict(vars(d)) for d in (_DOMAINS[plain['kind']](domain.encode.args[0]), domain))
-    alike = fingerprint(mine) == fingerprint(usual) # in one walk; which part differs is asked where one does
-    other = [] if alike else [name for name in mine if fingerprint(mine[name]) != fingerprint(usual[name])]
+    doubtful = [name for name in mine if not _surely_alike(mine[name], usual[name])]
+    other = [name for name in doubtful if fingerprint(mine[name]) != fingerprint(usual[name])]
     if other: raise ValueError(f'domain must be as tabular, images or series made it, got a changed {other[0]!r}')
     told = _to_json(plain, tensors, 'domain')
     again:dict = {}
