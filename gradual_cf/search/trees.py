@@ -506,10 +506,17 @@ def _merits(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -
     return np.where(np.isinf(w.size), -np.inf, score)
 
 # %% ../../nbs/search/07_trees.ipynb #c126
+_ALIKE = 1e-9 # Merits of answers that differ by less are the same
+
+def _first_best(score:np.ndarray) -> np.ndarray: # Merits `(n, p)` -> places `(n,)`
+    "The best place of each row; of equally near answers the first column's, and there the first cell."
+    best = score.max(1, keepdims=True)
+    return (score >= best - _ALIKE*(best > 0)).argmax(1)
+
 def _best_single(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
     score = _merits(m, explainer, s, w)
-    at = score.argmax(1)
+    at = _first_best(score)
     return score[np.arange(len(at)), at], at
 
 # %% ../../nbs/search/07_trees.ipynb #c173
@@ -570,7 +577,7 @@ def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool, off:float) ->
     s = s._replace(on=None, c=None)
     w = _sweep(m, s, free, off)
     score = _merits(m, explainer, s, w)
-    rows,at = np.arange(len(score)), score.argmax(1)
+    rows,at = np.arange(len(score)), _first_best(score)
     best = score[rows, at]
     if ahead: _ahead(m, explainer, s, w, score, at)
     return torch.from_numpy(m.flat.group[at]), _placed(m, s.xp, w.value[rows, at], at), torch.from_numpy(best)
