@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import Effort
-from ..data.columns import MISSING
+from ..data.columns import MISSING, _one_hot
 
 # %% auto #0
 __all__ = []
@@ -168,7 +168,7 @@ def _rows_at_positions(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) ->
         i = np.flatnonzero(at[:, g] != rows.own[row, g])
         if not len(i): continue
         part = slice(grid.first[g], grid.first[g + 1])
-        x[i, part] = np.eye(grid.columns[g].width)[at[i, g]] if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
+        x[i, part] = _one_hot(at[i, g], grid.columns[g].width) if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
     return x
 
 def _positions_of(grid:_Grid, rows:_Rows, xp:np.ndarray, missing:float) -> np.ndarray: # Answers `(n, d)` -> `(n, g)`
