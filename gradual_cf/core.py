@@ -368,6 +368,8 @@ class Domain:
         For texts that a function reads, how their words are exchanged; None elsewhere
     offer : Callable | None, default None
         {category: levels} -> the same domain that proposes only those; None without
+    coded : Callable | None, default None
+        (raw training rows) -> these encoded, categories as codes; None where all entries are few
     extend : Callable | None, default None
         (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts : Callable | None, default None
@@ -413,6 +415,7 @@ class Domain:
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word
     spliced:Any=None             # For texts that a function reads, how their words are exchanged; None elsewhere
     offer:Callable|None=None     # {category: levels} -> the same domain that proposes only those; None without
+    coded:Callable|None=None     # (raw training rows) -> these encoded, categories as codes; None where all entries are few
     extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep
     never_met:tuple=()           # Pairs of entries, of two categories each, that are 1 together in no training row

@@ -109,6 +109,24 @@ def test_plateaus_are_explained_in_full(dtype, hidden):
         assert model.predict(less)[0] == 0
 
 
+def test_levels_that_may_stay_cost_nothing():
+    "Columns alone have a toll and no way: a box in which a level may stay is no dearer for it."
+    rng, names = np.random.default_rng(0), list('abcdef')
+    X = pd.DataFrame({c: pd.Categorical(rng.choice(list('pqrs'), 200)) for c in names})
+    y = (X.isin(['p', 'q']).sum(axis=1) >= 3).astype(int)
+    model = pipeline.make_pipeline(preprocessing.OneHotEncoder(), neural_network.MLPClassifier(**MLP | dict(hidden_layer_sizes=(8,)))).fit(X, y)
+    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
+    every = pd.DataFrame(itertools.product('pqrs', repeat=6), columns=names).astype(X.dtypes)
+    there = model.predict(every) == 1
+    for i in np.flatnonzero(model.predict(X) == 0):
+        changed = (every.to_numpy() != X.iloc[i].to_numpy()).sum(1)
+        if changed[there].min() < 3: continue
+        answer = cf.measure(cf.ask(X.iloc[[i]], 1), cf.encode(every[there & (changed == changed[there].max())].head(1)).x)
+        assert prove(cf, answer, seconds=60).bound.tolist() == [changed[there].min()]
+        return
+    raise AssertionError('no row needs three columns')
+
+
 def test_a_way_is_no_longer_than_the_question_allows():
     cf, model, X = fitted(np.random.default_rng(14), 'hist')
     rows, free = X.head(3), dict(max_changes=[1, 2, 2])

@@ -84,7 +84,7 @@ def compared(a, b):
     for mine, other in ((a.size, b.size), (a.distance, b.distance), (a.bound, b.bound)):
         np.testing.assert_allclose(mine[both], other[both], rtol=1e-6, atol=1e-6)
     for v, other in ((a, b), (b, a)): assert (v.bound <= other.size + 1e-6).all()  # no bound is above what the other one found
-    assert (a.answers.valid == b.answers.valid)[both].all()
+    assert (a.answers.valid == b.answers.valid)[both].all() and (a.answers.xp == b.answers.xp)[both].all()  # of equal answers the first
     return both.sum()
 
 
@@ -115,8 +115,29 @@ def test_what_explain_answers_is_the_same(make, monkeypatch):
     proven = np.isin(a.proof, [_IS_OPTIMAL, _NONE_EXISTS]) & np.isin(b.proof, [_IS_OPTIMAL, _NONE_EXISTS])
     assert calls and proven.mean() > .9
     assert (np.array(a.proof) == b.proof)[proven].all() and (a.size == b.size)[proven].all()
-    far = [(v.xp - v.x).abs().sum(1)[proven] for v in (a, b)]
-    np.testing.assert_allclose(*far, rtol=1e-5, atol=1e-6)
+    assert (a.xp == b.xp)[proven].all()
+
+
+@pytest.mark.parametrize('optimal', ['columns', 'distance'])
+def test_of_answers_that_cost_the_same_the_first_is_told(optimal, monkeypatch):
+    "Fewer columns, then the first columns, then the first levels and the smaller numbers; every legal row is asked."
+    rng, levels, ties = np.random.default_rng(4), list('pqr'), 0
+    X = pd.DataFrame(dict(a=rng.integers(0, 3, 150), k=pd.Categorical(rng.choice(levels, 150)), b=rng.integers(0, 3, 150), m=pd.Categorical(rng.choice(levels, 150))))
+    y = (X.a - 1)**2 + (X.b - 1)**2 + X.k.isin(['p', 'r']) + X.m.isin(['q', 'r']) > 2
+    model = ensemble.HistGradientBoostingClassifier(**HIST).fit(X, y)
+    cf, rows = GradualCF(model, tabular(X), 'sparse').fit(X), X[~model.predict(X)].iloc[:12]
+    every = np.array(list(np.ndindex(3, 3, 3, 3)))
+    there = model.predict(pd.DataFrame({c: pd.Categorical.from_codes(v, dtype=X[c].dtype) if c in 'km' else v for c, v in zip(X, every.T)}))
+    answers = [v.answers.raw for v in in_both(monkeypatch, lambda: cheapest(cf, rows, True, optimal, start=False))[:2]]
+    number = lambda df: np.stack([df[c].cat.codes if c in 'km' else df[c] for c in X], 1)
+    for i, own in enumerate(number(rows)):
+        moved = every != own
+        far = (np.abs(every - own)[:, ::2]/2).sum(1) + 2.*moved[:, 1::2].sum(1)
+        rule = lambda j: (moved[j].sum()*(optimal == 'columns'), far[j].round(9), moved[j].sum(), (~moved[j]).tolist(), every[j].tolist())
+        first = min(np.flatnonzero(there), key=rule)
+        ties += sum(rule(j)[:2] == rule(first)[:2] for j in np.flatnonzero(there)) > 1
+        assert [number(v)[i].tolist() for v in answers] == [every[first].tolist()]*2
+    assert ties > 3
 
 
 @built

@@ -1,4 +1,5 @@
 """Tables as they come: dates, Decimals, identifiers, levels that nobody has, constraints that come with a question."""
+import copy
 import os
 from dataclasses import replace
 from decimal import Decimal
@@ -26,11 +27,12 @@ from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.scale.workers import fingerprint
-from gradual_cf.models.networks import tabular_mlp, train
+from gradual_cf.models.networks import seeded, tabular_mlp, train
 from gradual_cf.models.fitted import predictor
 from gradual_cf.measures.metrics import measures, summary
 from gradual_cf.search.proven import prove
 from gradual_cf.search.shorten import improve
+from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame, tabular
 
@@ -886,3 +888,29 @@ def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_th
         few = (everything[['age', 'pay']].to_numpy() != new[['age', 'pay']].iloc[0].to_numpy()).sum(1)
         assert answers.proof[0] == 'optimal' and answers.changed[0].sum() == few[model.predict(everything)].min()
     cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), prove(cf, answers), measures(cf, improve(cf, answers))
+
+
+@pytest.mark.parametrize('model,settings', [('forest', 'sparse'), ('forest', None), ('logistic', None), ('network', 'paper'), ('network', None)])
+def test_rows_with_long_categories_are_kept_as_codes(model, settings, monkeypatch, tmp_path):
+    "What an explainer answers, learns and writes is the same, and less is kept."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(a=rng.normal(size=300).round(2), b=rng.integers(0, 9, 300), k=pd.Categorical(rng.choice(list('pqrstuvw'), 300)), m=rng.choice(['x', 'y', None], 300)))
+    y = (X.a + X.b/4 + X.k.isin(['p', 'q', 'r']) > 1.5).astype(int)
+    domain = tabular(X)
+    if model == 'network':
+        with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(domain.encode(X).x.shape[1], 6), torch.nn.ReLU(), torch.nn.Linear(6, 2))
+    else:
+        last = RandomForestClassifier(7, max_depth=4, random_state=0) if model == 'forest' else LogisticRegression(max_iter=500)
+        coder = OneHotEncoder(handle_unknown='ignore')
+        net = make_pipeline(make_column_transformer((coder, ['k', 'm']), remainder='passthrough'), last).fit(X, y)
+    whole = GradualCF(net, domain, settings).fit(X)
+    monkeypatch.setattr(tables, '_ENTRIES', 0)
+    coded = GradualCF(net, domain, settings).fit(X)
+    kept = coded.x_train
+    assert isinstance(kept, tables._CodedRows) and kept.numbers.shape == (300, 2) and (kept.whole() == whole.x_train).all()
+    want, got = (cf.explain(X.iloc[:12]) for cf in (whole, coded))
+    assert (got.xp == want.xp).all() and got.proof == want.proof and got.df().equals(want.df())
+    assert got.quality().equals(want.quality())
+    assert (copy.deepcopy(coded).explain(X.iloc[:3]).xp == whole.explain(X.iloc[:3]).xp).all()
+    loaded = GradualCF.load(coded.save(tmp_path/'cf'), None if model == 'network' else net)
+    assert (loaded.x_train == whole.x_train).all() and fingerprint(coded.x_train.contiguous()) == fingerprint(whole.x_train)

@@ -517,6 +517,12 @@ def _level_places(c:Column, s:pd.Series) -> np.ndarray: # Positions, long `(n,)`
         raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
     return at
 
+def _one_hot(at:np.ndarray, width:int) -> np.ndarray: # Positions of levels `(n,)` -> `(n, width)`
+    "One entry a level, 1 at these."
+    out = np.zeros((len(at), width))
+    out[np.arange(len(at)), at] = 1.
+    return out
+
 @dataclass(frozen=True)
 class Category(Column):
     "Levels without an order, one entry each."
@@ -530,10 +536,12 @@ class Category(Column):
     @property
     def wants(self) -> str: return f'one of {list(self.levels)}'
     @property
-    def may(self) -> np.ndarray: return np.array([v in self.offered for v in self.levels], bool) # Offered, bool `(w,)`
+    def may(self) -> np.ndarray: # Offered, bool `(w,)`
+        offered = set(self.offered)
+        return np.array([v in offered for v in self.levels], bool)
 
     def read(self, df:pd.DataFrame) -> np.ndarray: # 0 or 1; raises `ValueError` for an unknown level
-        return np.eye(self.width)[_level_places(self, df[self.sources[0]])]
+        return _one_hot(_level_places(self, df[self.sources[0]]), self.width)
     def encoded(self, raw:Any) -> Any: return raw # 0 or 1 as they are
     def exact(self, x:np.ndarray) -> np.ndarray: # The missing level is the largest only where it is alone
         if not self.missing: return x
@@ -543,11 +551,11 @@ class Category(Column):
     def one(self, v:np.ndarray) -> np.ndarray: # Positions
         at = v.argmax(1).astype(float)
         return np.where(at == self.width - 1, np.nan, at) if self.missing else at
-    def entries(self, v:np.ndarray) -> np.ndarray: return np.eye(self.width)[np.where(np.isnan(v), -1, v).astype(int)]
+    def entries(self, v:np.ndarray) -> np.ndarray: return _one_hot(np.where(np.isnan(v), -1, v).astype(int), self.width)
     def kept(self, x:np.ndarray) -> np.ndarray: return self.one(x)
     def write(self, v:np.ndarray, dtypes:dict) -> dict: return {self.name: self.known[v.argmax(1)]}
 
-    def candidates(self, grid:int) -> np.ndarray: return np.eye(self.width)[self.may]
+    def candidates(self, grid:int) -> np.ndarray: return _one_hot(np.flatnonzero(self.may), self.width)
     def projection(self) -> Callable|None: return partial(_largest_offered, torch.from_numpy(self.may))
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:

@@ -265,7 +265,7 @@ def _never_together(columns:Sequence[Column], v:dict) -> list: # Position -> ent
     "Pairs of levels that no training row has."
     groups = list(v)
     n,sizes = len(v[groups[0]]) if groups else 0, [v[g].shape[1] for g in groups]
-    if len(groups) < 2 or sum(sizes) > _MOST_LEVELS: return []
+    if len(groups) < 2: return []
     owner,place = np.repeat(groups, sizes), np.concatenate([np.arange(s) for s in sizes])
     x = np.concatenate([v[g] for g in groups], 1).astype(np.float32)
     counts,out = (x.T @ x).round(), []
@@ -284,7 +284,8 @@ def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, posit
     numbers = {g: c.one(c.read(df)) for g,c in enumerate(columns) if c.ordered and not c.levels and not isinstance(c, Date)}
     codes = {g: [columns[g].codes] for g in numbers if columns[g].codes}
     numbers = {g: np.where(np.isin(v, codes[g]), np.nan, v) if g in codes else v for g,v in numbers.items()}
-    named = {g: c.read(df) for g,c in enumerate(columns) if not c.ordered}
+    short = [g for g,c in enumerate(columns) if not c.ordered]
+    named = {g: columns[g].read(df) for g in short if sum(columns[h].width for h in short) <= _MOST_LEVELS}
     return (*_exact_ties(columns, numbers), *_never_together(columns, named))
 
 def _quoted(c:Column) -> str: return str(c.name) if str(c.name).isidentifier() else f'`{c.name}`'

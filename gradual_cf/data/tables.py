@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _bounds_inside,
-                                     _inward_to_steps, MISSING, _objects, _offered, _rescaled, _treated, _ULPS, _unstepped)
+from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _bounds_inside, Category,
+                                     _inward_to_steps, _level_places, MISSING, _objects, _one_hot, _offered, _rescaled, _treated, _ULPS, _unstepped)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)
@@ -208,6 +208,71 @@ def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     for g in table.scales.missing if table.keep else (): # what is missing stays missing
         frozen[:, g] |= torch.from_numpy(np.isnan(table.columns[g].one(raw[:, table.at[g]])))
     return Encoded(x, frozen, low, high, most)
+
+# %% ../../nbs/04_tables.ipynb #51bb260e
+_ENTRIES = 2**25 # Entries of training rows that are all kept
+
+class _CodedRows:
+    "Rows of a table as numbers and codes, in place of the tensor of all their entries."
+    ndim = 2
+    def __init__(self, numbers:Tensor, at:Tensor, ones:Tensor, width:int, lasting:bool=False): # `(n, p)`, `(p,)`, `(n, c)`
+        self.numbers,self.at,self.ones = numbers, at, ones # numbers; entries where they stand; entries that are 1
+        self.shape,self.lasting,self.made = torch.Size((len(numbers), width)), lasting, None
+
+    @property
+    def dtype(self): return self.numbers.dtype
+    @property
+    def device(self): return self.numbers.device
+    def __len__(self): return len(self.numbers)
+
+    def whole(self) -> Tensor: # `(n, d)`
+        "All entries; a part of the rows remembers them."
+        if self.made is not None: return self.made
+        out = self.numbers.new_zeros(self.shape)
+        out[:, self.at] = self.numbers
+        out.scatter_(1, self.ones, 1.)
+        if not self.lasting: self.made = out
+        return out
+
+    def __getitem__(self, i):
+        several = isinstance(i, (slice, list)) or getattr(i, 'ndim', 0) == 1
+        if not several: return self.whole()[i]
+        some = _CodedRows(self.numbers[i], self.at, self.ones[i], self.shape[1])
+        return some if some.shape.numel() > _ENTRIES else some.whole()
+
+    def to(self, *place): # As of a tensor
+        "The same elsewhere."
+        numbers = self.numbers.to(*place)
+        at,ones = (v.to(numbers.device) for v in (self.at, self.ones))
+        return _CodedRows(numbers, at, ones, self.shape[1], self.lasting)
+
+    def __getattr__(self, name): # What else a tensor has
+        if name.startswith('__') or name in ('made', 'numbers'): raise AttributeError(name) # while it is copied
+        return getattr(self.whole(), name)
+
+    @classmethod
+    def __torch_function__(cls, f, types, args=(), kwargs=None):
+        told = lambda v: v.whole() if isinstance(v, cls) else type(v)(map(told, v)) if type(v) in (list, tuple) else v
+        return f(*map(told, args), **{k: told(v) for k,v in (kwargs or {}).items()})
+
+def _operator(name): return lambda self, *v: getattr(self.whole(), name)(*v) # Looked up in the class, not in what it stands for
+
+for _name in ('add radd sub rsub mul rmul truediv rtruediv pow matmul rmatmul eq ne lt le gt ge neg abs iter').split():
+    setattr(_CodedRows, f'__{_name}__', _operator(f'__{_name}__'))
+_CodedRows.__hash__ = object.__hash__
+
+def _coded_rows(table:_Table, data) -> _CodedRows|None: # None where there are few entries
+    "Training rows with their categories as codes."
+    df = _fitted_columns(table, data)
+    if len(df)*len(table.group) <= _ENTRIES: return None
+    coded = [type(c) is Category for c in table.columns]
+    rest = [(c, at) for c,at,code in zip(table.columns, table.at, coded) if not code]
+    numbers = [np.zeros((len(df), 0)), *(c.encoded(c.read(df)) for c,_ in rest)]
+    ones = [np.zeros((len(df), 0), int), *(at.start + _level_places(c, df[c.sources[0]])[:, None]
+                                           for c,at,code in zip(table.columns, table.at, coded) if code)]
+    place = np.concatenate([np.zeros(0, int), *(np.arange(at.start, at.stop) for _,at in rest)])
+    told = torch.from_numpy(np.concatenate(numbers, 1)).nan_to_num_(MISSING)
+    return _CodedRows(told, torch.from_numpy(place), torch.from_numpy(np.concatenate(ones, 1)), len(table.group), lasting=True)
 
 # %% ../../nbs/04_tables.ipynb #7656ed92
 _WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells should be
@@ -650,7 +715,7 @@ def _table_domain(table:_Table) -> Domain:
     display = Display(changes=partial(_changed_columns, table), plot=partial(_plot_table, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_model_frame, table)
-    return Domain(encode=partial(_encode_table, table), decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
+    return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table), decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
                   project=table.project, propose=partial(_propose_values, table), constrain=partial(_constrain_table, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_fitted_columns, table), unread=partial(_why_unread_of, table), legal=partial(_legal_columns, table),

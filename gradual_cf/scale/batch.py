@@ -457,7 +457,7 @@ def _manifest(explainer, f, source, size, known):
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=_FORMAT, explainer=type(e).__name__, code=_same(type(e)), batch_size=size, rows=source.rows, model=known,
         answers={c: str(t) for c,t in f.told.items()}, place=[e.place[0].type, str(e.place[1])],
-        training_rows=_same(e.x_train), domain=_same(decides), classes=list(map(str, e.classes)))
+        training_rows=_same(e.x_train.contiguous()), domain=_same(decides), classes=list(map(str, e.classes)))
 
 # %% ../../nbs/scale/01_batch.ipynb #c71
 _MANIFEST = '_manifest.json'

@@ -526,7 +526,7 @@ def _room_in(folder:Path) -> Iterator[Path]:
 def _learnt(cf) -> dict:
     "Training rows, what the model says of them and, if told, their labels; what jurors said of targets so far."
     known = None if cf.labels is None else torch.as_tensor(cf.labels)
-    return dict(x=cf.x_train, z=cf.z_train, labels=known, promises={str(t): p for t,p in cf.promises.items()})
+    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=known, promises={str(t): p for t,p in cf.promises.items()})
 
 def save_explainer(
     cf,             # A fitted `GradualCF`

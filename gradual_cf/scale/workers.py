@@ -161,7 +161,7 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     model = _fingerprint_or_none(_model_parts(explainer.model), decided) or fingerprint(z)
     columns = [(c.name, c.kind, c.low, c.high, c.digits, c.every) for c in explainer.domain.features]
     settings = _fingerprint_or_none(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
-    return dict(model=model, data=fingerprint(explainer.x_train, columns), settings=settings)
+    return dict(model=model, data=fingerprint(explainer.x_train.contiguous(), columns), settings=settings)
 
 # %% ../../nbs/scale/00_workers.ipynb #c44
 def _make_once(path, make, write):

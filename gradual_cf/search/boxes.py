@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import Effort
-from ..data.columns import MISSING
+from ..data.columns import MISSING, _one_hot
 
 # %% auto #0
 __all__ = []
@@ -168,7 +168,7 @@ def _rows_at_positions(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) ->
         i = np.flatnonzero(at[:, g] != rows.own[row, g])
         if not len(i): continue
         part = slice(grid.first[g], grid.first[g + 1])
-        x[i, part] = np.eye(grid.columns[g].width)[at[i, g]] if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
+        x[i, part] = _one_hot(at[i, g], grid.columns[g].width) if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
     return x
 
 def _positions_of(grid:_Grid, rows:_Rows, xp:np.ndarray, missing:float) -> np.ndarray: # Answers `(n, d)` -> `(n, g)`
@@ -314,7 +314,7 @@ def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:A
     for g in np.flatnonzero(q.grid.named):
         may = q.sets[g].masks[low[:, g]]
         stays[:, g] = may[np.arange(len(row)), own[:, g]]
-        corner[:, g] = np.where(may, q.price.levels[g][row], np.inf).argmin(1)
+        corner[:, g] = np.where(stays[:, g], own[:, g], np.where(may, q.price.levels[g][row], np.inf).argmin(1))
         none[:, g] = ~may.any(1)
     for g in q.price.tables:
         for b in np.flatnonzero(~stays[:, g] & ~none[:, g]):
@@ -451,6 +451,20 @@ _BESIDE = 100      # What a box costs besides, in such numbers
 _EACH,_SHARE = 32, 4 # Boxes of one row looked at together: this many, or a share of those before, in any company
 _TIE = 1e-9        # Costs that differ by less are the same
 
+def _each_way_costs(q:_Question) -> bool:
+    "Whether no change is free, so that of answers of one cost the first is worth a search."
+    number = ~q.grid.named
+    number[list(q.price.tables)] = False
+    level = {g: (at - q.grid.low[g])//2 if g in q.price.tables else at for g,at in enumerate(q.rows.own.T)}
+    told = [(v, np.arange(v.shape[1]) == level[g][:, None]) for g,v in (q.price.levels | q.price.tables).items()]
+    return bool((q.price.up[number] > 0).all() and (q.price.down[number] > 0).all() and all((own | (v > 0)).all() for v,own in told))
+
+def _order(own:np.ndarray, at:np.ndarray, other:np.ndarray) -> tuple: # Positions `(b, g)` each -> 1 for before, -1 for after
+    "Which of two answers of one cost is the first: by how many columns change, by which, by their values."
+    moved,was,apart = at != own, other != own, at != other
+    first = lambda where, before: np.where(where.any(1), np.where(before[np.arange(len(at)), where.argmax(1)], 1, -1), 0)
+    return np.sign(was.sum(1) - moved.sum(1)), first(moved != was, moved), first(apart, at < other)
+
 class _Search:
     "The queues of rows."
     def __init__(self, q:_Question, conditions:Sequence, asked:Callable, effort:Effort, start:Sequence=()): # Positions to begin with
@@ -464,6 +478,7 @@ class _Search:
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
+        self.ties = not self.gap and _each_way_costs(q)
         for at in start: self.offer(np.arange(n), at)
         still = np.flatnonzero(q.rows.least == 0) # rows that may be there already
         if len(still): self.offer(still, q.rows.own[still])
@@ -478,10 +493,31 @@ class _Search:
         far = np.mod(np.where(np.isfinite(self.cost), self.cost, 0.), self.q.price.toll or np.inf)
         return self.cost - far*self.gap/(1 + self.gap) - _TIE
 
+    def reach(self) -> np.ndarray: # `(n,)`
+        "The same where an answer of the same cost may come first."
+        return self.cost + _TIE if self.ties else self.limit()
+
+    def before(self, row:np.ndarray, at:np.ndarray, cost:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> bool `(b,)`
+        "Whether answers are cheaper than what is known, or cost the same and come first."
+        out = cost < self.cost[row] - _TIE
+        i = np.flatnonzero(~out & (cost <= self.cost[row] + _TIE)) if self.ties else np.zeros(0, int)
+        columns,which,values = _order(self.q.rows.own[row[i]], at[i], self.best[row[i]])
+        out[i] = np.where(columns != 0, columns, np.where(which != 0, which, values)) > 0
+        return out
+
+    def worth(self, b:_Boxes, key:np.ndarray) -> np.ndarray: # Their cost at least -> bool `(b,)`
+        "Whether boxes may hold a cheaper answer, or one of the same cost that comes first: none comes before the corner."
+        out = key < self.limit()[b.row]
+        i = np.flatnonzero(~out & (key < self.reach()[b.row]))
+        columns,which,values = _order(self.q.rows.own[b.row[i]], b.corner[i], self.best[b.row[i]])
+        same = (values > 0) | (b.cost[i].sum(1) < self.cost[b.row[i]] - _TIE) # a dearer row of the same columns
+        out[i] = (columns > 0) | (columns == 0) & ((which > 0) | (which == 0) & same)
+        return out
+
     def offer(self, row:np.ndarray, at:np.ndarray, sure:Any=False): # `sure`: which are trusted, bool `(b,)`
-        "Put positions to the model; keep what arrives and is cheaper."
+        "Put positions to the model; keep what arrives and is cheaper, or comes first at the same cost."
         cost = _cost_at(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
-        i = np.flatnonzero(cost < self.cost[row] - _TIE)
+        i = np.flatnonzero(self.before(row, at, cost))
         i = i[_lawful_positions(self.q, at[i], row[i])]
         arrives = np.broadcast_to(sure, len(row)) & self.trusting
         doubt = i[~arrives[i]]
@@ -490,7 +526,7 @@ class _Search:
         i = i[arrives[i]]
         for j in i[np.argsort(-cost[i], kind='stable')]: # the cheapest last
             r = row[j]
-            if cost[j] < self.cost[r]: self.cost[r],self.best[r],self.trusted[r] = cost[j], at[j], trusted[j]
+            if self.before(row[j:j + 1], at[j:j + 1], cost[j:j + 1])[0]: self.cost[r],self.best[r],self.trusted[r] = cost[j], at[j], trusted[j]
 
     def withdraw(self) -> bool:
         "Ask about what was trusted; rows that the model refuses begin again, and it is asked each time from now on."
@@ -506,10 +542,10 @@ class _Search:
         return True
 
     def push(self, b:_Boxes):
-        "Queue boxes that may be cheaper than what is known."
+        "Queue boxes that are worth a look."
         key = b.least
         if self.q.price.toll: key = np.maximum(key, _rounded_up(key, self.q.price.toll))
-        for j in np.flatnonzero(key < self.limit()[b.row]):
+        for j in np.flatnonzero(self.worth(b, key)):
             self.ticks += 1
             heapq.heappush(self.queues[b.row[j]], (key[j], self.ticks, b.low[j], b.high[j]))
 
@@ -517,7 +553,7 @@ class _Search:
         "The cheapest boxes of the rows that go on."
         many = np.clip(self.boxes[live]//_SHARE, min(_EACH, self.together), self.together)
         turn = np.cumsum(many) - many < self.together
-        limit = self.limit()
+        limit = self.reach()
         out = []
         for r,most in zip(live[turn], many[turn]):
             queue = self.queues[r]
@@ -532,14 +568,14 @@ class _Search:
     def look(self, b:_Boxes):
         "Look at boxes: drop, answer, or cut."
         q = self.q
-        b = _within_budget(q, b, self.limit()[b.row])
+        b = _within_budget(q, b, self.reach()[b.row])
         if not len(b.row): return
         n,least = len(b.row), b.least
         some,arrives,sure,worst = np.ones(n, bool), np.ones(n, bool), np.ones(n, bool), np.full(n, np.inf)
         column,upper = np.full(n, -1), np.zeros(n, np.int64)
         tries:list = []
         for condition in self.conditions:
-            seen = condition(b, self.limit()[b.row])
+            seen = condition(b, self.reach()[b.row])
             some &= seen.most >= 0
             arrives &= seen.here >= 0
             sure &= seen.here >= 2*seen.slack
@@ -551,7 +587,7 @@ class _Search:
         there = np.flatnonzero(arrives & some)
         if len(there): tries.append((b.row[there], b.corner[there], sure[there]))
         if tries: self.offer(*map(np.concatenate, zip(*tries))) # at once, since a pipeline takes long for each question
-        i = np.flatnonzero(some & (column >= 0) & (least < self.limit()[b.row]))
+        i = np.flatnonzero(some & (column >= 0) & self.worth(b, least))
         if not len(i): return
         row,low,high = _both_halves(q, b.take(i), column[i], upper[i])
         self.push(_boxed(q, row, low, high, np.r_[least[i], least[i]]))

@@ -14,7 +14,7 @@ import numpy as np
 
 import gradual_cf
 from ..core import Effort
-from .boxes import (_codes_apart, _FEW, _Found, _Grid, _lawful_positions, _MISSING, _cost_at,
+from .boxes import (_codes_apart, _FEW, _each_way_costs, _Found, _Grid, _lawful_positions, _MISSING, _cost_at,
                                      _Question, _TIE)
 from .bounds import _Splits
 from .goals import at_level
@@ -24,7 +24,7 @@ from .readings import _bounded_aims
 __all__ = []
 
 # %% ../../nbs/search/10_compiled.ipynb #ccfc0112
-_VERSION = 1 # Of the functions in C that this module calls
+_VERSION = 2 # Of the functions in C that this module calls
 _FILES = 'core.so', 'core.dll' # Beside this module
 _HOW = 'answers are the same and take longer; `pip install` builds it where a C compiler is'
 
@@ -34,7 +34,7 @@ def _declared(lib) -> Any:
     types = dict(
         core_version=(i32, []), trees_free=(None, [pointer]), trees_bytes=(i64, [pointer]), search_free=(None, [pointer]),
         trees_new=(pointer, [i32]*4 + [pointer]*10 + [i64]),
-        search_new=(pointer, [pointer]*9 + [number, number, i32, i64]), search_row=(None, [pointer] + [i32]*3 + [number]),
+        search_new=(pointer, [pointer]*9 + [number, number, i32, i32, i64]), search_row=(None, [pointer] + [i32]*3 + [number]),
         search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6))
     for name,(returns,takes) in types.items():
         if not hasattr(lib, name): raise OSError(f'it has no function {name}')
@@ -341,7 +341,8 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, effort:Effort,
     arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
     columns = int(a.open.sum(1).max(initial=0))
     few = _FEW if columns*(columns - 1)/2 <= _PAIRS else 0
-    search = e.lib.search_new(e.handle, *map(_address, (e.ends.at, *arrays)), price.toll, effort.gap, few, _HEAVY)
+    ties = not effort.gap and _each_way_costs(q)
+    search = e.lib.search_new(e.handle, *map(_address, (e.ends.at, *arrays)), price.toll, effort.gap, ties, few, _HEAVY)
     cell = np.full((n, len(e.words)), -1, np.int32)
     cost,left = first.copy(), np.zeros(n)
     boxes,steps,spent = np.zeros(n, np.int64), np.zeros(1, np.int64), np.zeros(n)

@@ -13,7 +13,7 @@ typedef uint64_t u64;
 typedef uint16_t u16;
 typedef int32_t i32;
 typedef int64_t i64;
-#define VERSION 1    /* of the functions below; whoever calls them asks first */
+#define VERSION 2    /* of the functions below; whoever calls them asks first */
 #define DEEPEST 4096 /* levels of a tree, at most */
 #define WIDEST 64    /* columns that lead to one leaf, at most */
 #define DIVE 100000  /* steps without an answer before a dive, and steps of a dive */
@@ -275,7 +275,8 @@ typedef struct Search {
   void *list;                         /* boxes that are free again */
   Heap h;
   int stage, dive, broken;
-  double cost, limit;                 /* of the best answer; from which on no box is worth a look */
+  double cost, limit, reach;          /* of the best answer; from which on nothing is cheaper; or of its cost */
+  int ties;                           /* whether the first of equal answers is searched */
   i64 tick, boxes, steps;
   double *gain, *sum, *here;          /* of trees; of sums, at best and at the corner */
   double *weight, *heavy;             /* of columns, of cells: what is promised there */
@@ -392,6 +393,30 @@ static void cheaper(Search *s, double cost) {
   double far = isfinite(cost) ? (s->toll > 0 ? fmod(cost, s->toll) : cost) : 0;
   s->cost = cost;
   s->limit = cost - far * s->gap / (1 + s->gap) - TIE;
+  s->reach = s->ties ? cost + TIE : s->limit;
+}
+/* How the row at `cell` stands to the answer, where both cost the same: above 0 it comes first.
+   3, -3: it changes fewer columns, or more; 2: as many, others; 1: the same ones, with other values. */
+static int order(const Search *s) {
+  i32 more = 0;
+  int which = 0, value = 0;
+  if (s->answer[0] < 0) return 3;
+  for (i32 g = 0; g < s->m->G; g++) {
+    i32 cell = s->cell[g], known = s->answer[g];
+    int moved = cell != s->r.own[g], was = known != s->r.own[g];
+    more += moved - was;
+    if (!which && moved != was) which = moved ? 2 : -2;
+    if (!value && cell != known) value = cell < known ? 1 : -1;
+  }
+  return more ? (more < 0 ? 3 : -3) : which ? which : value;
+}
+/* Whether a box may hold a cheaper answer, or one of the same cost that comes first.
+   Its corner, at `cell`, costs `cost`, and no row of the box comes before it. */
+static int worth(const Search *s, double key, double cost) {
+  if (key < s->limit) return 1;
+  if (!(key < s->reach)) return 0;
+  int first = order(s);
+  return first > 0 || (first > -2 && cost < s->cost - TIE);
 }
 
 /* Which children of a node a box reaches: 1 left, 2 right, 3 both. */
@@ -523,7 +548,7 @@ static int judged(Search *s, const Box *b, double cost) {
     there &= s->here[k] >= s->r.need[k];
   }
   if (!there) return 2;
-  if (cost < s->cost - TIE) {
+  if (cost < s->cost - TIE || (s->ties && cost <= s->cost + TIE && order(s) > 0)) {
     cheaper(s, cost);
     memcpy(s->answer, s->cell, (size_t)m->G * 4);
   }
@@ -533,7 +558,7 @@ static int judged(Search *s, const Box *b, double cost) {
 static void offer(Search *s, Box *b, double least, i32 column, i32 was) {
   i32 changed;
   double cost = priced(s, b, &changed), k = fmax(cost, least), key = fmax(k, rounded(k, s->toll));
-  int keep = isfinite(k) && changed <= s->r.most && key < s->limit;
+  int keep = isfinite(k) && changed <= s->r.most && worth(s, key, cost);
   if (keep && column >= 0) keep = narrowed(s, b, column, s->cell[column] != was) && judged(s, b, cost) == 2;
   if (!keep) {
     drop(s, b);
@@ -613,7 +638,7 @@ static int closed(Search *s, Box *b, i32 *count) {
     s->open[g] = s->touched[g] = 0;
     if (!r->open[g]) continue;
     int stays = cell[g] == r->own[g];
-    double room = s->limit - total + (stays ? 0 : r->cost[s->at[g] + cell[g]]) - s->toll;
+    double room = s->reach - total + (stays ? 0 : r->cost[s->at[g] + cell[g]]) - s->toll;
     s->touched[g] = (uint8_t)closed_column(s, b, g, room, stays, changed >= r->most);
     i32 left = m->words[g] ? levels_of(s, SET(b, g), g) : HIGH(b)[g] - LOW(b)[g] + 1;
     if (left <= 0) return 0;
@@ -627,7 +652,7 @@ static int closed(Search *s, Box *b, i32 *count) {
       if (s->open[g] && without_own(s, b, g)) s->touched[g] = 1;
   }
   total = priced(s, b, &changed);
-  if (!isfinite(total) || changed > r->most || fmax(total, b->least) > s->limit) return 0;
+  if (!isfinite(total) || changed > r->most || fmax(total, b->least) > s->reach) return 0;
   if (total > b->least) b->least = total;
   for (i32 g = 0; g < m->G; g++)
     if (s->touched[g]) s->which[(*count)++] = g | (s->cell[g] != cell[g]) << 30;
@@ -828,16 +853,16 @@ static int woken(Search *s, Box *b) {
 static void go_on(Search *s, i64 until) {
   i32 count, changed;
   while (s->h.n && s->steps < until && !FULL(s)) {
-    if (s->dive ? isfinite(s->cost) : s->h.b[0]->key >= s->limit) break;
+    if (s->dive ? isfinite(s->cost) : s->h.b[0]->key >= s->reach) break;
     Box *b = pop(&s->h);
     s->boxes++;
     s->steps++;
     int ok = closed(s, b, &count);
-    double least = b->least;
+    double least = b->least, cost;
     if (ok && b->fresh) ok = woken(s, b);
     else
       for (i32 i = 0; i < count && ok; i++) ok = narrowed(s, b, s->which[i] & 0xffff, s->which[i] >> 30);
-    if (!ok || judged(s, b, priced(s, b, &changed)) < 2 || least >= s->limit)
+    if (!ok || judged(s, b, cost = priced(s, b, &changed)) < 2 || !worth(s, least, cost))
       drop(s, b);
     else
       cut(s, b);
@@ -883,7 +908,7 @@ API void search_free(Search *s) {
    0 without memory. */
 API Search *search_new(const Trees *m, const i32 *at, const uint8_t *open, const uint8_t *shift,
                        const i32 *cells, const i32 *own, const double *cost, const i32 *near,
-                       const double *need, double toll, double gap, i32 few, i64 most_bytes) {
+                       const double *need, double toll, double gap, i32 ties, i32 few, i64 most_bytes) {
   int broken = 0;
   size_t G = (size_t)m->G, T = (size_t)m->T, wide = 2;
   Search *s = room_for(&broken, 1, sizeof *s);
@@ -892,6 +917,7 @@ API Search *search_new(const Trees *m, const i32 *at, const uint8_t *open, const
     if ((size_t)(at[g + 1] - at[g]) + 2 > wide) wide = (size_t)(at[g + 1] - at[g]) + 2;
   Row rows = {open, shift, cells, own, cost, near, need, 0, 0};
   s->m = m, s->at = at, s->rows = rows, s->toll = toll, s->gap = gap, s->few = few, s->most_bytes = most_bytes;
+  s->ties = ties;
   s->sets = (sizeof(Box) + 4 * G + 7) / 8 * 8;
   s->best = s->sets + 8 * (size_t)m->W;
   s->corner = s->best + 2 * T;
@@ -944,7 +970,7 @@ API i32 search_go(Search *s, i64 steps) {
   }
   go_on(s, until);
   if (s->h.n ? FULL(s) : s->broken) return 2;
-  return !s->h.n || s->h.b[0]->key >= s->limit;
+  return !s->h.n || s->h.b[0]->key >= s->reach;
 }
 /* What is known: cells of the answer, -1 for none, its cost, and what everything else costs at least. */
 API void search_known(const Search *s, i32 *answer, double *cost, double *left, i64 *boxes, i64 *steps) {

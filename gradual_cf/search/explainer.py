@@ -191,6 +191,11 @@ def _signature(cls):
     return inspect.Signature(first + more)
 
 # %% ../../nbs/search/00_explainer.ipynb #c45
+def _training_rows(cf, data) -> Any: # A tensor, or what stands for one
+    "Training rows, encoded; the long categories of many rows stay codes."
+    coded = None if cf.domain.coded is None else cf.domain.coded(data)
+    return cf.encode(data).x if coded is None else coded.to(*cf.place)
+
 def _encoded(cf, data) -> Encoded:
     "Rows on the model's device and in its dtype; raises `ValueError` for rows of another shape than the training rows."
     enc = cf.domain.encode(data)
@@ -677,7 +682,7 @@ class Explainer:
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             data,y = some_of(self.model, data, y, sample)
-            x = self.encode(data).x
+            x = _training_rows(self, data)
             self.model = settled(self.model, data)
             self.model,self.z_train = _check_model(self, data, x)
             self.x_train = x
@@ -706,7 +711,7 @@ class Explainer:
             Raw rows and the same, encoded -> `(n, k)`
         """
         read = getattr(self.model, 'read', None)
-        return predict(self.model, x) if read is None else read(data).to(x)
+        return predict(self.model, x) if read is None else read(data).to(x.device, x.dtype)
 
     def aimed(self, target, z:Tensor) -> Tensor: return _aimed(self, target, z) # As `explain` takes it -> as a tensor
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..core import State, changed_groups
-from ..data.columns import _bounds_inside, _nearest, Date
+from ..data.columns import _bounds_inside, _nearest, _one_hot, Date
 from ..models.asking import log_odds
 from ..models.decisions import FrameModel
 from .goals import lacking, merit, most_groups
@@ -248,10 +248,12 @@ def _reach_of(t:_Grown, b:_Level, g, first) -> list:
     number,rows = np.array([not a.column.levels for a in t.axes])[g], np.arange(len(g))
     low,high = b.low[rows, g], b.high[rows, g]
     some = number & (low < high)
-    i,level = b.levels.nonzero()
-    mine = (level >= first[g[i]]) & (level < first[g[i] + 1])
-    i,level = i[mine], (level - first[g[i]])[mine]
-    return [(b.node[some], g[some], low[some], high[some]), (b.node[i], g[i], level, level + 1)]
+    out = [(b.node[some], g[some], low[some], high[some])]
+    for h in np.unique(g[~number]):
+        mine = np.flatnonzero(g == h)
+        i,level = b.levels[mine, first[h]:first[h + 1]].nonzero()
+        out.append((b.node[mine[i]], g[mine[i]], level, level + 1))
+    return out
 
 # %% ../../nbs/search/07_trees.ipynb #fc0a0a33
 def _with_reach(t:_Grown) -> _Grown:
@@ -410,15 +412,9 @@ def _raw_limits(t:_Grown, enc, entry:np.ndarray) -> tuple: # `(n or 1, g)` each
         first[:, g],last[:, g] = _bounds_inside(a.column, *np.broadcast_arrays(*ends))
     return first, last
 
-# %% ../../nbs/search/07_trees.ipynb #c101
-class _Choices(NamedTuple):
-    "A value for each place of a sweep, row by row."
-    value:np.ndarray # Encoded number, or 1 for a level, `(n, p)`
-    size:np.ndarray  # Distance of that column from the input, `(n, p)`; inf where no value is legal
-
 # %% ../../nbs/search/07_trees.ipynb #c104
-def _nearest_in_cells(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> _Choices: # Cells and raw numbers, `(n, g)`
-    "The legal value of each cell that is nearest to the input."
+def _nearest_in_cells(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) -> tuple: # Cells and raw numbers, `(n, g)`
+    "The legal value of each cell that is nearest to the input, and its size, `(n, p)` each."
     first,g = f.entry[np.r_[0, np.flatnonzero(np.diff(f.group)) + 1]], f.group
     low,high = (v[:, g] for v in _raw_limits(t, enc, first))
     own = start[:, g]
@@ -429,7 +425,7 @@ def _nearest_in_cells(t:_Grown, f:_Flat, enc, start:np.ndarray, raw:np.ndarray) 
     x = enc.x.detach().cpu().double().numpy()[:, f.entry]
     coded = np.where(legal & (f.cell != own), (v - column('origin'))/column('span'), x)
     size = np.where(f.number, np.abs(coded - x), 2.*(f.cell != own))
-    return _Choices(np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf))
+    return np.where(f.number, coded, 1.), np.where(legal & f.real, size, np.inf)
 
 # %% ../../nbs/search/07_trees.ipynb #c111
 def _levels_in(m:_Trees, x:Tensor, g:int) -> np.ndarray: # `(n,)`
@@ -494,11 +490,11 @@ def _sweep(m:_Trees, s:State, free:Tensor, off:float=0.) -> _Swept: # `off`: how
     f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
     base,shift = _shifted_scores(m.grown, own, open_)
     if off: base = base + off*np.where(s.target.label.cpu().numpy() == 1, 1., -1.)[:, None]
-    c = _nearest_in_cells(m.grown, f, s.enc, start, raw)
+    value,size = _nearest_in_cells(m.grown, f, s.enc, start, raw)
     sizes = _column_sizes(f, m.first, s)
     rest = sizes.sum(1, keepdims=True) - sizes
     may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
-    return _Swept(base, shift, np.where(may, rest[:, f.group] + c.size, np.inf), c.value, open_)
+    return _Swept(base, shift, np.where(may, rest[:, f.group] + size, np.inf), value, open_)
 
 # %% ../../nbs/search/07_trees.ipynb #c124
 def _merits(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -inf where nothing may be put
@@ -508,10 +504,17 @@ def _merits(m:_Trees, explainer, s:State, w:_Swept) -> np.ndarray: # `(n, p)`, -
     return np.where(np.isinf(w.size), -np.inf, score)
 
 # %% ../../nbs/search/07_trees.ipynb #c126
+_ALIKE = 1e-9 # Merits of answers that differ by less are the same
+
+def _first_best(score:np.ndarray) -> np.ndarray: # Merits `(n, p)` -> places `(n,)`
+    "The best place of each row; of equally near answers the first column's, and there the first cell."
+    best = score.max(1, keepdims=True)
+    return (score >= best - _ALIKE*(best > 0)).argmax(1)
+
 def _best_single(m:_Trees, explainer, s:State, w:_Swept) -> tuple: # Merit `(n,)` and place `(n,)`
     "The best place of each row."
     score = _merits(m, explainer, s, w)
-    at = score.argmax(1)
+    at = _first_best(score)
     return score[np.arange(len(at)), at], at
 
 # %% ../../nbs/search/07_trees.ipynb #c173
@@ -572,7 +575,7 @@ def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool, off:float) ->
     s = s._replace(on=None, c=None)
     w = _sweep(m, s, free, off)
     score = _merits(m, explainer, s, w)
-    rows,at = np.arange(len(score)), score.argmax(1)
+    rows,at = np.arange(len(score)), _first_best(score)
     best = score[rows, at]
     if ahead: _ahead(m, explainer, s, w, score, at)
     return torch.from_numpy(m.flat.group[at]), _placed(m, s.xp, w.value[rows, at], at), torch.from_numpy(best)
@@ -633,7 +636,7 @@ def _random_rows(columns, bounds:list) -> Tensor: # Columns of a table, and the 
     "Random rows: levels, numbers of the range, and numbers at cuts."
     rng,parts = np.random.default_rng(0), []
     for c,cuts in zip(columns, bounds):
-        if not c.ordered: parts.append(np.eye(c.width)[rng.integers(0, c.width, _DRAWN)])
+        if not c.ordered: parts.append(_one_hot(rng.integers(0, c.width, _DRAWN), c.width))
         else:
             near = [cuts, np.round(cuts, c.digits)] if len(cuts) else []
             values = np.concatenate([np.linspace(c.low, c.high, 9).round(c.digits), *near])
