@@ -92,7 +92,7 @@ def line(cf, cfs, took, exact, seconds):
     "Everything about the answers of one model."
     told = prove(cf, cfs, 'l0', seconds=.15)
     near = prove(cf, cfs, 'cost', seconds=seconds/5)
-    decided = (told.bound == told.best) | told.verdict.str.startswith('infeasible')
+    decided = (told.bound == told.best) | told.verdict.eq('none exists')
     few, ratio = told['size'] <= 2, near['size']/near.best.where(near.best > 0)
     same = (told['size'] == told.best) & cfs.valid & (told['size'] > 0)
     far = prove(cf, cfs[:exact], 'l1', seconds=seconds)
@@ -106,7 +106,7 @@ def line(cf, cfs, took, exact, seconds):
         ratio_one_two=mean(ratio[same & few]), ratio_worst=float(ratio[same & few].max()), ratio_margin=mean(safe[(same & few).to_numpy()].dropna()),
         ratio_more=mean(ratio[same & ~few]), more=int((same & ~few).sum()),
         l1_proven=mean(far.best - far.bound < 1e-4*(1 + far.best)), l1_seconds=float(far.seconds.median()),
-        infeasible=len(lost), infeasible_proven=mean(why.verdict.str.startswith('infeasible')), missed=int(why.verdict.str.startswith('missed').sum()),
+        infeasible=len(lost), infeasible_proven=mean(why.verdict.eq('none exists')), missed=int(why.verdict.str.startswith('missed').sum()),
         infeasible_seconds=float(why.seconds.median()))
 
 
@@ -120,7 +120,7 @@ def networks(rows, seconds):
         cfs = cf.explain(some)
         took = time.process_time() - start
         told = prove(cf, cfs, 'l0', seconds=seconds)
-        decided = (told.bound == told.best) | told.verdict.str.startswith('infeasible')
+        decided = (told.bound == told.best) | told.verdict.eq('none exists')
         yield dict(data=name, model='network', rows=rows, ms=1e3*took/rows, valid=mean(cfs.valid), columns=mean(told['size'][cfs.valid]),
                    proven=mean(decided), proof_seconds=mean(told.seconds), columns_optimal=mean((told['size'] == told.best)[cfs.valid]))
 

@@ -24,7 +24,7 @@ from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _bri
 from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
                                      lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
                                      prototype_distance, required, said, spent, stopping, target_prob, total_variation)
-from .search.likelihood import _company_of
+from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
 from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, approach, moved, nearest_prototypes,
@@ -862,7 +862,6 @@ class GradualCF(Explainer):
         self.leads:dict = {}    # Class -> the lead that answers must have
         self.promises:dict = {} # Class -> what is asked for there, where the settings leave that to jurors
         self.panel:list = []    # Models that must decide for rare targets too
-        self.company:Any = None # How rows are compared with real ones, where the settings ask for that
         self.density:Any = None # How likely rows are, once the settings ask for that
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
 
@@ -1017,6 +1016,13 @@ class GradualCF(Explainer):
         aim = _AIMS[self.goal](self, label)
         if self.company is None or enc is None: return aim
         return aim._replace(demands=(*aim.demands, self.company.aim(enc, label)))
+
+    @property
+    def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
+        h = self.settings
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jurors, h.agree)
+        company = () if h.plausibility is None else (_kind_of_company(h.plausibility).demand,)
+        return *(kind for kind,value in asked if value is not None), *company
 
     def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
 

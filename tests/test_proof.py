@@ -24,7 +24,7 @@ from gradual_cf.search.proven import _verdict, prove
 from gradual_cf.search.ranges import region
 from gradual_cf.data.tables import tabular
 
-INFEASIBLE = 'infeasible: no legal change of these columns reaches the target'
+INFEASIBLE = 'none exists'
 
 
 def bounded(cf):
@@ -198,8 +198,9 @@ def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
 
 
 def test_a_bound_of_what_was_asked_says_so():
-    assert _verdict(4., 3., 4., True, 'columns', 'all proposed values') == 'at most 33% from optimal in columns on all proposed values'
-    assert _verdict(4., 3., 4., True, 'distance') == 'at most 33% from optimal in distance'
+    assert _verdict(4., 3., 4., 'columns', 'all proposed values') == 'within 34% in columns on all proposed values'
+    assert _verdict(4., 3., 4., 'distance') == 'within 34% in distance'
+    assert [_verdict(*v) for v in ((4., 0., 4.), (np.inf, 1., np.inf))] == ['best so far', 'none found so far']
 
 
 def test_other_models_are_tried_on_what_is_proposed():

@@ -379,17 +379,28 @@ def _all_rules(known:dict, told:dict) -> dict:
     both = [k for k in known if k in told and isinstance(known[k], list)]
     return known | told | {k: list(dict.fromkeys([*known[k], *told[k]])) for k in both}
 
-def _table_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
+class _TaskAsked(NamedTuple):
+    "What is asked of a data set, as `load_task` takes it."
+    name:str
+    domain:dict # Constraints
+    path:Any=None
+    seed:int=0
+    model:Any=None
+    progress:bool=False
+    full:bool=False
+
+def _table_task(r:Recipe, asked:_TaskAsked) -> Task:
     "A table with its trained networks."
-    X,y,Xt,yt = r.load(path, seed)
+    name,seed = asked.name, asked.seed
+    X,y,Xt,yt = r.load(asked.path, seed)
     own = tabular(X, **r.domain)
-    domain,x = tabular(X, **_all_rules(r.domain, told)) if told else own, own.encode(X).x
+    domain,x = tabular(X, **_all_rules(r.domain, asked.domain)) if asked.domain else own, own.encode(X).x
     def fitted(width, seed):
         def make():
             net = tabular_mlp(x.shape[1], len(r.classes), width, seed=seed)
-            return train(net, x, y.to_numpy(), seed=seed, progress=progress, **r.fit), {}
+            return train(net, x, y.to_numpy(), seed=seed, progress=asked.progress, **r.fit), {}
         return _kept_network(name, name, make, x, y, r.fit, width, seed)
-    net = fitted(r.width, seed) if model is None else load_model(model)
+    net = fitted(r.width, seed) if asked.model is None else load_model(asked.model)
     return Task(name, X, y, Xt, yt, domain, net, lambda: fitted(r.width//2, seed + 1000), r.classes)
 
 # %% ../../nbs/data/05_datasets.ipynb #c53
@@ -434,24 +445,25 @@ RECIPES = dict(
 # %% ../../nbs/data/05_datasets.ipynb #c57
 _FIT_ON = 1000 # Training texts that the explainer is fitted on
 
-def _text_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as `load_task` takes it
+def _text_task(r:Recipe, asked:_TaskAsked) -> Task:
     "A text data set with its trained network."
-    train_set,test_set = r.load(path, seed)
-    vectors = r.vectors(train_set['text'], path)
+    name,seed = asked.name, asked.seed
+    train_set,test_set = r.load(asked.path, seed)
+    vectors = r.vectors(train_set['text'], asked.path)
     ids = lambda d: (_word_ids(vectors, d, r.length), torch.tensor(d['label']))
     def make():
         net = text_cnn(vectors.table.shape[1], len(r.classes), r.width, seed=seed)
-        reader = train(_Lookup(vectors, net), *ids(train_set), seed=seed, progress=progress, **r.fit)
+        reader = train(_Lookup(vectors, net), *ids(train_set), seed=seed, progress=asked.progress, **r.fit)
         return net, dict(accuracy=accuracy(reader, *ids(test_set)))
     def fitted():
         texts = pd.DataFrame({'text': list(train_set['text']), 'label': list(train_set['label'])})
         return _kept_network(name, name, make, texts, vectors.table, r.fit, r.width, r.length, seed)
-    net = fitted() if model is None else load_model(model)
+    net = fitted() if asked.model is None else load_model(asked.model)
     some = train_set.select(np.random.default_rng(seed).permutation(len(train_set))[:_FIT_ON])
     X,Xt = (pd.DataFrame({'text': list(d['text'])}) for d in (some, test_set))
     y,yt = (pd.Series(list(d['label'])) for d in (some, test_set))
     rule = reads_well(list(train_set['text'])[::2]) if _can_tag() else None # the other half is for judges
-    wanted:dict[str, Any] = dict(length=r.length, reads=rule) | r.domain | told
+    wanted:dict[str, Any] = dict(length=r.length, reads=rule) | r.domain | asked.domain
     domain = sentences(vectors, **wanted)
     return Task(name, X, y, Xt, yt, domain, net, None, r.classes, getattr(net, 'meta', {}).get('accuracy'))
 
@@ -480,22 +492,23 @@ def _kept_pixels(name:str, data) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w
     return kept(f'{name}.npy', decode, write_array, lambda path: np.load(path, mmap_mode='r'), files)
 
 # %% ../../nbs/data/05_datasets.ipynb #c66
-def _image_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
+def _image_task(r:Recipe, asked:_TaskAsked) -> Task:
     "Images: the network on the first half of the rows, the judge on the second."
+    name,seed,told = asked.name, asked.seed, dict(asked.domain)
     immutable = told.pop('immutable', None)
     if immutable: raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
-    rows,tests = r.load(path, seed)
+    rows,tests = r.load(asked.path, seed)
     domain = images(**r.domain | told)
     X,Xt = (_kept_pixels(f'{name}-{part}', d) for part,d in (('train', rows), ('test', tests)))
     y,yt = np.array(rows['label']), np.array(tests['label'])
-    n = len(X)//2 if full or r.rows is None else r.rows
+    n = len(X)//2 if asked.full or r.rows is None else r.rows
     def fitted(build, i, seed):
         def make():
             x = domain.encode(np.array(X[i])).x
             net = build(x.shape[1:], len(r.classes), seed=seed)
-            return train(net, x, y[i], seed=seed, progress=progress, **r.fit), {}
+            return train(net, x, y[i], seed=seed, progress=asked.progress, **r.fit), {}
         return _kept_network(f'{name}-{build.__name__}', name, make, X[i], y[i], r.fit, seed)
-    net = fitted(digit_cnn, slice(0, n), seed) if model is None else load_model(model)
+    net = fitted(digit_cnn, slice(0, n), seed) if asked.model is None else load_model(asked.model)
     judge = lambda: fitted(strided_cnn, slice(len(X) - n, None), seed + 1000)
     return Task(name, X[:n], y[:n], Xt, yt, domain, net, judge, r.classes)
 
@@ -544,16 +557,17 @@ def load_cbf(
     return X[:rows].astype(np.float32), kind[:rows], X[rows:].astype(np.float32), kind[rows:]
 
 # %% ../../nbs/data/05_datasets.ipynb #ts2
-def _series_task(r:Recipe, told:dict, name, path, seed, model, progress, full) -> Task: # The rest as of `load_task`
+def _series_task(r:Recipe, asked:_TaskAsked) -> Task:
     "Series with their networks."
-    X,y,Xt,yt = r.load(path, seed)
-    domain,x = series(X, **r.domain | told), series(X).encode(X).x
+    name,seed = asked.name, asked.seed
+    X,y,Xt,yt = r.load(asked.path, seed)
+    domain,x = series(X, **r.domain | asked.domain), series(X).encode(X).x
     def fitted(build, width, seed):
         def make():
             net = build(x.shape[1], len(r.classes), width, seed=seed)
-            return train(net, x, y, seed=seed, progress=progress, **r.fit), {}
+            return train(net, x, y, seed=seed, progress=asked.progress, **r.fit), {}
         return _kept_network(f'{name}-{build.__name__}', name, make, x, y, r.fit, width, seed)
-    net = fitted(series_cnn, r.width, seed) if model is None else load_model(model)
+    net = fitted(series_cnn, r.width, seed) if asked.model is None else load_model(asked.model)
     return Task(name, X, y, Xt, yt, domain, net, lambda: fitted(series_resnet, r.width//2, seed + 1000), r.classes)
 
 _OVER_TIME = dict(epochs=150, lr=3e-3, batch_size=16, patience=40, valid=.2) # How the networks of series learn
@@ -612,7 +626,7 @@ def load_task(
     >>> cf.explain(task.X_test[:5]).quality()
     """
     r = _recipe_of(name)
-    return _BUILDERS[r.kind](r, domain, name, path, seed, model, progress, full)
+    return _BUILDERS[r.kind](r, _TaskAsked(name, domain, path, seed, model, progress, full))
 
 # %% ../../nbs/data/05_datasets.ipynb #ow2
 def _csv_rows(path, columns, named='csv') -> pd.DataFrame:

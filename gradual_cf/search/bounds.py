@@ -137,10 +137,11 @@ _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
 class _TreeBound:
     "A bound of trees for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, nodes:_Splits, words:_LeafBits, left:list, need:np.ndarray, slack:float):
+    def __init__(self, q:_Question, nodes:_Splits, words:_LeafBits, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
-        self.own = [_own_left_over(nodes, words, g, v, at) for g,(v,at) in enumerate(zip(left, cells))] # `(n, t, w)` each
+        left = zip(nodes.own(q.rows.x), cells)
+        self.own = [_own_left_over(nodes, words, g, v, at) for g,(v,at) in enumerate(left)] # `(n, t, w)` each
         self.asks = [g for g,side in enumerate(words.sides) if len(side.tree)]
         free = q.rows.low <= q.rows.high
         self.fixed = np.tile(words.full, (len(need), 1, 1)) # what columns that stay leave

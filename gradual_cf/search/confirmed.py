@@ -270,6 +270,7 @@ class _Jurors(NamedTuple):
     jury:list    # Functions of encoded rows
 
     about,compares = 'other models', False
+    words,unproven = '', 'the setting agree'
     def parts(self, s) -> dict: return {}
     def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
     def least(self, s) -> Tensor: # The least lead, `(n,)`

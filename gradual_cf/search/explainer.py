@@ -588,6 +588,8 @@ class Explainer:
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
     greedy = False                 # Whether its search returns the best single change wherever one arrives
+    demanded:tuple = ()            # Kinds of what its settings ask for beside the target
+    company:Any = None             # How rows are compared with real ones, where the settings ask for that
     rounds = False                 # Whether its answers are in numbers that people would write, where that costs little
 
     def __init_subclass__(cls, **kw):

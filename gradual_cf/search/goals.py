@@ -631,6 +631,7 @@ class Match(NamedTuple):
     term:Callable # How far logits are from the class, a loss term
 
     about,compares = '', False # What people read of it, '' for nothing; whether rows are compared with real ones
+    words,unproven = '', 'the setting quantile' # How a proof names the answers that have it; what no proof covers
     take = rows_of
     def parts(self, s) -> dict: return {} # What it lacks, by name, `(n,)` each
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
@@ -648,6 +649,7 @@ class Lead(NamedTuple):
     lead:Tensor # By how much at least, `(n,)`
 
     about,compares = 'the lead', False
+    words,unproven = '{} well within the decision', ''
     take = rows_of
     def parts(self, s) -> dict: return dict(lead=self.missing(s))
     def missing(self, s) -> Tensor: # What it lacks beyond what its probability lacks, `(n,)`
@@ -659,6 +661,9 @@ class Lead(NamedTuple):
 def leading(label:Tensor, level:Tensor, tau, ahead:float=0.) -> tuple: # Targets, levels `(n,)`, `tau` -> demands
     "That the target leads, by as much as `ahead`, where `tau` alone does not say so."
     return () if lowest(tau) >= .5 or goal_of(label).numbers else (Lead(torch.full_like(level, ahead)),)
+
+def demanding(explainer) -> bool: # Whether settings ask for more than the decision, of which a proof has to speak
+    return any(kind.words for kind in explainer.demanded)
 
 _LEADS = 1e-6 # Room for the rounding of a lead in 32 bits
 

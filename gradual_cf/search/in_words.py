@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -187,8 +187,11 @@ class _Scene(NamedTuple):
     normed:bool
     places:list      # For each place that may change: its number, and the positions of its words
 
-def _scene(w:Weights, text:str, spans:list, free:list, sign:float, level:float) -> _Scene|None:
+def _scene(cf, text:str, spans:list, free:list, target:int) -> _Scene|None:
     "The counts of a text; None where its words are not the model's words."
+    w,sign = cast(Weights, cf.planned.weights), 1. if target else -1.
+    level = cf.tau[target].item() if isinstance(cf.tau, Tensor) else cf.tau
+    level = float(np.log(level/(1 - level)))
     at = lambda part: [i for t in w.tokens(part) if (i := w.index.get(t)) is not None]
     each = [at(text[a:b]) for a,b in spans]
     whole = at(text)
@@ -269,14 +272,11 @@ def _new_positions(use:Use) -> tuple: # Positions in the weights, and the words 
         if len(at) == 1 and at[0] is not None: out.setdefault(at[0], word)
     return np.array(list(out), int), out
 
-def _fewest_read(cf, use:Use, text:str, spans:list, free:list, target:int, most:int) -> _Answer|None:
-    "The fewest words by weights; None where the text cannot be read."
-    level = cf.tau[target].item() if isinstance(cf.tau, Tensor) else cf.tau
-    s = _scene(use.weights, text, spans, free, 1. if target else -1., float(np.log(level/(1 - level))))
-    if s is None: return None
-    if 'positions' not in cf.domain.spliced.kept: cf.domain.spliced.kept['positions'] = _new_positions(use)
+def _fewest_read(cf, s:_Scene, most:int) -> _Answer:
+    "The fewest words by weights."
+    if 'positions' not in cf.domain.spliced.kept: cf.domain.spliced.kept['positions'] = _new_positions(cf.planned)
     new,words = cf.domain.spliced.kept['positions']
-    leave_out,most = cf.domain.spliced.leave_out, min(most, len(free))
+    leave_out,most = cf.domain.spliced.leave_out, min(most, len(s.places))
     bound = _fewest_words_bound(s, new, leave_out, min(most, _STEPS))
     found = None if bound is None else _by_steps(s, new, leave_out, min(most, _STEPS))
     if bound == 1 and len(found or ()) != 1 and not _one_does(s, new, leave_out): bound = 2 if most > 1 else None
@@ -284,27 +284,29 @@ def _fewest_read(cf, use:Use, text:str, spans:list, free:list, target:int, most:
     return _Answer({p: words[j] if j >= 0 else '' for p,j in found or ()}, none, True)
 
 # %% ../../nbs/search/16_in_words.ipynb #iw16
-def _ended(work:Callable, kept:bool) -> str: # What ended it, '' for nothing
+def _ended(work:Callable) -> str: # What ended it, '' for nothing
     "Do something until it is done, or until a call fails or no more may be asked."
     try: work()
     except Spent: return 'no more may be asked'
     except KeyboardInterrupt: return 'interrupted'
     except ValueError:
         own = account()
-        if not kept or own is None or not own.failed: raise
+        if own is None or not own.failed: raise
         return own.failed
     return ''
 
-def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int, kept:bool) -> tuple: # One row -> `_Answer`, what ended it
+def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int) -> tuple: # One row -> `_Answer`, what ended it
     "The fewest words for one text."
     use,spans = cf.planned, _known_word_places(cf.domain.spliced, text)
     free = (~enc.frozen[0, :-1]).nonzero()[:, 0].tolist()
-    read = _fewest_read(cf, use, text, spans, free, int(target), most) if use.weights is not None and not cf.settings.tau else None
+    weighed = use.weights is not None and not cf.settings.tau
+    s = _scene(cf, text, spans, free, int(target)) if weighed else None
+    read = None if s is None else _fewest_read(cf, s, most)
     q = _Variants(cf, text, spans, target)
     def work():
         if read is None: _fewest_asked(q, use, int(target), free, most)
         elif read.edits and q.leads([read.edits])[0] <= 0: _fewest_asked(q, use, int(target), free, most)
-    end = _ended(work, kept)
+    end = _ended(work)
     found = read is not None and read.edits and q.best[1] and q.best[2] == read.edits
     if read is not None and (found or not read.edits): return read, end
     return _Answer(q.best[2]), end
@@ -327,7 +329,7 @@ def in_words(cf, question:Question, wanted) -> Counterfactuals: # As `ask` retur
     index,most = cf.domain.spliced.vectors.index, most_groups(cf, enc).tolist()
     answers,ends = [_Answer({})]*len(z), ['']*(len(z) + 1)
     for i in (~there).nonzero()[:, 0].tolist():
-        answers[i],ends[i] = _of_text(cf, data[i], enc.take(slice(i, i + 1)), target[i], most[i], True)
+        answers[i],ends[i] = _of_text(cf, data[i], enc.take(slice(i, i + 1)), target[i], most[i])
         for p,word in answers[i].edits.items(): xp[i, p] = 1 + index[word]*_UNIT if word else -1.
         if ends[i] == 'interrupted' or account().failed: ends[i:] = [ends[i]]*(len(z) + 1 - i)
         if ends[-1]: break

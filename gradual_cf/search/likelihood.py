@@ -367,6 +367,7 @@ class Likely(NamedTuple):
     company:Any    # `_LikelyCompany`: how that is measured
 
     about,compares = 'company', True
+    words,unproven = 'plausible {}', 'a likelihood'
     def parts(self, s:State) -> dict:
         return self.bars.parts(s) | dict(unlikely=self.floor - self.company.likely(self, s.xp[:, None])[:, 0])
 
@@ -387,6 +388,7 @@ class Likely(NamedTuple):
 
 class _LikelyCompany(_Company):
     "What rows are compared with, and a density of them."
+    demand = Likely
     def __init__(self, settings, explainer):
         super().__init__(settings, explainer)
         self.numbers = explainer.numbers
@@ -431,10 +433,14 @@ class _LikelyCompany(_Company):
         both = company.clamp_min(0) + unlikely.clamp_min(0)
         return torch.where(both > 0, both, torch.maximum(company, unlikely))
 
+def _kind_of_company(asked) -> type: # A `Plausibility`
+    "Whether rows are compared with real ones alone, or with a density too."
+    return _Company if asked.likelihood is None else _LikelyCompany
+
 def _company_of(
     explainer, # Fitted, of a table, with a `Plausibility` in its settings
 ) -> _Company:
     "What answers of an explainer are compared with; raises `ValueError` unless it is a table."
     asked = explainer.settings.plausibility
     if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
-    return (_Company if asked.likelihood is None else _LikelyCompany)(asked, explainer)
+    return _kind_of_company(asked)(asked, explainer)

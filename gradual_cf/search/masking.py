@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -213,11 +214,20 @@ def _tied(relations, price, group, s, t):
         out = ~kept | (t == s.xp[:, None]).flatten(2).all(2)
     return t, spent(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
 
-def _best_trial(s, v, entry, may, tied=None):
+class _Place(NamedTuple):
+    "Where values are tried: one group, or several."
+    may:Tensor     # Which rows may change there, bool `(n,)`; of several groups `(n, g)`
+    entry:Any      # Positions of the entries of the group, or of each
+    project:Any    # (c, x) -> admissible c
+    tied:Any=None  # (state, trials) -> trials with all that follows, what they cost, which are out; None for distance
+
+    def rows(self, i) -> _Place: return self._replace(may=self.may[i]) # The rows `i`
+
+def _best_trial(s, v, place:_Place):
     "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`; yields one question."
-    t = _trials(s.xp, v, entry)
-    stays = (v == s.xp.flatten(1)[:, None, entry]).all(2) | ~may[:, None]
-    t,dist,out = (t, _distances(s, v, entry), stays) if tied is None else tied(s, t)
+    t = _trials(s.xp, v, place.entry)
+    stays = (v == s.xp.flatten(1)[:, None, place.entry]).all(2) | ~place.may[:, None]
+    t,dist,out = (t, _distances(s, v, place.entry), stays) if place.tied is None else place.tied(s, t)
     short = yield s, t
     score,i = merit(short, dist).masked_fill(stays | out, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
@@ -225,34 +235,33 @@ def _best_trial(s, v, entry, may, tied=None):
 # %% ../../nbs/01_masking.ipynb #c45
 DIVISIONS = 10 # Parts into which the probe cuts the last stretch of a number that arrived
 
-def _last_stretch(s, best, score, entry, may, project, tied):
+def _last_stretch(s, best, score, place:_Place):
     "Divide the stretch between where one number stands and where it arrived: merit and trial."
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
-    a,b = s.xp.flatten(1)[:, entry], best.flatten(1)[:, entry]
-    finer = _legal_values(s, torch.lerp(a, b, share)[..., None], entry, project)
-    new,trial = yield from _best_trial(s, finer, entry, may, tied)
+    a,b = s.xp.flatten(1)[:, place.entry], best.flatten(1)[:, place.entry]
+    finer = _legal_values(s, torch.lerp(a, b, share)[..., None], place.entry, place.project)
+    new,trial = yield from _best_trial(s, finer, place)
     return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
 
-def _best_value(s, may, values, entry, project, tied):
+def _best_value(s, values, place:_Place):
     "The best of the values proposed, and of the last stretch before it: merit `(n,)` and trial `(n, *s)`."
-    score,best = yield from _best_trial(s, _legal_values(s, values, entry, project), entry, may, tied)
+    score,best = yield from _best_trial(s, _legal_values(s, values, place.entry, place.project), place)
     there = (score > 0).nonzero()[:, 0]
-    if len(entry) > 1 or not len(there): return score, best
+    if len(place.entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
-    now = few, best[there], score[there], entry, may[there]
-    score[there],best[there] = yield from _last_stretch(*now, project, tied)
+    score[there],best[there] = yield from _last_stretch(few, best[there], score[there], place.rows(there))
     return score, best
 
 _NUMBERS = 2**22 # Numbers of candidates that any search holds at a time: 16 MB in 32 bits, and a few copies of that
 
-def _best_in_group(s, may, group, entry, values, project, tied=None):
+def _best_in_group(s, group, values, place:_Place):
     "The best candidate of one group, a few rows at a time: merit and group `(n,)`, trial `(n, *s)`; yields questions."
     n = len(s.x)
     size = max(1, _NUMBERS//(values.shape[1]*s.x[0].numel()))
     found = []
     for i in [slice(at, at + size) for at in range(0, n, size)]:
         own = values[i] if len(values) > 1 else values
-        found.append((yield from _best_value(s.take(i), may[i], own, entry, project, tied)))
+        found.append((yield from _best_value(s.take(i), own, place.rows(i))))
     score,trial = map(torch.cat, zip(*found))
     return score, torch.full((n,), group, device=s.x.device), trial
 
@@ -267,40 +276,40 @@ def _merits_at(s, v, at, may):
     short = yield s, t.view(*v.shape, *s.x.shape[1:])
     return merit(short, far.sqrt()).masked_fill((v == xp.gather(1, at)) | ~may, -torch.inf)
 
-def _finer_numbers(s, may, entry, value, best, project):
+def _finer_numbers(s, place:_Place, value, best):
     "Divide the last stretch of all numbers that arrived, `(n, g)`; writes to `value` and `best`."
     row,g = (best > 0).nonzero(as_tuple=True)
     if not len(row): return
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
-    few,at = s.take(row), entry[g][:, None].expand(-1, len(share))
+    few,at = s.take(row), place.entry[g][:, None].expand(-1, len(share))
     stretch = torch.lerp(few.xp.flatten(1).gather(1, at[:, :1]), value[row, g][:, None], share)
-    finer = _legal_near(few, stretch, at, project)
-    new,i = (yield from _merits_at(few, finer, at, may[row, g][:, None])).max(1)
+    finer = _legal_near(few, stretch, at, place.project)
+    new,i = (yield from _merits_at(few, finer, at, place.may[row, g][:, None])).max(1)
     better = new > best[row, g]
     value[row[better],g[better]],best[row[better],g[better]] = finer.gather(1, i[:, None])[better, 0], new[better]
 
-def _best_numbers(s, may, groups, entry, values, project):
-    "The best of the `values`, `(n or 1, q)` each, of several groups of one `entry`: as `_best_in_group`."
+def _best_numbers(s, groups, values, place:_Place):
+    "The best of the `values`, `(n or 1, q)` each, of several groups of one entry: as `_best_in_group`."
     n,size = len(s.x), torch.tensor([v.shape[1] for v in values], device=s.x.device)
     owner,first = torch.arange(len(size), device=s.x.device).repeat_interleave(size), size.cumsum(0) - size
-    at,place = entry[owner].expand(n, -1), torch.arange(len(owner), device=s.x.device) - first[owner]
-    v = _legal_near(s, torch.cat([v.to(s.x).expand(n, -1) for v in values], 1), at, project)
+    at,number = place.entry[owner].expand(n, -1), torch.arange(len(owner), device=s.x.device) - first[owner]
+    v = _legal_near(s, torch.cat([v.to(s.x).expand(n, -1) for v in values], 1), at, place.project)
     score = s.x.new_full((n, len(size), int(size.max())), -torch.inf)
-    score[:, owner, place] = yield from _merits_at(s, v, at, may[:, owner])
+    score[:, owner, number] = yield from _merits_at(s, v, at, place.may[:, owner])
     best,i = score.max(2)
     value = v.gather(1, first + i)
-    yield from _finer_numbers(s, may, entry, value, best, project)
+    yield from _finer_numbers(s, place, value, best)
     score,i = best.max(1, keepdim=True)
-    trial = s.xp.flatten(1).scatter(1, entry[i], value.gather(1, i))
+    trial = s.xp.flatten(1).scatter(1, place.entry[i], value.gather(1, i))
     return score[:, 0], groups[i[:, 0]], trial.view_as(s.xp)
 
-def _best_of_numbers(s, may, groups, entry, values, project):
+def _best_of_numbers(s, groups, values, place:_Place):
     "The same, a few rows at a time."
     most = max(sum(v.shape[1] for v in values), len(values)*(DIVISIONS - 1))*s.x[0].numel()
     size,found = max(1, _NUMBERS//most), []
     for i in [slice(at, at + size) for at in range(0, len(s.x), size)]:
         own = [v[i] if len(v) > 1 else v for v in values]
-        found.append((yield from _best_numbers(s.take(i), may[i], groups, entry, own, project)))
+        found.append((yield from _best_numbers(s.take(i), groups, own, place.rows(i))))
     return tuple(map(torch.cat, zip(*found)))
 
 # %% ../../nbs/01_masking.ipynb #c47
@@ -348,14 +357,15 @@ def _entries_of(groups:Tensor) -> tuple: # Ascending positions of each group
     flat = groups.flatten()
     return flat.argsort(stable=True).split(torch.bincount(flat).tolist())
 
-def _searches(s, free, entries, values:dict, project, tied) -> list: # Candidates of each group
+def _searches(s, values:dict, every:_Place) -> list: # Candidates of each group; all groups
     "A search of each group that needs its own, and one of all others, which are single numbers."
-    single = [g for g in values if tied is None and len(entries[g]) == 1 and _by_entries(project)]
-    out = [_best_in_group(s, free[:, g], g, entries[g], v, project, tied and partial(tied, g))
+    may,entry,project,tied = every
+    single = [g for g in values if tied is None and len(entry[g]) == 1 and _by_entries(project)]
+    out = [_best_in_group(s, g, v, _Place(may[:, g], entry[g], project, tied and partial(tied, g)))
            for g,v in values.items() if g not in single]
     if not single: return out
-    at,numbers = torch.cat([entries[g] for g in single]), [values[g][..., 0] for g in single]
-    return [*out, _best_of_numbers(s, free[:, single], torch.tensor(single, device=at.device), at, numbers, project)]
+    at,numbers = torch.cat([entry[g] for g in single]), [values[g][..., 0] for g in single]
+    return [*out, _best_of_numbers(s, torch.tensor(single, device=at.device), numbers, _Place(may[:, single], at, project))]
 
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
@@ -396,12 +406,13 @@ def probe(
     """
     s,ask = s._replace(on=None, c=None), _asker(model)
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
-    group,entries = torch.zeros_like(best, dtype=torch.long), _entries_of(groups)
+    group = torch.zeros_like(best, dtype=torch.long)
     tied = None if relations is None and price is None else partial(_tied, relations, price)
+    every = _Place(free, _entries_of(groups), project, tied)
     with evaluating(model), torch.no_grad():
         for some in free.any(0).nonzero()[:, 0].split(max(1, _TOGETHER//max(1, len(s.x)))):
             values = {g: propose(s.x, g) for g in some.tolist()}
-            for score,g,trial in _in_rounds(_searches(s, free, entries, values, project, tied), ask):
+            for score,g,trial in _in_rounds(_searches(s, values, every), ask):
                 won = (score > best) | (score == best) & (g < group) # the first of equals
                 group[won],xp[won],best[won] = g[won],trial[won],score[won]
     return group, xp, best

@@ -408,6 +408,7 @@ class Plausible(NamedTuple):
     company:Any    # `_Company`: how they are compared
 
     about,compares = 'company', True
+    words,unproven = 'plausible {}', ''
     def parts(self, s:State) -> dict: # What is beyond its bars
         return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
 
@@ -497,6 +498,7 @@ def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
 # %% ../../nbs/search/05_plausible.ipynb #c32
 class _Company:
     "What rows are compared with, and what they lack of good company."
+    demand = Plausible # What it makes of rows
     def __init__(self, settings:Plausibility, explainer):
         self.settings = settings
         self.columns = explainer.domain.features

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import arrived, CLASSES, lacking, leading, levels, most_groups, required
+from .goals import arrived, CLASSES, demanding, lacking, Lead, leading, levels, Match, most_groups, required
 from .masking import probe
 from .shorten import _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read, _LayerBound, _worse_levels
@@ -24,7 +24,7 @@ from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
 from .real import _lawful_rows, _never_farther
-from .robust import _scope, _check_robust, _whether_compared, _demanding, _Demands, _demands_of, _firmer
+from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
@@ -112,9 +112,6 @@ def _in_parts(cost:np.ndarray, toll:np.ndarray) -> tuple: # Of each row `(n,)` -
     return columns, np.where(np.isfinite(cost), cost - np.where(np.isfinite(columns), columns, 0)*toll, np.inf)
 
 # %% ../../nbs/search/10_proven.ipynb #1726e25a
-def _likely(cf) -> bool: # Whether settings ask for what boxes have no bounds of
-    return getattr(getattr(cf.settings, 'plausibility', None), 'likelihood', None) is not None
-
 def _check_question(cf, optimal:str, seconds, gap:float):
     "Raise `ValueError` for a question that the search over boxes cannot answer."
     if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
@@ -124,9 +121,8 @@ def _check_question(cf, optimal:str, seconds, gap:float):
     if cf.domain.relations is not None:
         raise ValueError(f'optimal must be left out for a table with relations, got {optimal!r}: '
                          'explain with seconds instead')
-    if getattr(cf.settings, 'quantile', None) is not None:
-        raise ValueError(f'optimal must be left out with the setting quantile, got {optimal!r}')
-    if _likely(cf): raise ValueError(f'optimal must be left out with a likelihood, got {optimal!r}')
+    for kind in cf.demanded:
+        if kind.unproven: raise ValueError(f'optimal must be left out with {kind.unproven}, got {optimal!r}')
     if optimal == _COST and cf.domain.cost is None:
         raise ValueError("optimal='cost' needs a table with costs, got none: tabular(..., cost={...})")
 
@@ -316,7 +312,7 @@ def _light_readings(cf) -> list|None:
 def _only_near(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    return cf.greedy and not tied and h.legal and h.quantile is None and h.logit_margin is None
+    return cf.greedy and not tied and h.legal and {Match, Lead}.isdisjoint(cf.demanded)
 
 def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
 
@@ -327,7 +323,7 @@ def _of_decision(cf) -> Any: # An explainer
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
-    if _demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
+    if demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
     if not isinstance(cf.model, FrameModel): return False
     if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
@@ -363,7 +359,7 @@ def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
-    more = _demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
+    more = demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
     first = cf.settings.legal and not more and _plain_trees(readings) # proofs before answers: most rows need no other search
     known,begin = _nothing_known(q.enc), cast(Any, None)
@@ -547,13 +543,14 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
 _SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
 _BOXES,_ASKED = 'boxes', 'all proposed values'
 
-def _verdict(size:float, bound:float, best:float, valid:bool, norm:str='columns', how:str=_BOXES) -> str:
-    "One row's certificate in words."
-    among = f' on {_ASKED}' if how == _ASKED else ''
-    if bound == np.inf: return 'infeasible: no legal change of these columns reaches the target'
-    if not valid: return 'missed: a legal change reaches the target' if best < np.inf else 'open'
-    if size <= bound*(1 + _SAME_SIZE) + _SAME_SIZE: return f'optimal in {norm}' + (among if size > 1 else '')
-    return 'open' if bound <= 0 else f'at most {100*(size/bound - 1):.0f}% from optimal in {norm}{among}'
+def _verdict(size:float, bound:float, best:float, norm:str='columns', how:str=_BOXES) -> str: # Infinite: no answer
+    "The proof of an answer that somebody gave, with what was counted."
+    if size == np.inf and best < np.inf: return 'missed: a legal change reaches the target'
+    if size <= bound*(1 + _SAME_SIZE) + _SAME_SIZE: size = bound
+    told = _proof(size, bound, size, bound)
+    if told in (_NONE_EXISTS, _NONE_FOUND, _BEST_SO_FAR): return told
+    among = f' on {_ASKED}' if how == _ASKED and size > 1 else ''
+    return f'{told} in {norm}{among}'
 
 # %% ../../nbs/search/10_proven.ipynb #f903ea30
 def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFrame: # One line a row
@@ -564,7 +561,7 @@ def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFram
     pairs = (q.far, q.columns), (known.distance_bound, known.bound), (known.distance, known.size)
     size,bound,best = (np.where(done, 0., np.where(far, a, b)) for a,b in pairs)
     told = dict(size=np.where(q.valid, size, np.inf), bound=bound, best=best, how=np.where(done, 'asked', how))
-    rows = zip(told['size'], bound, best, q.valid, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'])
+    rows = zip(told['size'], bound, best, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'])
     words = [q.answer.proof[i] if no else _verdict(*row) for i,(row,no) in enumerate(zip(rows, q.answer.unread))]
     out = pd.DataFrame(dict(verdict=words, **told, seconds=known.seconds.round(4)))
     return out.set_axis(getattr(q.answer.data, 'index', out.index))
@@ -631,7 +628,7 @@ def prove(
     seconds:float=5.,       # Time limit for each row, in seconds
     better:bool=False,      # Whether to return the smaller changes that were found, too
 ) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-    """Certify answers: optimal, at most x% from it, infeasible, missed or open; `ValueError` for an unknown norm.
+    """Certify answers, in the words of `explain`, or as missed; `ValueError` for an unknown norm.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@
 # %% ../../nbs/search/14_ranges.ipynb #ra3
 from __future__ import annotations
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,15 @@ __all__ = ['region']
 _LOOKS = 32 # Parts of a box that are looked at before it counts as not certified
 _FEW_LOOKS = 8 # The same once the good sides are known
 
-def _certified(q:_Question, kept:list, most:np.ndarray, row, low, high) -> np.ndarray: # `most` looks -> bool `(b,)`
+class _Range(NamedTuple):
+    "Boxes around rows."
+    row:np.ndarray  # Positions of the rows, `(b,)`
+    low:np.ndarray  # Their ends, `(b, g)` each; sets of levels by number
+    high:np.ndarray
+
+def _certified(q:_Question, kept:list, most:np.ndarray, box:_Range) -> np.ndarray: # `most` looks -> bool `(b,)`
     "Whether every row of boxes keeps its decision; a box of which a bound says too little is looked at in parts."
+    row,low,high = box
     out,of = np.ones(len(row), bool), np.arange(len(row))
     looks = np.zeros(len(row), int)
     while len(of):
@@ -52,8 +59,9 @@ def _certified(q:_Question, kept:list, most:np.ndarray, row, low, high) -> np.nd
 
 _DRAWN = 200 # Rows drawn from a box
 
-def _drawn_from(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Positions `(b·drawn, g)`
+def _drawn_from(q:_Question, box:_Range) -> np.ndarray: # Positions `(b·drawn, g)`
     "Legal rows of boxes, each number at an end of its range or between."
+    row,low,high = box
     rng,many = np.random.default_rng(0), lambda v: np.repeat(v, _DRAWN, 0)
     first,last = _legal_ends(q, row, low, high)
     at,still = rng.integers(many(first)//2, np.maximum(many(first), many(last))//2 + 1)*2, many(low == high)
@@ -64,14 +72,16 @@ def _drawn_from(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray) ->
         out[:, g] = [rng.choice(np.flatnonzero(q.sets[g].masks[number])) for number in many(low[:, g])]
     return out
 
-def _all_drawn_hold(cf, q:_Question, target, row:np.ndarray, low:np.ndarray, high:np.ndarray) -> np.ndarray: # bool `(b,)`
+def _all_drawn_hold(cf, q:_Question, target, box:_Range) -> np.ndarray: # bool `(b,)`
     "Whether all rows that are drawn from boxes keep their decision."
-    i = np.repeat(row, _DRAWN)
-    x = _rows_at_positions(q.grid, q.rows, i, _drawn_from(q, row, low, high))
-    return cast(Any, _decided_for_target(cf, x, target[torch.from_numpy(i)], cf.tau)).reshape(len(row), _DRAWN).all(1)
+    i = np.repeat(box.row, _DRAWN)
+    x = _rows_at_positions(q.grid, q.rows, i, _drawn_from(q, box))
+    there:Any = _decided_for_target(cf, x, target[torch.from_numpy(i)], cf.tau)
+    return there.reshape(len(box.row), _DRAWN).all(1)
 
-def _widened_ends(q:_Question, holds, row, low, high, g:np.ndarray, up:np.ndarray):
-    "Move one end of each box as far as is certified; writes to `low` or `high`. One column and one side for each row."
+def _widened_ends(q:_Question, holds, box:_Range, g:np.ndarray, up:np.ndarray):
+    "Move one end of each box as far as is certified; writes to it. One column and one side for each row."
+    row,low,high = box
     i,own = np.arange(len(row)), q.rows.own[row, g]
     way = np.where(up, 1, -1)
     base = own - way*(own & 1)
@@ -84,7 +94,7 @@ def _widened_ends(q:_Question, holds, row, low, high, g:np.ndarray, up:np.ndarra
         low[i, g],high[i, g] = np.where(up, low[i, g], end), np.where(up, end, high[i, g])
     while (bad - good > 1).any():
         put(step)
-        ok = holds(row, low, high)
+        ok = holds(box)
         good = np.where(ok, np.maximum(good, step), good)
         bad = np.where(ok, bad, np.minimum(bad, np.maximum(step, good + 1)))
         step = (good + bad)//2
@@ -100,8 +110,17 @@ def _upwards(grid:_Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers,
     return np.where(better == 0, went, better > 0)
 
 # %% ../../nbs/search/14_ranges.ipynb #673405e5
-def _regions_around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray, good:np.ndarray, looks:np.ndarray) -> tuple:
-    "Regions of rows of one target, ends `(n, g)`, sets by number; `good`: whether up is better. Writes `looks`."
+class _Varied(NamedTuple):
+    "What may vary in rows, bool `(n, g)` each."
+    changed:np.ndarray # What an answer changed
+    open_:np.ndarray   # What may vary besides
+    good:np.ndarray    # Whether up is better
+
+    def take(self, i) -> _Varied: return _Varied(*(v[i] for v in self)) # The rows `i`
+
+def _regions_around(q:_Question, holds, varied:_Varied, looks:np.ndarray) -> _Range:
+    "Regions of rows of one target. Writes `looks`."
+    changed,open_,good = varied
     n,columns = changed.shape
     row,low,high = np.arange(n), q.rows.own.copy(), q.rows.own.copy()
     for g in np.flatnonzero(q.grid.named):
@@ -111,21 +130,21 @@ def _regions_around(q:_Question, holds, changed:np.ndarray, open_:np.ndarray, go
     for first,(where,better) in enumerate(((numbers, True), (numbers, False), (rest, True), (rest, False))):
         if first == 1: # a box that one look settles is widened by single looks, which are quick
             looks[:] = 1
-            looks[~holds(row, low, high)] = _FEW_LOOKS
+            looks[~holds(_Range(row, low, high))] = _FEW_LOOKS
         for g in order.T:
             i = np.flatnonzero(where[row, g])
             if not len(i): continue
             a,z = low[i], high[i]
-            _widened_ends(q, holds, row[i], a, z, g[i], good[i, g[i]] == better)
+            _widened_ends(q, holds, _Range(row[i], a, z), g[i], good[i, g[i]] == better)
             low[i],high[i] = a, z
     for g in np.flatnonzero(q.grid.named & free.any(0)):
         sets = q.sets[g]
         for level in np.eye(len(q.offered[g]), dtype=bool)[q.offered[g]]: # joins where the box still holds
             a,z = low.copy(), high.copy()
             a[:, g] = z[:, g] = [sets.number(sets.masks[number] | level) for number in low[:, g]]
-            held = free[:, g] & holds(row, a, z)
+            held = free[:, g] & holds(_Range(row, a, z))
             low[held],high[held] = a[held], z[held]
-    return low, high
+    return _Range(row, low, high)
 
 def region(
     cf,                     # The explainer, fitted
@@ -162,7 +181,7 @@ def region(
     at = enc._replace(x=answers.xp, frozen=torch.from_numpy(~(changed | open_)).to(enc.frozen.device))
     q = _question_of(grid, at, np.full(len(changed), len(names)))
     valid,lines = answers.valid, []
-    good = _upwards(grid, enc.x, answers.xp)
+    varied = _Varied(changed, open_, _upwards(grid, enc.x, answers.xp))
     for label,i in _of_one_target(answers.tensors.target):
         i = i[valid[i]]
         if not len(i): continue
@@ -171,21 +190,21 @@ def region(
         else:
             kept = _conditions_kept(readings, some, label, np.full(len(i), float(at_level(cf.level(answers.tau), label))))
             holds = partial(_certified, some, kept, looks)
-        low,high = _regions_around(some, holds, changed[i], open_[i], good[i], looks)
+        around = _regions_around(some, holds, varied.take(i), looks)
         for j,g in zip(*np.nonzero((changed | open_)[i])):
-            lines.append(_range_line(some, answers, i[j], j, g, low, high))
+            lines.append(_range_line(some, answers, i[j], g, _Range(*(v[[j]] for v in around))))
     out = pd.DataFrame(lines, columns=['row', 'feature', 'value', 'low', 'high', 'levels', 'open'])
     out['how'] = 'certified' if readings is not None else f'counted on {_DRAWN} rows'
     return out.sort_values('row', kind='stable', ignore_index=True)
 
-def _range_line(q:_Question, answers, i, j:int, g:int, low, high) -> tuple:
+def _range_line(q:_Question, answers, i, g:int, box:_Range) -> tuple: # Row of the batch, column, its one box
     "One column of a region, in raw units."
-    c = q.grid.columns[g]
+    c,j = q.grid.columns[g], box.row
     if q.grid.named[g]:
-        levels = tuple(c.levels[v] for v in np.flatnonzero(q.sets[g].masks[low[j, g]]))
-        return i, c.name, c.levels[q.rows.own[j, g]], np.nan, np.nan, levels, ''
+        levels = tuple(c.levels[v] for v in np.flatnonzero(q.sets[g].masks[box.low[0, g]]))
+        return i, c.name, c.levels[q.rows.own[j[0], g]], np.nan, np.nan, levels, ''
     value = answers.raw[c.name].iloc[i]
-    first,last = (end[0, g] for end in _legal_ends(q, np.array([j]), low[[j]], high[[j]]))
+    first,last = (end[0, g] for end in _legal_ends(q, *box))
     if first > last: return i, c.name, value, value, value, (), ''
-    least,most = (end[0, g] for end in _legal_ends(q, np.array([j]), q.rows.low[[j]], q.rows.high[[j]]))
+    least,most = (end[0, g] for end in _legal_ends(q, j, q.rows.low[j], q.rows.high[j]))
     return i, c.name, value, *q.grid.numbers(g, np.array([first, last])), (), _OPEN[first <= least, last >= most]

@@ -124,7 +124,7 @@ def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
 class _Reading(NamedTuple):
     "A model whose scores can be bounded."
     link:_Link      # What scores mean
-    bound:Any       # (question, weights of scores `(k,)`, what to reach `(n,)`, slack) -> `_Condition`
+    bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
     of:str='layers' # What was read: 'trees', 'layers', 'lines', of which bounds are exact, or 'sums', which need none
@@ -134,11 +134,11 @@ class _Reading(NamedTuple):
         "What the model should answer."
         return self.link.log_odds(self.scores(x)).numpy()
 
-def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim:np.ndarray, need:np.ndarray, slack:float) -> _TreeBound:
+def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: # An `_Aim`
     "The bound of trees; their tables are kept."
-    key = tuple(aim.tolist())
-    if key not in kept: kept[key] = _leaf_bits_of(nodes, aim)
-    return _TreeBound(q, nodes, kept[key], nodes.own(q.rows.x), need, slack)
+    key = tuple(aim.weight.tolist())
+    if key not in kept: kept[key] = _leaf_bits_of(nodes, aim.weight)
+    return _TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
@@ -166,14 +166,14 @@ def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
     "A reading of the layers of a model."
     outputs = np.zeros(len(layers.net.bias[-1]))
     link = _Link(outputs, 'number' if answers_numbers(model) else 'logit', threshold=threshold)
-    bound = lambda q, aim, need, slack: _LayerBound(q, layers, aim, need, slack)
+    bound = lambda q, aim: _LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
     scores = lambda x: layers.scores(layers.of(x))
     return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
 def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     "A reading of a sum of one term a column."
     if not len(link.base): link = link._replace(base=np.zeros(len(terms.base)))
-    bound = lambda q, aim, need, slack: _SumBound(q, terms, link, aim, need, slack)
+    bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
 def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
@@ -345,16 +345,26 @@ def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
 
 _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims
 
-def _bounded_aims(readings:list, label, level:np.ndarray, lead=None) -> list: # A reading, and one of its aims
-    return [(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level, lead)]
+class _Aim(NamedTuple):
+    "What a weighted sum of the scores of one reading must reach."
+    reading:_Reading
+    weight:np.ndarray # Of each score, `(k,)`
+    need:np.ndarray   # `(n,)`
+    more:Any          # How far beyond that the decision is sure, `(n,)`, or one number
+
+    def bound(self, q:_Question): return self.reading.bound(q, self) # A `_Condition`
+    def undone(self) -> _Aim: return self._replace(weight=-self.weight, need=-self.need - self.more) # The opposite
+
+def _bounded_aims(readings:list, label, level:np.ndarray, lead=None) -> list: # Of `_Aim`
+    return [_Aim(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level, lead)]
 
 def _conditions(readings:list, q:_Question, label, level:np.ndarray, lead=None) -> list: # By how much it shall lead
     "What rows of one target must reach: a class, or an interval."
-    return [r.bound(q, aim, need, r.slack) for r,aim,need,_ in _bounded_aims(readings, label, level, lead)]
+    return [aim.bound(q) for aim in _bounded_aims(readings, label, level, lead)]
 
 def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
     "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
-    return [r.bound(q, -aim, -need - more, r.slack) for r,aim,need,more in _bounded_aims(readings, label, level)]
+    return [aim.undone().bound(q) for aim in _bounded_aims(readings, label, level)]
 
 # %% ../../nbs/search/09_readings.ipynb #d19b
 _ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed

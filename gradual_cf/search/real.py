@@ -5,7 +5,7 @@
 # %% ../../nbs/search/15_real.ipynb #nr3
 from __future__ import annotations
 import time
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from ..data.columns import _entry_slices, MISSING
 from ..models.asking import _Over, _until, predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .composition import admissible
-from .goals import arrived, lacking, in_target, most_groups, required
+from .goals import arrived, demanding, lacking, in_target, most_groups, required
 from .plausible import _allowed_numbers
 from .shorten import _best_of_each, line_search, put_back
 
@@ -63,8 +63,12 @@ def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # b
     q = _question_of(_grid_of(cf.domain.features), enc, most)
     return _lawful_positions(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
 
-def _asked_at(cf, s:State, xp:Tensor, met=None, i:Any=None) -> Tensor: # Rows, other values for them -> bool `(n,)`
-    "Whether rows have all that is asked of answers; `met` asks for more of the rows `i`."
+def _met_by_rows(met, i:Tensor): # Of rows that were taken: positions, long `(q,)`
+    "What more is asked of some rows, by their new positions; None where nothing is."
+    return None if met is None else lambda xp, j: met(xp, i[j])
+
+def _asked_at(cf, s:State, xp:Tensor, met=None) -> Tensor: # Rows, other values for them -> bool `(n,)`
+    "Whether rows have all that is asked of answers; `met` asks for more."
     z,most = predict(cf.model, xp), most_groups(cf, s.enc)
     own = changed_groups(s.x, xp, cf.groups(xp))
     if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
@@ -74,14 +78,20 @@ def _asked_at(cf, s:State, xp:Tensor, met=None, i:Any=None) -> Tensor: # Rows, o
     some,xp = s.take(j), xp[j]
     fine = lacking(cf, some._replace(xp=xp, logits=z[j])) <= 0
     if cf.ties['relations'] is None: fine &= torch.from_numpy(_lawful_rows(cf, some.enc, xp, most[j].cpu().numpy())).to(fine)
-    if met is not None: fine &= met(xp, i[j])
+    if met is not None: fine &= met(xp, j)
     return ok.index_put((j,), fine)
 
 _FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then …
 _TOGETHER = 4096    # … this many at a time
 
-def _those_with_all(cf, s:State, below:Tensor, met=None) -> tuple: # Rows of one target; what is too far, `(2 or 1, n)`
-    "How far real rows that have all are, `(2 or 1, n, m)`, inf for others; these rows and their cells: nearest first."
+class _RealRows(NamedTuple):
+    "Real rows beside rows of one target."
+    way:Tensor   # How far each is that has all, `(2 or 1, n, m)`; inf for others
+    x:Tensor     # These rows, `(m, d)`
+    cells:Tensor # Which of their cells an answer may have, bool `(m, d)`
+
+def _those_with_all(cf, s:State, below:Tensor, met=None) -> _RealRows: # Rows of one target; what is too far, `(2 or 1, n)`
+    "Real rows that have all that is asked, and are nearer than that: looked at nearest first."
     real = cf.x_train[in_target(cf.z_train, s.target.label[0])]
     cells = _known_cells(cf, real)
     way = _all_ways(cf, s.enc, real, cells) if len(real) else below.new_zeros(*below.shape, 0)
@@ -99,45 +109,42 @@ def _those_with_all(cf, s:State, below:Tensor, met=None) -> tuple: # Rows of one
                 r,k = row[i], j[i]
                 some = s.take(r)
                 xp = _put_over(cf, some.enc, real[k], cells[k])
-                ok = _asked_at(cf, some, xp, met, r) & (xp != some.x).any(1)
+                ok = _asked_at(cf, some, xp, _met_by_rows(met, r)) & (xp != some.x).any(1)
                 known[r, k] = torch.where(ok, 0., torch.inf).double()
                 way[:, r, k] = _far(cf, some.x, xp) # with what rounding to legal values did
             size *= _MORE
-    return way + known.nan_to_num(torch.inf, torch.inf), real, cells
+    return _RealRows(way + known.nan_to_num(torch.inf, torch.inf), real, cells)
 
 # %% ../../nbs/search/15_real.ipynb #nr10
 _SAME = 1e-4  # Relative difference of two distances that counts as none
 _WALKED = 4   # Real rows of each row that are walked back, by each distance
 _FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
-def _walked_back(cf, s:State, old:Tensor, way:Tensor, real:Tensor, cells:Tensor, met) -> tuple: # Answers, bool
+def _walked_back(cf, s:State, old:Tensor, near:_RealRows, met) -> tuple: # Answers, bool
     "What comes of the nearest real rows in fewest columns, or the old answers where none is better; is there one?"
+    way,real,cells = near
     at = torch.cat([v.topk(min(_WALKED, len(real)), 1, largest=False).indices for v in way], 1)
     n,bound = len(at), way.amin(2)
     row,each = torch.arange(n, device=at.device).repeat_interleave(at.shape[1]), torch.arange(n, device=at.device)
     big = s.take(row)
     xp = _put_over(cf, big.enc, real[at.flatten()], cells[at.flatten()])
     less = put_back(cf, big._replace(xp=xp, logits=predict(cf.model, xp)))
-    best,_ = _best_of_each(row, _worth_within_bounds(cf, big, less.xp, bound, row, met), n)
+    best,_ = _best_of_each(row, _worth_within_bounds(cf, big, less.xp, bound[:, row], _met_by_rows(met, row)), n)
     xp = torch.cat([old, line_search(cf, less.take(best)).xp, less.xp[best], xp])
     row = torch.cat([each, each, each, row])
-    best,least = _best_of_each(row, _worth_within_bounds(cf, s.take(row), xp, bound, row, met), n)
+    best,least = _best_of_each(row, _worth_within_bounds(cf, s.take(row), xp, bound[:, row], _met_by_rows(met, row)), n)
     return xp[best], least.isfinite()
 
-def _worth_within_bounds(cf, s:State, xp:Tensor, bound:Tensor, row:Tensor, met) -> Tensor: # `(q,)`, least where best
+def _worth_within_bounds(cf, s:State, xp:Tensor, bound:Tensor, met) -> Tensor: # `(q,)`, least where best
     "Within the bounds first, then by columns, then by distance; infinite where something is lacking."
-    ok,far = _asked_at(cf, s, xp, met, row), _far(cf, s.x, xp)[:len(bound)]
-    over = (far/bound[:, row].clamp_min(1e-12) - 1 - _SAME).clamp_min(0) # the first distance comes first
+    ok,far = _asked_at(cf, s, xp, met), _far(cf, s.x, xp)[:len(bound)]
+    over = (far/bound.clamp_min(1e-12) - 1 - _SAME).clamp_min(0) # the first distance comes first
     columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
     return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[0]/(1 + far[0])).masked_fill(~ok, torch.inf)
 
-def _compares(cf) -> bool: # An explainer
-    "Whether its settings ask for what real rows have, beside the target."
-    return cf.settings.plausibility is not None or cf.settings.logit_margin is not None
-
 def _bounds(cf, far:Tensor) -> int: # Ways, as `_far` tells them
     "How many of the ways bound an answer: the fewest columns are held to the sum alone."
-    return len(far) if _compares(cf) else 1
+    return len(far) if demanding(cf) else 1
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
@@ -148,7 +155,7 @@ def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
     "Rows at their inputs, and what they must have."
     return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
 
-def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and as `_those_with_all`
+def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and `_RealRows`
     "Answers that are farther than some real row with all that is asked, or are none."
     z = predict(cf.model, xp)
     there = lacking(cf, s._replace(xp=xp, logits=z)) <= _LEEWAY
@@ -156,12 +163,11 @@ def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one targe
     there |= (xp == s.x).all(1) & arrived(z, s.target.label, cf.tau) # what has the target and stayed is no answer
     far = torch.where(there, _far(cf, s.x, xp), torch.inf)
     far[_bounds(cf, far):] = 0. # nothing is nearer, so nobody looks
-    way,*real = _those_with_all(cf, s, far, met)
-    i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
-    if not len(i) or _bounds(cf, far) == 1: return i, way[:1, i], *real
+    near = _those_with_all(cf, s, far, met)
+    i = (near.way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
+    if not len(i) or _bounds(cf, far) == 1: return i, near._replace(way=near.way[:1, i])
     far[:] = torch.inf # what is better in one way may be as far in the other as a real row is
-    way,*real = _those_with_all(cf, s.take(i), far[:, i], None if met is None else lambda v, k: met(v, i[k]))
-    return i, way, *real
+    return i, _those_with_all(cf, s.take(i), far[:, i], _met_by_rows(met, i))
 
 _LEEWAY = 1e-5 # Room for the rounding of a logarithm
 
@@ -191,11 +197,10 @@ def _never_farther(
 
 def _write_nearest(cf, q:Question, xp:Tensor, i:Tensor, met):
     "The same for some rows of one target; writes to `xp`."
-    s,more = _states_of_rows(cf, q.enc.take(i), q.target[i]), None if met is None else lambda v, j: met(v, i[j])
-    j,way,real,cells = _beyond_real(cf, s, xp[i], more)
+    s = _states_of_rows(cf, q.enc.take(i), q.target[i])
+    j,near = _beyond_real(cf, s, xp[i], _met_by_rows(met, i))
     if not len(j): return
-    more = None if met is None else lambda v, k: met(v, i[j][k])
-    found,there = _walked_back(cf, s.take(j), xp[i[j]], way, real, cells, more)
+    found,there = _walked_back(cf, s.take(j), xp[i[j]], near, _met_by_rows(met, i[j]))
     xp[i[j][there]] = found[there]
 
 # %% ../../nbs/search/15_real.ipynb #nr12
@@ -211,6 +216,6 @@ def _nearest_real(
         mine = (target == label).view(len(target), -1).all(1).nonzero()[:, 0]
         for i in mine.split(_rows_at_once(cf)):
             s = _states_of_rows(cf, enc.take(i), target[i])
-            way = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x), torch.inf))[0]
+            way = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x), torch.inf)).way
             if way.shape[2]: out[i.cpu().numpy()] = way[0].amin(1).cpu().numpy()
     return np.where(np.isfinite(out), out, np.nan)

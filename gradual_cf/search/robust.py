@@ -6,6 +6,8 @@
 from __future__ import annotations
 import time
 from dataclasses import replace
+from functools import singledispatch
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,9 +22,10 @@ from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _g
                                      _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
                                      _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen)
 from .goals import at_level, most_groups, required
-from .plausible import _AROUND, NEIGHBOURS
+from .likelihood import Likely
+from .plausible import _AROUND, NEIGHBOURS, Plausible
 from .trees import _Ensemble, _Link, _Nodes
-from .readings import _bounded_aims, _decided_for_target, _conditions, _conditions_kept, _Reading
+from .readings import _Aim, _bounded_aims, _decided_for_target, _conditions, _conditions_kept
 
 # %% auto #0
 __all__ = []
@@ -42,8 +45,10 @@ _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 
 class _Noise:
     "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
-    def __init__(self, q:_Question, readings:list, label, level:np.ndarray, reach:np.ndarray, arrives):
+    words,together = '{} that withstand noise', _SEARCHED # How a proof names such answers; rows searched together
+    def __init__(self, demands, q:_Question, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
+        reach = self.reach = _reach(q.grid, demands.robust['noise'])
         silent = own == _POSITION_OF_NONE # what is missing, and what is no number but a code, has no noise
         for g,codes in q.grid.holes.items(): silent[:, g] |= np.isin(own[:, g], codes)
         self.silent = silent | (reach == 0)
@@ -51,11 +56,15 @@ class _Noise:
         free = (rows.low <= rows.high) | ~self.silent
         ends = [np.where(free, end, own) for end,own in ((q.grid.low, rows.low), (q.grid.high, rows.high))]
         self.q,self.wide = q, q._replace(rows=rows._replace(low=ends[0], high=ends[1])) # nobody stops at a limit
-        self.readings,self.label,self.level,self.reach,self.arrives = readings, label, level, reach, arrives
-        self.shifted = _conditions(readings, self.wide, label, level)
-        self.kept = _conditions_kept(readings, self.wide, label, level)
+        self.readings,self.arrives = demands.readings, demands.arrives
+        self.label,self.level = label, level
+        self.shifted = _conditions(self.readings, self.wide, label, level)
+        self.kept = _conditions_kept(self.readings, self.wide, label, level)
         self.doubt = np.full(len(level), np.inf) # Cost of the cheapest candidate that stayed undecided
         self.width = max(c.width for c in self.kept)
+
+    @classmethod
+    def of(cls, *asked) -> list: return [cls(*asked)] # As `_Demands` asks
 
     def around(self, row:np.ndarray, at:np.ndarray) -> tuple: # Positions `(b, g)` -> ends `(b, g)`
         "What may come of numbers, also of those that nobody changes."
@@ -163,14 +172,20 @@ def _against(weight:list, bias:list, by:float, last:float, x:np.ndarray) -> tupl
 
 class _Retrained:
     "Rows that networks of other weights accept too: a `_Condition`."
-    def __init__(self, q:_Question, r:_Reading, aim:np.ndarray, need:np.ndarray, more:float, by:float):
-        self.q,self.need,self.sure,self.by = q, need, need + more + r.slack, by
-        self.last = float(np.abs(aim) @ r.layers.net.moves*by)
-        self.inner,self.worse = r.bound(q, aim, need, r.slack), r.bound(q, aim, need, r.slack)
+    words,together = '{} that withstand other weights', 1 # networks are against one row each
+    def __init__(self, q:_Question, aim:_Aim, by:float):
+        r,need = aim.reading, aim.need
+        self.q,self.need,self.sure,self.by = q, need, need + aim.more + r.slack, by
+        self.last = float(np.abs(aim.weight) @ r.layers.net.moves*by)
+        self.inner,self.worse = aim.bound(q), aim.bound(q)
         own = self.inner.own
         self.worse.weight,self.worse.bias = _against(self.inner.weight, self.inner.bias, by, self.last, own.mean(0))
         self.inner.need = need + self.inner.score(own) - self.lowest(own) # where a search shall try
         self.doubt,self.width = np.full(len(need), np.inf), 2*self.inner.width
+
+    @classmethod
+    def of(cls, demands, q:_Question, label, level:np.ndarray) -> list: # As `_Demands` asks
+        return [cls(q, aim, demands.robust['weights']) for aim in _bounded_aims(demands.readings, label, level)]
 
     def lowest(self, x:np.ndarray) -> np.ndarray: # Features `(b, j)` -> `(b,)`
         "No network of those says less."
@@ -339,38 +354,47 @@ def _forest_read(company, number:int, grid:_Grid) -> tuple: # Of a circle -> `_S
         company.read[number] = grid, nodes, _leaf_bits_of(nodes, np.ones(1))
     return company.read[number][1:]
 
-def _company_bounds(q:_Question, company) -> list: # Rows of one target
-    "What the company of real rows demands."
+@singledispatch
+def _bounds_of(demand, q:_Question) -> list: # Of `_Condition`, for rows of one target
+    "What boxes know of a demand besides what the scores of the model tell of it: of most demands nothing."
+    return []
+
+@_bounds_of.register(Plausible)
+@_bounds_of.register(Likely)
+def _company_bounds(company, q:_Question) -> list:
+    "What the company of real rows demands; nothing of a target with too few."
+    if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
     forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
     need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
-    strange = _TreeBound(q, nodes, words, nodes.own(q.rows.x), need, _DEPTH_SLACK)
+    strange = _TreeBound(q, nodes, words, need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
     return [_LonelyBound(q, company), strange, *pairs]
 
 # %% ../../nbs/search/09_robust.ipynb #490496cb
-class _Demands:
-    "What answers of some rows must have: the decision, what settings demand, and what they must withstand."
-    def __init__(self, cf, readings:list, enc:Encoded, aim:Target, tau, robust:dict|None=None):
-        self.cf,self.readings,self.enc,self.aim,self.tau,self.robust = cf, readings, enc, aim, tau, robust or {}
-        self.together = 1 if 'weights' in self.robust else _SEARCHED # rows; networks are against one row each
+_WITHSTOOD:dict = dict(noise=_Noise, weights=_Retrained) # What answers may have to withstand
 
-    def take(self, i) -> _Demands: # The rows `i`
-        "The same of some rows."
-        return _Demands(self.cf, self.readings, self.enc.take(i), self.aim.take(i), self.tau, self.robust)
+class _Demands(NamedTuple):
+    "What answers of some rows must have: the decision, what settings demand, and what they must withstand."
+    cf:Any             # The explainer
+    readings:Any       # How its model is read
+    enc:Encoded        # The rows
+    aim:Target         # What they must reach
+    tau:Any            # How surely the model must decide
+    robust:dict|None=None # What they must withstand
+
+    def take(self, i) -> _Demands: return self._replace(enc=self.enc.take(i), aim=self.aim.take(i)) # The rows `i`
+    @property
+    def withstood(self) -> list: return [_WITHSTOOD[name] for name in self.robust or ()]
+    @property
+    def together(self) -> int: return min([_SEARCHED, *(kind.together for kind in self.withstood)]) # Rows
 
     def conditions(self, q:_Question, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
         "Everything that rows of one target must reach."
-        level,lead,company = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead, self.aim.company
+        level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
-        if company is not None and company.lonely.isfinite().all(): out += _company_bounds(q, company)
-        held:list = []
-        if 'noise' in self.robust:
-            reach = _reach(q.grid, self.robust['noise'])
-            held = [_Noise(q, self.readings, label, level, reach, self.arrives)]
-        if 'weights' in self.robust:
-            aims,by = _bounded_aims(self.readings, label, level), self.robust['weights']
-            held = [_Retrained(q, r, aim, need, more, by) for r,aim,need,more in aims]
+        for demand in self.aim.demands: out += _bounds_of(demand, q)
+        held = [condition for kind in self.withstood for condition in kind.of(self, q, label, level)]
         return out + held, held
 
     def asked(self, q:_Question, held:list, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions -> bool `(b,)`
@@ -395,26 +419,20 @@ def _demands_of(cf, readings:list, enc:Encoded, target:Tensor, robust:dict|None=
     "What answers of an explainer must have."
     return _Demands(cf, readings, enc, required(cf, cf.aim(target, enc)), cf.tau, robust)
 
-def _demanding(cf) -> bool:
-    "Whether settings ask for more than the decision."
-    return any(getattr(cf.settings, name, None) is not None for name in ('plausibility', 'logit_margin'))
-
 def _whether_compared(cf, target:Tensor) -> set: # Of bools
     "Whether there are real rows to compare answers with, for the targets of a question."
-    company = getattr(cf, 'company', None)
-    return {company is None or company.compares(t) for t in target.unique(dim=0)}
+    return {cf.company is None or cf.company.compares(t) for t in target.unique(dim=0)}
 
 _EVERYWHERE,_NOWHERE,_HERE_AND_THERE = {True}, {False}, {True, False} # Where there are such rows
 
 def _scope(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all answers
     "Which answers a proof speaks of, in words."
-    asked = lambda name: getattr(cf.settings, name, None) is not None
-    kinds = dict(noise=' that withstand noise', weights=' that withstand other weights')
-    words = ''.join(kinds[name] for name in robust or {})
-    plausible = asked('plausibility') and True in compared
-    if not words and not plausible and not asked('logit_margin'): return ''
-    partly = ', compared where the target has rows for that'*(plausible and False in compared)
-    return 'plausible '*plausible + 'answers' + ' well within the decision'*asked('logit_margin') + words + partly
+    named = [kind for kind in cf.demanded if kind.words and (not kind.compares or True in compared)]
+    words = 'answers'
+    for kind in (*named, *(_WITHSTOOD[name] for name in robust or ())): words = kind.words.format(words)
+    if words == 'answers': return ''
+    partly = any(kind.compares for kind in named) and False in compared
+    return words + ', compared where the target has rows for that'*partly
 
 _FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer may lie above tau to withstand more
 

@@ -5,8 +5,9 @@
 # %% ../../nbs/search/11_segments.ipynb #s4
 from __future__ import annotations
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -190,15 +191,27 @@ def _pasted_segments(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tup
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
     return xp, lacking(cf, now).masked_fill(count > most_groups(cf, now.enc), torch.inf)
 
-def _cost(crowds:list, most:float, s:State, row:Tensor, xp:Tensor, lack:Tensor) -> Tensor: # `(m,)`
+class _Pastes(NamedTuple):
+    "Attempts at rows, `(m, …)` each."
+    row:Tensor   # Positions of the rows
+    donor:Tensor # What is pasted …
+    spans:Tensor # … and where
+    xp:Tensor    # What comes of it
+    lack:Tensor  # What that lacks
+
+def _beyond_bar(crowds:list, most:float, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`
+    "How far answers are outside of good company."
+    return (_outlying(crowds, xp, label) - most).clamp_min(0)
+
+def _paste_cost(beyond:Callable, s:State, row:Tensor, xp:Tensor, lack:Tensor) -> Tensor: # `(m,)`; as `_beyond_bar` counts
     "Points and segments of attempts at rows; bad company costs more than any of these, and what lacks still more."
     x,label,there = s.x[row], s.target.label[row], (lack <= 0).nonzero()[:, 0]
     cost = (xp != x).flatten(1).to(x).mean(1) + _PIECE*n_segments(x, xp)
-    beyond = (_outlying(crowds, xp[there], label[there]) - most).clamp_min(0)
-    cost[there] += beyond + (beyond > 0)
+    far = beyond(xp[there], label[there])
+    cost[there] += far + (far > 0)
     return torch.where(lack <= 0, cost, 1e3 + lack)
 
-def _best_pastes(cf, s:State, crowds:list, most:float) -> tuple: # Row, donor, spans, values, what they lack: `(n*k,)`
+def _best_pastes(cf, s:State, beyond:Callable) -> _Pastes: # `n*k` of them
     "The best of all candidates of each row, best first."
     n,row = len(s.x), torch.arange(len(s.x), device=s.x.device).repeat_interleave(_DONORS)
     donor,label = _donors(cf, s).flatten(0, 1), s.target.label[row]
@@ -207,10 +220,10 @@ def _best_pastes(cf, s:State, crowds:list, most:float) -> tuple: # Row, donor, s
     each = torch.arange(len(row), device=row.device).repeat_interleave(spans.shape[1])
     spans = spans.flatten(0, 1)
     xp,lack = _pasted_segments(cf, s, row[each], donor[each], spans)
-    cost = _cost(crowds, most, s, row[each], xp, lack).view(n, -1)
+    cost = _paste_cost(beyond, s, row[each], xp, lack).view(n, -1)
     best = cost.argsort(dim=1, stable=True)[:, :_FINALISTS]
     best = (best + torch.arange(n, device=row.device)[:, None]*cost.shape[1]).flatten()
-    return row[each[best]], donor[each[best]], spans[best], xp[best], lack[best]
+    return _Pastes(row[each[best]], donor[each[best]], spans[best], xp[best], lack[best])
 
 # %% ../../nbs/search/11_segments.ipynb #t35
 _LESS = (.5, .25, .12, .06, .03) # Shares of a segment that are taken from it
@@ -228,31 +241,33 @@ def _without_part(spans:Tensor, p:int, part:float, side:int) -> Tensor: # Side 1
     new[new[:, p, 2] - new[:, p, 1] < 2, p, 1] = -1
     return new
 
-def _shrunk_segments(cf, s:State, crowds:list, most:float, row, donor, spans, xp, lack) -> tuple: # Values, lack, `(n, …)`
+def _shrunk_segments(cf, s:State, beyond:Callable, pastes:_Pastes) -> tuple: # Values, lack, `(n, …)`
     "Take from segments while that costs less; the cheapest attempt at each row."
-    cost = _cost(crowds, most, s, row, xp, lack)
+    row,donor,spans,xp,lack = pastes
+    xp = xp.clone()
+    cost = _paste_cost(beyond, s, row, xp, lack)
     for p,side,part in itertools.product(range(_PIECES), (1, 2, 0), _LESS):
         new = _without_part(spans, p, part, side)
         live = ((spans[:, p, 1] >= 0) & (lack <= 0) & (new[:, :, 1] >= 0).any(1) & (new != spans).flatten(1).any(1))
         at = live.nonzero()[:, 0]
         if not len(at): continue
         got,short = _pasted_segments(cf, s, row[at], donor[at], new[at])
-        now = _cost(crowds, most, s, row[at], got, short)
+        now = _paste_cost(beyond, s, row[at], got, short)
         ok = now < cost[at]
         xp[at[ok]],spans[at[ok]],cost[at[ok]] = got[ok], new[at[ok]], now[ok]
     best = cost.view(len(s.x), -1).argmin(1) + torch.arange(len(s.x), device=row.device)*(len(row)//len(s.x))
     return xp[best], lack[best]
 
 # %% ../../nbs/search/11_segments.ipynb #t35p
-def _stages(cf, s:State, crowds:list, most:float) -> Iterator[tuple]: # Rows, what they lack `(n,)`
+def _stages(cf, s:State, beyond:Callable) -> Iterator[tuple]: # Rows, what they lack `(n,)`
     "The donor as a whole, the best stretch of it, and what is left of it."
-    row,donor,spans,xp,lack = _best_pastes(cf, s, crowds, most)
-    first = torch.arange(len(s.x), device=row.device)*_FINALISTS
-    whole = spans[first]
-    whole[:, 0],whole[:, 1:, 1] = spans.new_tensor([-1, 0, s.x.shape[-1]]), -1
-    yield _pasted_segments(cf, s, row[first], donor[first], whole)
-    yield xp[first], lack[first]
-    yield _shrunk_segments(cf, s, crowds, most, row, donor, spans, xp.clone(), lack)
+    best = _best_pastes(cf, s, beyond)
+    first = torch.arange(len(s.x), device=s.x.device)*_FINALISTS
+    whole = best.spans[first]
+    whole[:, 0],whole[:, 1:, 1] = whole.new_tensor([-1, 0, s.x.shape[-1]]), -1
+    yield _pasted_segments(cf, s, best.row[first], best.donor[first], whole)
+    yield best.xp[first], best.lack[first]
+    yield _shrunk_segments(cf, s, beyond, best)
 
 def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Positions `(m,)`, their `Target`
     "Bring rows to a target from their inputs; writes to `s`."
@@ -260,7 +275,7 @@ def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Po
     now = s.take(rows)
     now = now._replace(xp=now.x, logits=predict(cf.model, now.x), target=asked)
     before = lacking(cf, now)
-    for xp,lack in _stages(cf, now, _crowds(cf, asked.label), most):
+    for xp,lack in _stages(cf, now, partial(_beyond_bar, _crowds(cf, asked.label), most)):
         new = torch.where((lack < before)[:, None, None], xp, now.x)
         on = changed_groups(now.x, new, cf.groups(new)) & ~now.enc.frozen
         s.put(rows, now._replace(xp=new, logits=predict(cf.model, new), on=on, c=new, target=s.target.take(rows)))

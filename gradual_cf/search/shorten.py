@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, t
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, _SAME
-from ..core import Question, State, bisected, changed_groups, per_row, take_rows
+from ..core import Question, State, bisected, changed_groups, per_row, rows_of, take_rows
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
@@ -412,19 +412,29 @@ _ASKED_PAIRS = 2**15 # Pairs that the model is asked about at once
 
 def _sums(v:Tensor) -> Tensor: return v[:, :, None] + v[:, None, :] # `(n, q)` -> `(n, q, q)`
 
-def _cheap_pairs(group:Tensor, price:Tensor, lack:Tensor, below:Tensor, start:Tensor) -> tuple: # Long `(m,)` each
-    "Row, first, second value, rank of pairs that cost less than rows may, cheapest first; `start`: what rows lacked."
+class _ValuePairs(NamedTuple):
+    "Pairs of values, long `(m,)` each."
+    row:Tensor
+    a:Tensor    # First value
+    b:Tensor    # Second value
+    rank:Tensor # Among those of its row, the cheapest first
+
+    take = rows_of # The pairs `i`
+
+def _cheap_pairs(group:Tensor, price:Tensor, lack:Tensor, below:Tensor, start:Tensor) -> _ValuePairs:
+    "Pairs that cost less than rows may, cheapest first; `start`: what rows lacked."
     both,hope = _sums(price), _sums(lack) <= ((1 + _HOPE)*start)[:, None, None]
     row,a,b = ((both < below[:, None, None]) & hope & (group[:, None] < group)).nonzero().unbind(1)
     order = both[row, a, b].argsort(stable=True)
     order = order[row[order].argsort(stable=True)]
     row,a,b = row[order], a[order], b[order]
     count = torch.bincount(row, minlength=len(price))
-    return row, a, b, torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row]
+    return _ValuePairs(row, a, b, torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row])
 
 # %% ../../nbs/search/04_shorten.ipynb #c53
-def _asked_pairs(explainer, s:State, one:Tensor, second:Tensor, row:Tensor, a:Tensor, b:Tensor) -> tuple:
+def _asked_pairs(explainer, s:State, one:Tensor, second:Tensor, pairs:_ValuePairs) -> tuple:
     "Pairs put into their rows, and what they cost, infinitely much where they do not arrive; `second`: entries of b."
+    row,a,b,_ = pairs
     rows,costs,relations = [s.x[:0]], [s.x.new_zeros(0)], explainer.ties['relations']
     for i in torch.arange(len(row), device=row.device).split(_ASKED_PAIRS):
         now = s._replace(on=None, c=None).take(row[i])
@@ -450,14 +460,15 @@ def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arri
     "The cheapest pair of values of each row, where it costs less than the row does."
     own,out = spent(s.x, s.xp, explainer.ties['price']), s.xp.clone()
     one,group,price,lack = _one_value(explainer, s, groups)
-    row,a,b,rank = _cheap_pairs(group, price, lack, own, _plain_lack(explainer.model, s, s.x[:, None])[:, 0])
+    pairs = _cheap_pairs(group, price, lack, own, _plain_lack(explainer.model, s, s.x[:, None])[:, 0])
     second = in_group(groups, group)
     todo = torch.ones(len(own), dtype=torch.bool, device=own.device)
     for low,high in zip(_WINDOWS, _WINDOWS[1:]):
-        now = (rank >= low) & (rank < high) & todo[row]
+        now = (pairs.rank >= low) & (pairs.rank < high) & todo[pairs.row]
         if not now.any(): break
-        xp,cost = _asked_pairs(explainer, s, one, second, row[now], a[now], b[now])
-        at,least = _best_of_each(row[now], cost, len(own))
+        some = pairs.take(now)
+        xp,cost = _asked_pairs(explainer, s, one, second, some)
+        at,least = _best_of_each(some.row, cost, len(own))
         won = least < own
         out[won],todo = xp[at[won]], todo & ~won
         own = torch.minimum(own, least)

@@ -197,9 +197,12 @@ class _Peaks:
 
 class _SumBound:
     "A bound of a sum for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, terms:_Terms, link:_Link, aim:np.ndarray, need:np.ndarray, slack:float):
-        self.q,self.terms,self.link,self.need,self.slack,self.sign = q, terms, link, need, slack, aim[0]
-        weight = aim[0]*np.eye(len(aim)) if link.calibrated else aim[:, None] # behind curves each fold counts for itself
+    def __init__(self, q:_Question, terms:_Terms, link:_Link, aim): # `_Aim`: weights of scores, what to reach, slack
+        self.q,self.terms,self.link = q, terms, link
+        self.need,self.sign = aim.need, aim.weight[0]
+        self.slack = aim.reading.slack
+        each = self.sign*np.eye(len(aim.weight)) # behind curves each fold counts for itself
+        weight = each if link.calibrated else aim.weight[:, None]
         self.table = [v @ weight for v in terms.table] # `(values, f)` each
         self.own,self.base = terms.parts(q.rows.x) @ weight, terms.base @ weight # `(n, g, f)`
         self.peaks:dict = {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import check_whole, comparable, Effort, take_rows
+from ..core import check_whole, comparable, Effort, Question, take_rows
 from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 
@@ -82,15 +82,17 @@ def _read_by(cf:Explainer, rows) -> Any:
     names = cf.domain.display.columns
     return rows[[c for c in names if c in rows]] if isinstance(rows, pd.DataFrame) and names else rows
 
-def _refused_answers(cf:Explainer, rows, target, seed:int, progress:bool, rules:dict) -> tuple:
+def _wanted(cf:Explainer, target): # As `audit` takes it
+    "The target that is meant: of two classes the second one where none is named."
+    return cf.goal.plain(1, cf.classes) if target is None and cf.z_train.shape[1] == 2 else target
+
+def _refused_answers(cf:Explainer, question:Question, target, effort:Effort) -> tuple: # What its `ask` returned; as told
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
-    if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
-    question = cf.ask(rows, target, **rules)
     refused = ~cf.decides(question.rows, question.logits, question.target)
     if not refused.any():
         raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} '
                          'already')
-    return refused.cpu().numpy(), cf.answer(question.take(refused), Effort(seed, progress))
+    return refused.cpu().numpy(), cf.answer(question.take(refused), effort)
 
 # %% ../../nbs/use/03_audit.ipynb #c22
 _SHARES = ('refused', 'recourse') # Measures that are shares: 0 or 1 for each row
@@ -166,9 +168,16 @@ def _ratio_line(a:np.ndarray, b:np.ndarray, share:bool, resamples:int, seed) -> 
 _LINE = ['by', 'group', 'measure', 'rows', 'value', 'low', 'high', 'average', 'lower', 'upper', 'others', 'ratio',
          'ratio_low', 'ratio_high', 'p', 'corrected'] # The columns of the frame
 
-def _cohort_line(group:tuple, measure:str, known:tuple, least:int, resamples:int, seed) -> dict:
+class _Drawing(NamedTuple):
+    "How groups are measured."
+    least:int     # Smallest group
+    resamples:int # Permutations, and draws of each interval
+    seed:Any
+
+def _cohort_line(group:tuple, measure:str, known:tuple, how:_Drawing) -> dict:
     "One measure of one group."
     (by,name,member),(at,values),share = group, known, measure in _SHARES
+    least,resamples,seed = how
     told,inside = dict(by=by, group=name, measure=measure), member[at]
     if inside.sum() < least: return told
     a,b = values[inside], values[~inside]
@@ -450,14 +459,14 @@ def _check_audit(least, resamples, crossed, level):
     if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
 
 # %% ../../nbs/use/03_audit.ipynb #c73
-def _measures_frame(measures:dict, groups:list, least:int, resamples:int, seed:int, progress:bool) -> pd.DataFrame:
+def _measures_frame(measures:dict, groups:list, how:_Drawing, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
     everybody = 'everybody', 'all rows', np.ones(len(measures['refused'][1]), bool)
-    p,lines = _tests(measures, groups, least, resamples, seed), []
+    p,lines = _tests(measures, groups, *how), []
     for j,group in enumerate(tqdm([everybody, *groups], desc='groups', disable=not progress)):
         for i,(measure,known) in enumerate(measures.items()):
             alone,corrected = p.get((i, j - 1), (np.nan, np.nan))
-            told = _cohort_line(group, measure, known, least, resamples, [seed, i, j])
+            told = _cohort_line(group, measure, known, how._replace(seed=[how.seed, i, j]))
             lines.append(told | dict(p=alone, corrected=corrected))
     return pd.DataFrame(lines, columns=_LINE).astype(dict(rows='Int64'))
 
@@ -522,9 +531,11 @@ def audit(
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
-    refused,answers = _refused_answers(cf, _read_by(cf, rows), target, seed, progress, constraints)
+    target = _wanted(cf, target)
+    question = cf.ask(_read_by(cf, rows), target, **constraints)
+    refused,answers = _refused_answers(cf, question, target, Effort(seed, progress))
     measures = _measures_of(refused, answers)
-    frame = _measures_frame(measures, groups, least, resamples, seed, progress)
+    frame = _measures_frame(measures, groups, _Drawing(least, resamples, seed), progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
     impact = _impact_lines(groups, refused, least)
     return Audit(frame, columns, answers, refused, least, level, resamples, impact)

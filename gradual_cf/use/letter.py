@@ -115,12 +115,19 @@ class _ColumnWording(NamedTuple):
 
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
-def _column_wording(c:Column, names, units, words, why, lang:Language=ENGLISH) -> _ColumnWording:
+class _Given(NamedTuple):
+    "What somebody says of columns: a dict of columns each."
+    names:dict={}
+    units:dict={}
+    words:dict={}
+    why:dict={}
+
+def _column_wording(c:Column, given:_Given=_Given(), lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
-    name = _column_name(c, names.get(c.name, ''))
-    sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
+    name = _column_name(c, given.names.get(c.name, ''))
+    sentences,unit = _sentences(c, given.words.get(c.name), lang, name.phrases), given.units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
-    reason = _visible(why[c.name], lang) if c.name in why else None
+    reason = _visible(given.why[c.name], lang) if c.name in given.why else None
     called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
     return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang)
 
@@ -285,15 +292,22 @@ def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or fre
         for i,d in differ.nonzero().tolist(): out[i].setdefault(side, []).append([d, here[i, d].item()])
     return out
 
-def _all_told(explainer, answer, others, ranges:bool, date:str, language:str='en', reasons:int=0) -> list:
+class _Shared(NamedTuple):
+    "What all letters of a batch say."
+    date:str
+    language:str='en'
+    reasons:int=0     # Most principal reasons
+    ranges:bool=False # Whether ranges are told
+
+def _all_told(explainer, answer, others, shared:_Shared) -> list:
     "What letters say besides what follows from their records."
     here = answer.tensors
     there = explainer.decides(answer.raw, explainer.logits(answer.raw, answer.xp), here.target) & here.valid
     ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
-    shared = dict(date=date, language=language, reasons=reasons, ranges=ranges)
     said = lambda i, found: [answer.before[i].item(), answer.prob[i].item() if found else None]
-    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=_standing_of_answer(answer, i) if found else {},
+    stands = lambda i, found: _standing_of_answer(answer, i) if found else {}
+    return [dict(row=_visible(str(row)), **shared._asdict(), said=said(i, found), asked=asked, stands=stands(i, found),
                  alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
@@ -353,8 +367,8 @@ def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row:
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict, slots:list) -> Iterator[dict]:
-    "All that the letters say, row by row."
+def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict) -> Iterator[dict]:
+    "All that the letters say, row by row, but for what the sender adds."
     said,called = words
     lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
     enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
@@ -382,7 +396,7 @@ def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict, sl
                    wanted=_visible(aim, lang), reasons=reasons, kept=_kept_and_why(said, held[i], changed),
                    changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
                    ways=[_way_of_letter(columns, said, record, way) for way in known['ways']], sure=sure, record=record,
-                   checksum=checksum(str(sealed)), sealed=sealed, **slots[i])
+                   checksum=checksum(str(sealed)), sealed=sealed)
 
 # %% ../../nbs/use/04_letter.ipynb #c76
 _MADE_OF = {'model', 'data', 'settings', 'target', 'tau', 'cells', 'told'}
@@ -485,26 +499,19 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
-def _written_letters(explainer, answer, write:Callable, words:_LetterWords, others, ranges, day:str, asked:dict, slots:list) -> list:
-    "Letters about rows that were read."
-    if not len(answer): return []
-    if asked['k'] and not _comparable(explainer, answer): asked = asked | dict(k=0)
-    told = _all_told(explainer, answer, others, ranges, day, words.said[0].lang.name, asked['k'])
-    return [_proven(write(**fields), fields) for fields in _all_fields(explainer, answer, words, told, asked, slots)]
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _wording_of(explainer, names, units, words, why, lang:Language=ENGLISH) -> _LetterWords:
+def _wording_of(explainer, given:_Given, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
     "What is said about all columns and classes; raises `ValueError` for unknown names."
-    told:dict = dict(names=names or {}, units=units or {}, words=words or {}, why=why or {})
     columns = explainer.domain.features
     known = {c.name for c in columns}
-    told = {arg: _for_language(v, known, lang) for arg,v in told.items()}
+    told = {arg: _for_language(v or {}, known, lang) for arg,v in given._asdict().items()}
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
     of_classes = _class_names(told['names'], known, _labels_of(explainer))
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return _LetterWords([_column_wording(c, *told.values(), lang=lang) for c in columns], called)
+    return _LetterWords([_column_wording(c, _Given(**told), lang) for c in columns], called)
 
 def _without_words(explainer, names, words:_LetterWords) -> list: # Each as a text
     "What a letter would call as the table does."
@@ -602,7 +609,7 @@ def letter(
     explainer = _knowing(answer, explainer)
     asked = _asked_reasons(reasons)
     lang = language_of(language)
-    spoken = _wording_of(explainer, names, units, words, why, lang)
+    spoken = _wording_of(explainer, _Given(names, units, words, why), lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
     write,day = _writer(template, format, lang), date_text(date, lang)
@@ -611,10 +618,13 @@ def letter(
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
     out:list = [_unread_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
-    some = answer[read] if answer.unread.any() else answer
-    letters = _written_letters(explainer, some, write, spoken, _others_of(others, read) if answer.unread.any() else others,
-                       bool(ranges), day, asked, [slots[i] for i in read])
-    for i,text in zip(read, letters): out[i] = text
+    if not len(read): return out
+    some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
+    if asked['k'] and not _comparable(explainer, some): asked = asked | dict(k=0)
+    told = _all_told(explainer, some, others, _Shared(day, lang.name, asked['k'], bool(ranges)))
+    for i,known in zip(read, _all_fields(explainer, some, spoken, told, asked)):
+        fields = known | slots[i]
+        out[i] = _proven(write(**fields), fields)
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c88
@@ -729,12 +739,11 @@ _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r
 def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dict, slots:list): # Position -> a letter of ours
     "Raise `ValueError` for a letter whose visible text differs from what its record gives."
     some,writers = list(letters.values()), {}
-    fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked,
-                         [slots[i] for i in letters])
+    fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked)
     for i,l,told in zip(letters, some, fields):
         form = l['format']
         if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, words.said[0].lang)
-        seen,own = (_seen(text, form) for text in (l['text'], writers[form](**told)))
+        seen,own = (_seen(text, form) for text in (l['text'], writers[form](**told, **slots[i])))
         if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
@@ -805,7 +814,8 @@ def check_letter(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    _wording_of(cf, names, units, words, why)
+    given = _Given(names, units, words, why)
+    _wording_of(cf, given)
     by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts):
@@ -834,7 +844,7 @@ def check_letter(
     if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
     alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
     for language,k in sorted({alike(i) for i in own}):
-        spoken = _wording_of(cf, names, units, words, why, language_of(language))
+        spoken = _wording_of(cf, given, language_of(language))
         some = {i: own[i] for i in own if alike(i) == (language, k)}
         _check_seen(cf, some, template, spoken, by_code | dict(k=k), slots)
     if rows is not None: # as the bank's files have them
