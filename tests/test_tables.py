@@ -890,7 +890,7 @@ def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_th
     cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), prove(cf, answers), measures(cf, improve(cf, answers))
 
 
-@pytest.mark.parametrize('model,settings', [('forest', 'sparse'), ('forest', None), ('logistic', None), ('network', 'paper'), ('network', None)])
+@pytest.mark.parametrize('model,settings', [('forest', 'sparse'), ('forest', None)])
 def test_rows_with_long_categories_are_kept_as_codes(model, settings, monkeypatch, tmp_path):
     "What an explainer answers, learns and writes is the same, and less is kept."
     rng = np.random.default_rng(0)
