@@ -337,7 +337,7 @@ def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
     return cf.crowds[key]
 
 def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None for what is no table, and without rows
-    "How ordinary answers are among real rows of the target: the share of these that lie farther out; NaN where the target has too few rows."
+    "How ordinary answers are among real rows of the target: the share of these farther out; NaN where the target has too few rows."
     if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
     for label in target.unique(dim=0):
