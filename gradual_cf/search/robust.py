@@ -6,7 +6,6 @@
 from __future__ import annotations
 import time
 from dataclasses import replace
-from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -354,14 +353,7 @@ def _forest_read(company, number:int, grid:_Grid) -> tuple: # Of a circle -> `_S
         company.read[number] = grid, nodes, _leaf_bits_of(nodes, np.ones(1))
     return company.read[number][1:]
 
-@singledispatch
-def _bounds_of(demand, q:_Question) -> list: # Of `_Condition`, for rows of one target
-    "What boxes know of a demand besides what the scores of the model tell of it: of most demands nothing."
-    return []
-
-@_bounds_of.register(Plausible)
-@_bounds_of.register(Likely)
-def _company_bounds(company, q:_Question) -> list:
+def _company_bounds(company, q:_Question) -> list: # Of `_Condition`, for rows of one target
     "What the company of real rows demands; nothing of a target with too few."
     if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
@@ -372,6 +364,7 @@ def _company_bounds(company, q:_Question) -> list:
     return [_LonelyBound(q, company), strange, *pairs]
 
 # %% ../../nbs/search/09_robust.ipynb #490496cb
+_BOUNDS:dict = {Plausible: _company_bounds, Likely: _company_bounds} # Kind of a demand -> what boxes know besides scores
 _WITHSTOOD:dict = dict(noise=_Noise, weights=_Retrained) # What answers may have to withstand
 
 class _Demands(NamedTuple):
@@ -393,7 +386,8 @@ class _Demands(NamedTuple):
         "Everything that rows of one target must reach."
         level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
-        for demand in self.aim.demands: out += _bounds_of(demand, q)
+        for demand in self.aim.demands:
+            if type(demand) in _BOUNDS: out += _BOUNDS[type(demand)](demand, q)
         held = [condition for kind in self.withstood for condition in kind.of(self, q, label, level)]
         return out + held, held
 
