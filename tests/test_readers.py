@@ -2,6 +2,7 @@
 import zlib
 
 import pytest
+from PIL import ImageFile
 import torch
 
 from gradual_cf.data.images import pixels
@@ -22,9 +23,12 @@ def png(size, *chunks):
     return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c) for c in [(b'IHDR', head), (b'IDAT', pixels[:5]), *chunks, (b'IDAT', pixels[5:]), (b'IEND', b'')])
 
 
-def test_a_broken_part_of_a_picture_is_a_broken_file(tmp_path):
-    "Pillow calls it a syntax error."
+@pytest.mark.parametrize('lenient', [False, True])
+def test_a_broken_part_of_a_picture_is_a_broken_file(tmp_path, monkeypatch, lenient):
+    "Pillow calls it a syntax error, unless some library told it for everybody to let broken pictures through."
+    monkeypatch.setattr('PIL.ImageFile.LOAD_TRUNCATED_IMAGES', lenient)
     (tmp_path/'good.png').write_bytes(png(8))
     (tmp_path/'x.png').write_bytes(png(8, (b'\x94\0 \xd6', b'abc')))
     assert pixels(str(tmp_path/'good.png')).shape == (1, 1, 8, 8)
     with pytest.raises(ValueError, match='data must be an image file, got .*x.png'): pixels(str(tmp_path/'x.png'))
+    assert lenient == ImageFile.LOAD_TRUNCATED_IMAGES

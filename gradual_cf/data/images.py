@@ -51,13 +51,16 @@ _MOST_PIXELS = 2**24 # Of an image file: a few bytes may stand for any number of
 
 def _read_image(file, channels):
     "Pixels of an image file; raises `ValueError` for any other file."
-    from PIL import Image
+    from PIL import Image, ImageFile
+    lenient = ImageFile.LOAD_TRUNCATED_IMAGES # which a library may have set for everybody
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
         with Image.open(file) as im:
             small = im.width*im.height <= _MOST_PIXELS
             if small: im.load()
     except Exception as e: # a broken file may raise anything
         raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
+    finally: ImageFile.LOAD_TRUNCATED_IMAGES = lenient
     if small: return _pil_pixels(im, channels)
     got = f'{im.width} × {im.height} in {str(file)!r}'
     raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {got}')

@@ -384,7 +384,7 @@ def _best_known(task:_Task) -> tuple:
     if readings and few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
     _merged(known, i, new)
     if first: left = left.within(work=effort.work*_AGAIN)
-    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], known.bound[i].astype(int) if few else None))
+    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None))
     return known, begun
 
 def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest columns, `(n,)`

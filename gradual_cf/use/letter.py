@@ -117,10 +117,10 @@ class _ColumnWording(NamedTuple):
 
 class _Given(NamedTuple):
     "What somebody says of columns: a dict of columns each."
-    names:dict={}
-    units:dict={}
-    words:dict={}
-    why:dict={}
+    names:Any={}
+    units:Any={}
+    words:Any={}
+    why:Any={}
 
 def _column_wording(c:Column, given:_Given=_Given(), lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
