@@ -43,8 +43,7 @@ from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 
-WAYS = {'SPARSE': ('sparse', {}), 'ROBUST': ('robust', {}), 'PLAUSIBLE': ('plausible', {}), 'nearest': ('sparse', dict(optimal='distance', gap=.02)),
-        'nearest, Δ-robust': ('sparse', dict(optimal='distance', robust=dict(weights=DELTA), gap=.02))}
+WAYS = {'SPARSE': ('sparse', {}), 'ROBUST': ('robust', {}), 'PLAUSIBLE': ('plausible', {}), 'Δ-robust': ('sparse', dict(robust=dict(weights=DELTA)))}
 THEIRS = 'NNCE', 'KDTreeNNCE', 'BinaryLinearSearch', 'Wachter', 'MCE', 'MCER', 'RNCE', 'STCE', 'PROPLACE'
 
 

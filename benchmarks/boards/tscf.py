@@ -5,7 +5,7 @@
 
 `Ours` has the one method that tscf-eval asks of an explainer, `explain(x, y_pred)`, so their benchmark can run it too. Networks, rows and the
 options of CoMTE and Native Guide are those of `benchmarks/series.py`. A line of `results/boards_tscf.csv` is a method: their metrics `validity` (another
-class than before), `proximity_l2`, `sparsity` (share of values left as they were), `plausibility_lof` (share of inliers, by a local
+class than before), `proximity_l2`, `sparsity` (share of values that change, as it comes out), `plausibility_lof` (share of inliers, by a local
 outlier factor among the training series), `contiguity` (1: all changes in one stretch); `target` (the class that was asked for) and
 `seconds` (CPU time a row) are ours.
 """

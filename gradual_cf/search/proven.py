@@ -74,7 +74,7 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
-_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything
+_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything beside fewest columns; alone ten times as much
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 def _proof(size:float, bound:float, distance:float, distance_bound:float, optimal:str=_DISTANCE) -> str:
@@ -85,7 +85,7 @@ def _proof(size:float, bound:float, distance:float, distance_bound:float, optima
     if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL
     gap = np.inf if distance_bound <= 0 else max(1., np.ceil(100*(distance/distance_bound - 1)))
     if columns: return f'{_FEWEST}; distance ' + (f'within {gap:.0f}%' if gap <= _TELLING else 'not proven')
-    return f'within {gap:.0f}%'
+    return f'within {gap:.0f}%' if gap < 10*_TELLING else _BEST_SO_FAR
 
 # %% ../../nbs/search/10_proven.ipynb #c15
 class _Certificate(NamedTuple):
