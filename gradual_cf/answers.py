@@ -723,13 +723,22 @@ class Counterfactuals(Exports):
         """
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
-    def plot(self, **kw): # A matplotlib figure
+    def plot(self,
+        card:bool=False, # One row of a table as a card: decision, needle, what would have been enough; with `names` and `units`
+        **kw,
+    ): # A matplotlib figure
         """Draw the changes of at most `most` rows; in a table, many rows as one picture; `ranges` shades what is as good.
 
         Parameters
         ----------
+        card : bool, default False
+            One row of a table as a card: decision, needle, what would have been enough; with `names` and
+            `units`
         **kw
         """
+        if card and self.explainer is not None: return self.explainer.card(self, **kw)
+        if card: raise ValueError('card needs answers that know their model, got answers that were loaded or made by '
+                                  'hand: write explainer.card(answers)')
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))

@@ -14,8 +14,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, Column, _entry_slices, _fit_columns, _floats, Integer, _interval, _bounds_inside, Category,
-                                     _inward_to_steps, _level_places, MISSING, _objects, _one_hot, _offered, _rescaled, _treated, _ULPS, _unstepped)
+from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _interval,
+                                     _inward_to_steps, _level_places, _objects, _offered, _one_hot, _rescaled,
+                                     _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)
@@ -217,7 +218,9 @@ class _CodedRows:
     ndim = 2
     def __init__(self, numbers:Tensor, at:Tensor, ones:Tensor, width:int, lasting:bool=False): # `(n, p)`, `(p,)`, `(n, c)`
         self.numbers,self.at,self.ones = numbers, at, ones # numbers; entries where they stand; entries that are 1
-        self.shape,self.lasting,self.made = torch.Size((len(numbers), width)), lasting, None
+        self.shape = torch.Size((len(numbers), width))
+        self.lasting = lasting
+        self.made = None
 
     @property
     def dtype(self): return self.numbers.dtype
@@ -715,7 +718,8 @@ def _table_domain(table:_Table) -> Domain:
     display = Display(changes=partial(_changed_columns, table), plot=partial(_plot_table, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_model_frame, table)
-    return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table), decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
+    return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table),
+                  decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
                   project=table.project, propose=partial(_propose_values, table), constrain=partial(_constrain_table, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
                   rows=partial(_fitted_columns, table), unread=partial(_why_unread_of, table), legal=partial(_legal_columns, table),

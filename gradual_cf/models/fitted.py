@@ -4,7 +4,7 @@
 
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
-import copyreg, importlib, json, subprocess, sys, tempfile
+import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,10 +20,10 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
-from .glass import _from_pairs
+from .glass import _catboost_parsed, _from_catboost, _from_pairs, _with_code
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
-from ..search.trees import _random_rows, _Ensemble, _Link, _Nodes, _Unfit, exact
+from ..search.trees import _Ensemble, _Link, _Nodes, _Unfit, _widened_to_64, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -528,13 +528,6 @@ def load_fitted(
     except Exception as e: # its first line says why, what follows is a stack of C++
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
 
-# %% ../../nbs/models/02_fitted.ipynb #ec12
-def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
-    "The largest 64-bit numbers that round to at most the 32-bit numbers `t`."
-    t = t.astype(np.float32)
-    middle = (t.astype(float) + np.nextafter(t, np.float32(np.inf)))/2
-    return np.where(middle.astype(np.float32) <= t, middle, np.nextafter(middle, -np.inf))
-
 # %% ../../nbs/models/02_fitted.ipynb #ec14
 def _below(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that stay under the 32-bit numbers `t` after rounding."
@@ -610,53 +603,6 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     levels = model._preprocessor.named_transformers_['encoder'].categories_
     return whole._replace(order=tuple(order.tolist()), codes={i: list(v) for i,v in enumerate(levels)})
 
-# %% ../../nbs/models/02_fitted.ipynb #a7d00002
-_MOST_GROWTH = 30 # A tree may have so many times as many nodes
-
-class _Recoded:
-    "A tree in which numbers above `below`, up to `upto`, go the way of a missing one."
-    def __init__(self, n:_Nodes, below:float, upto:float, where:np.ndarray): # `where`: nodes that do so, bool `(m,)`
-        self.n,self.below,self.upto,self.where = n, below, upto, where
-        self.out:list = [] # [node that it is a copy of, bound, missing, left, right]
-        self.put(0, {})
-
-    def leaf_or(self, i:int, bound:float, missing:bool, left:tuple=(), right:tuple=()) -> int:
-        "A node, and what is below it: nodes of the tree with what is known there, or calls."
-        if len(self.out) > _MOST_GROWTH*len(self.n.left): raise _Unfit('a number that stands for missing ones, at too many cuts')
-        me = len(self.out)
-        self.out.append([i, bound, missing, -1, -1])
-        for side,to in ((3, left), (4, right)):
-            if to: self.out[me][side] = to[0](*to[1:])
-        return me
-
-    def put(self, i:int, known:dict) -> int: # Column -> whether its value is the number
-        "A copy of a node where so much is known."
-        n,f = self.n, int(self.n.feature[i])
-        if f < 0: return self.leaf_or(i, n.bound[i], False)
-        bound,default,is_code = n.bound[i], bool(n.missing[i]), known.get(f)
-        if self.where[i] and is_code: return self.put(n.left[i] if default else n.right[i], known)
-        go = lambda side, now: (self.put, side, known if now is None else known | {f: now})
-        left,right = n.left[i], n.right[i]
-        if not self.where[i] or is_code is False or default == (self.upto <= bound):
-            return self.leaf_or(i, bound, default, go(left, None), go(right, None))
-        coded = (self.leaf_or, i, self.upto, True)
-        if default: # it lies right of the cut, and goes left
-            last = (*coded, go(left, True), go(right, False))
-            if bound < self.below: last = (self.leaf_or, i, self.below, False, go(right, False), last)
-            return self.leaf_or(i, min(bound, self.below), False, go(left, False), last)
-        after = (self.leaf_or, i, bound, False, go(left, False), go(right, False)) if self.upto < bound else go(right, False)
-        return self.leaf_or(i, self.below, False, go(left, False), (*coded, go(right, True), after))
-
-    def nodes(self) -> _Nodes:
-        copy,bound,missing,left,right = (np.array(v) for v in zip(*self.out))
-        n = self.n
-        return _Nodes(n.feature[copy], bound.astype(float), [n.listed[i] for i in copy], missing.astype(bool), left, right, n.value[copy])
-
-def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes:
-    "The same tree with two more questions wherever a number that stands for missing ones goes the other way."
-    odd = where & (n.feature >= 0) & (n.missing != (upto <= n.bound))
-    return _Recoded(n, below, upto, where).nodes() if odd.any() else n
-
 # %% ../../nbs/models/02_fitted.ipynb #ec40
 def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of the JSON, and the score it adds to
     "A tree of XGBoost as nodes."
@@ -684,7 +630,8 @@ _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubere
 
 def _where_missing_is(trees:list, code:float) -> list: # `_Nodes`
     "The same trees where a number of 32 bits stands for missing ones."
-    if np.isinf(code) or any(t.listed.count(None) < len(t.listed) for t in trees): raise _Unfit(f'{code:g} for what is missing, beside categories or without an end')
+    named = any(t.listed.count(None) < len(t.listed) for t in trees)
+    if named or np.isinf(code): raise _Unfit(f'{code:g} for what is missing, beside categories or without an end')
     below,upto = (float(f(np.array([code]))[0]) for f in (_below, _widened_to_64))
     return [_with_code(t, below, upto, t.feature >= 0) for t in trees]
 
@@ -837,7 +784,8 @@ def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
     line = hasattr(last, 'coef_') and np.size(last.coef_) == len(parts) and not hasattr(last, 'support_')
     if model.passthrough or not line or not all(_plain(e) and len(e.link.base) == 1 for e in parts):
         raise _Unfit('a stack that is no line over sums of trees')
-    weight,start,n = np.ravel(last.coef_).astype(float), np.ravel(last.intercept_).astype(float), len(parts)
+    weight,start = (np.ravel(v).astype(float) for v in (last.coef_, last.intercept_))
+    n = len(parts)
     if not hasattr(model, 'classes_'):
         trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
         return _Ensemble(trees, _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
@@ -853,78 +801,6 @@ def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
     return _Ensemble(trees, link)
 
 def _shifted_logistic(start:float, total:np.ndarray) -> np.ndarray: return 1/(1 + np.exp(-total - start))
-
-# %% ../../nbs/models/02_fitted.ipynb #o86a2f02
-_CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
-    ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
-
-def _catboost_json(model) -> dict: # It writes that to files only; empty where there is no room for one
-    with suppress(OSError), tempfile.TemporaryDirectory() as folder:
-        model.save_model(f'{folder}/model.json', format='json')
-        return json.loads(Path(f'{folder}/model.json').read_text())
-    return {}
-
-def _level_leaves(model, row, name, levels) -> np.ndarray: # A frame of one row -> `(levels, trees)`
-    "In which leaf of every tree a row is with a column at each of its levels."
-    rows = row.iloc[[0]*len(levels)].reset_index(drop=True)
-    rows[name] = pd.Series(list(levels), dtype=row[name].dtype)
-    return model.calc_leaf_indexes(rows)
-
-def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
-    "What a split of CatBoost asks; raises `_Unfit` for one that asks about several columns."
-    info = told['features_info']
-    if s['split_type'] == 'FloatFeature':
-        f = info['float_features'][s['float_feature_index']]
-        return f['flat_feature_index'], s['border'], f['nan_value_treatment'] != 'AsTrue'
-    at = s.get('cat_feature_index')
-    if s['split_type'] == 'OnlineCtr':
-        elements = ctrs[s['split_index'] - first]
-        if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
-            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, '
-                         'or a larger one_hot_max_size, it is read')
-        at = elements[0]['cat_feature_index']
-    if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
-    return info['categorical_features'][at]['flat_feature_index'], None, True
-
-def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Number of the tree
-    "A symmetric tree as nodes, level by level."
-    depth,m = len(splits), 2**(len(splits) + 1) - 1
-    feature,bound = np.full(m, -1), np.full(m, np.nan)
-    missing,listed = np.zeros(m, bool), [None]*m
-    for level,(f,border,way) in enumerate(splits):
-        at = slice(2**level - 1, 2**(level + 1) - 1)
-        feature[at],missing[at] = f, way
-        if border is not None: bound[at] = _widened_to_64(np.array([border]))
-        else: listed[at] = [np.flatnonzero(goes[f][:, t] >> level & 1 == 0).tolist()]*2**level
-    inner,node = np.arange(m) < 2**depth - 1, np.arange(m)
-    number = [int(f'{i:0{depth}b}'[::-1], 2) if depth else 0 for i in range(2**depth)]
-    value = np.zeros((m, k))
-    value[~inner] = np.reshape(tree['leaf_values'], (2**depth, k))[number]
-    return _Nodes(feature, bound, listed, missing, np.where(inner, 2*node + 1, -1), np.where(inner, 2*node + 2, -1), value)
-
-def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
-    "Symmetric trees of CatBoost; None for others; raises `_Unfit` where a split asks about several columns."
-    told,names = _catboost_json(model), list(model.feature_names_)
-    info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
-    kind = _CATBOOST_KINDS.get(loss)
-    named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
-    if 'oblivious_trees' not in told: raise _Unfit("trees that are not symmetric, where grow_policy='SymmetricTree' makes such")
-    if kind is None or named and row is None or (kind == 'logit') != bool(len(model.classes_)): return None
-    alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
-    first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
-    ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
-    scale,bias = told['scale_and_bias']
-    splits = [[_asked_by_split(s, told, ctrs, first) for s in tree.get('splits') or ()] for tree in told['oblivious_trees']]
-    goes = {f: _level_leaves(model, row, names[f], levels[names[f]]) for f in named}
-    trees = [_symmetric(tree, s, goes, len(bias), t) for t,(tree,s) in enumerate(zip(told['oblivious_trees'], splits))]
-    link = _Link(np.array(bias, float), kind)
-    return _Ensemble([t._replace(value=t.value*scale) for t in trees], link, codes={f: list(levels[names[f]]) for f in named})
-
-def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
-    "The same of a model of a table."
-    if not model.predictor.names or any(c.ordered and c.levels for c in model.columns): return None # boxes cut an order in two
-    row = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
-    return _from_catboost(source, row, {c.sources[0]: c.levels for c in model.columns if c.levels and len(c.sources) == 1})
 
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,

@@ -526,7 +526,8 @@ class _Search:
         i = i[arrives[i]]
         for j in i[np.argsort(-cost[i], kind='stable')]: # the cheapest last
             r = row[j]
-            if self.before(row[j:j + 1], at[j:j + 1], cost[j:j + 1])[0]: self.cost[r],self.best[r],self.trusted[r] = cost[j], at[j], trusted[j]
+            if not self.before(row[j:j + 1], at[j:j + 1], cost[j:j + 1])[0]: continue
+            self.cost[r],self.best[r],self.trusted[r] = cost[j], at[j], trusted[j]
 
     def withdraw(self) -> bool:
         "Ask about what was trusted; rows that the model refuses begin again, and it is asked each time from now on."

@@ -38,6 +38,7 @@ from .ranges import region
 from .readings import _log_odds
 from .within import sampled, some_of, spending, within
 from .real import _nearest_real
+from ..use.enough import _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
@@ -1083,6 +1084,20 @@ class Explainer:
         """
         self.check_fitted()
         return plan_of(_explainer_of(self, cfs), cfs)
+
+    def card(self, cfs:Counterfactuals, names:dict|None=None, units:dict|None=None): # One row; words and units of columns
+        """One answer as a card: what was decided, where the model stands, and what would have been enough; a matplotlib figure.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, as `explain` returns them
+        names : dict | None, default None
+        units : dict | None, default None
+            One row; words and units of columns
+        """
+        self.check_fitted()
+        return _plot_card(_explainer_of(self, cfs), cfs, names, units)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.

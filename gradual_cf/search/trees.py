@@ -32,6 +32,13 @@ class _Nodes(NamedTuple):
     right:np.ndarray   # Child on the right, long `(m,)`
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
 
+# %% ../../nbs/search/07_trees.ipynb #wid00002
+def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
+    "The largest 64-bit numbers that round to at most the 32-bit numbers `t`."
+    t = t.astype(np.float32)
+    middle = (t.astype(float) + np.nextafter(t, np.float32(np.inf)))/2
+    return np.where(middle.astype(np.float32) <= t, middle, np.nextafter(middle, -np.inf))
+
 # %% ../../nbs/search/07_trees.ipynb #7918da4c
 class _Link(NamedTuple):
     "How scores become answers."
