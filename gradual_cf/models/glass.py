@@ -167,7 +167,7 @@ def _with_code(
     "The same tree with two more questions wherever that number is on the other side; `_Unfit` where too many are."
     if not (where & (n.feature >= 0) & (n.missing != (upto <= n.bound))).any(): return n
     made:list = [] # [node that it is a copy of, bound, missing, left, right]
-    def node(i:int, bound:float, missing:bool, left=None, right=None) -> int:
+    def node(i:int, bound:float, missing:bool, left:Any=None, right:Any=None) -> int:
         "A node, and what is below it: calls."
         if len(made) > _MOST_GROWTH*len(n.left): raise _Unfit('a number that stands for missing ones, at too many cuts')
         me = len(made)
