@@ -69,6 +69,17 @@ const contrast = async (p, theme) => {
   return failed;
 };
 
+// Letters that nobody can read on a phone: below 11 px, in what a page says; formulas have their own sizes.
+const tiny = p => p.evaluate(() => {
+  const found = new Set(), texts = document.createTreeWalker(document.querySelector('article') ?? document.body, NodeFilter.SHOW_TEXT);
+  for (let t; (t = texts.nextNode());) {
+    const e = t.parentElement, size = parseFloat(getComputedStyle(e).fontSize);
+    if (size >= 11 || !t.data.trim() || e.closest('mjx-container, sup, sub, svg') || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    found.add(`${size.toFixed(1)} px: ${t.data.trim().slice(0, 30)}`);
+  }
+  return [...found].slice(0, 3);
+});
+
 // Everything else that axe knows, its best practices too. The sidebar is the same everywhere, and is looked at with a page of each kind.
 const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core', 'guide', 'gallery'];
 const findings = (p, whole) => p.evaluate(async whole => {
@@ -145,6 +156,7 @@ async function visit(p, log, f) {
     await drawn(p);
     const over = await wide(p);
     (await small(p)).forEach(i => say(name, `a plot's letters shrink to ${i} on a phone`));
+    (await tiny(p)).forEach(i => say(name, `letters of ${i} on a phone`));
     if (over > 0) say(name, `scrolls ${over} px sideways on a phone: ` + await p.evaluate(() => [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.tagName + '.' + e.className).join(' ')));
   } catch (e) { say(name, `failed: ${String(e).slice(0, 300)}`); }
   log.seen.forEach(s => say(name, s));
