@@ -333,8 +333,9 @@ def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     old = known.take(i)
     less = (new.size < old.size) | (new.size == old.size) & (new.distance < old.distance)
     near = _EQUAL*(1 + old.distance)
-    with np.errstate(invalid='ignore'): same = (np.abs(new.size - old.size) <= near) & (np.abs(new.distance - old.distance) <= near)
-    less |= same & (new.bound >= new.size - near) & (new.distance_bound >= new.distance - near)
+    with np.errstate(invalid='ignore'): # where nothing was found sizes are infinite
+        same = (np.abs(new.size - old.size) <= near) & (np.abs(new.distance - old.distance) <= near)
+        less |= same & (new.bound >= new.size - near) & (new.distance_bound >= new.distance - near)
     more = (new.bound > old.bound) | (new.bound == old.bound) & (new.distance_bound > old.distance_bound)
     pick = lambda where, a, b: np.where(where, a, b)
     bound,near = pick(more, new.bound, old.bound), pick(more, new.distance_bound, old.distance_bound)
