@@ -98,7 +98,7 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     cf = GradualCF(network(), tabular(X), 'sparse', classes=labels).fit(X)
     rows = X[cf.logits(X, cf.encode(X).x).argmax(1).numpy() == 0].iloc[:12]
     a = cf.explain(rows, target='granted')
-    assert 'refused → granted, <abbr' in a._repr_html_() and 'refused → ' not in cf.explain(a.raw, target='granted')._repr_html_()
+    assert 'refused → granted, 1 <abbr' in a._repr_html_() and 'refused → ' not in cf.explain(a.raw, target='granted')._repr_html_()
     several, plan, trace = cf.explain_many(rows.iloc[:2], 'granted', k=2), a[:2].plan(), cf.trace(rows.iloc[:1], 'granted')
     page = stepper(trace)
     shown = [a.text(), a._repr_html_(), several.text(), several._repr_html_(), plan.text(), plan._repr_html_(), repr(trace),
