@@ -413,7 +413,6 @@ def _plot_card(
     top = -.4*title.count('\n')
     rows = 1.9 - top + scale + sum(heights) + len(foot)
     fig,ax = subplots(figsize=(7.2, .34*rows))
-    fig.patch.set_alpha(0)
     ax.set(xlim=(-.01, 1.01), ylim=(1 - rows, 1))
     ax.axis('off')
     ax.text(0, .6, title, fontsize=11, weight='bold', va='top')
