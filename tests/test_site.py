@@ -80,10 +80,12 @@ def test_figures_say_what_they_claim():
 
 
 def test_no_output_says_nan_outside_a_frame():
-    texts = {p.name: re.sub(r'<table.*?</table>', '', p.read_text(), flags=re.S) for p in SITE.glob('*.html')}
+    "Chapters, which are the source, may show arrays with it."
+    shown = [SITE/f'{page}.html' for page, line in doors.places().items() if line.door in ('Start', 'Guide', 'Research')]
     stream = re.compile(r'<div class="output (?:text_plain|stream)[^>]*>(.*?)</div>\s*</div>', re.S)
-    printed = {name: html.unescape(re.sub(r'<[^>]+>', '', '\n'.join(stream.findall(text)))) for name, text in texts.items()}
-    assert {name: len(found) for name, text in printed.items() if (found := re.findall(r'\bNaN\b', text))} == {}
+    printed = {p.name: '\n'.join(stream.findall(re.sub(r'<table.*?</table>', '', p.read_text(), flags=re.S))) for p in shown}
+    assert sum(map(bool, printed.values())) > 20
+    assert {name: len(found) for name, text in printed.items() if (found := re.findall(r'\bNaN\b', html.unescape(re.sub(r'<[^>]+>', '', text))))} == {}
 
 
 def test_every_page_has_a_door_and_the_way_on_leads_to_no_chapter():
