@@ -239,8 +239,8 @@ def test_what_cannot_be_read_goes_through_the_frame():
     linear = library.XGBClassifier(booster='gblinear', n_estimators=3, n_jobs=1).fit(PLAIN.drop(columns='flag'), Y)
     assert _parsed(linear) is None and read(linear, PLAIN.drop(columns='flag'))[0] is None
     lgb = pytest.importorskip('lightgbm')
-    zero = lgb.LGBMClassifier(n_estimators=3, zero_as_missing=True, verbose=-1, n_jobs=1).fit(PLAIN, Y)
-    assert read(zero, PLAIN)[0] is None
+    leaves = lgb.LGBMClassifier(n_estimators=3, linear_tree=True, verbose=-1, n_jobs=1).fit(PLAIN, Y)
+    assert read(leaves, PLAIN)[0] is None
     from sklearn.linear_model import LogisticRegression
     assert read(LogisticRegression().fit(PLAIN, Y), PLAIN)[0] is None
 
