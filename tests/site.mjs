@@ -71,9 +71,12 @@ const contrast = async (p, theme) => {
 
 // Letters that nobody can read on a phone: below 11 px, in what a page says; formulas have their own sizes.
 const tiny = p => p.evaluate(() => {
-  const found = new Set(), texts = document.createTreeWalker(document.querySelector('article') ?? document.body, NodeFilter.SHOW_TEXT);
+  const found = new Set(), met = new Set(), texts = document.createTreeWalker(document.querySelector('article') ?? document.body, NodeFilter.SHOW_TEXT);
   for (let t; (t = texts.nextNode());) {
-    const e = t.parentElement, size = parseFloat(getComputedStyle(e).fontSize);
+    const e = t.parentElement.closest('pre') ?? t.parentElement;   // code is looked at once
+    if (met.has(e)) continue;
+    met.add(e);
+    const size = parseFloat(getComputedStyle(e).fontSize);
     if (size >= 11 || !t.data.trim() || e.closest('mjx-container, sup, sub, svg') || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
     found.add(`${size.toFixed(1)} px: ${t.data.trim().slice(0, 30)}`);
   }

@@ -135,6 +135,7 @@ def walk():
     return run
 
 
+@pytest.mark.timeout(1500)
 def test_in_a_browser(walk):
     out = walk(SITE)
     assert out['problems'] == []
