@@ -77,7 +77,7 @@ const tiny = p => p.evaluate(() => {
     if (met.has(e)) continue;
     met.add(e);
     const size = parseFloat(getComputedStyle(e).fontSize);
-    if (size >= 11 || !t.data.trim() || e.closest('mjx-container, sup, sub, svg') || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (size >= 11 || size === 0 || !t.data.trim() || e.closest('mjx-container, sup, sub, svg') || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
     found.add(`${size.toFixed(1)} px: ${t.data.trim().slice(0, 30)}`);
   }
   return [...found].slice(0, 3);

@@ -63,3 +63,6 @@ document.addEventListener('DOMContentLoaded', () => {
   const words = new URLSearchParams(location.search).get('q'), here = document.querySelector('#search-results');
   if (here && words && location.protocol !== 'file:') search(words);
 });
+
+// The button of the search is called what stands on it, with its keys.
+document.addEventListener('DOMContentLoaded', () => document.querySelectorAll('.search-button-field').forEach(b => b.removeAttribute('aria-label')));
