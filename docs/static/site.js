@@ -66,3 +66,5 @@ document.addEventListener('DOMContentLoaded', () => {
 
 // The button of the search is called what stands on it, with its keys.
 document.addEventListener('DOMContentLoaded', () => document.querySelectorAll('.search-button-field').forEach(b => b.removeAttribute('aria-label')));
+// What opens a part of the sidebar has a name.
+document.addEventListener('DOMContentLoaded', () => document.querySelectorAll('.bd-sidebar-primary details > summary').forEach(s => s.setAttribute('aria-label', `Pages below ${s.closest('li').querySelector('a').textContent}`)));
