@@ -25,6 +25,7 @@ from .models.networks import (accuracy, digit_cnn, load_model, save_model, serie
     strided_cnn, tabular_mlp, text_cnn, train)
 from .models.fitted import load_fitted, predictor
 from .data.tables import tabular
+from .data.reachable import reachable
 from .data.images import images, load_digits, load_mnist
 from .data.series import load_series, series
 from .search.lookahead import lookahead
@@ -70,4 +71,4 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons',
            'Watch', 'watch', 'run_suite', 'Suite', 'ablate', 'questions',
            'against_direction', 'survey', 'tally', 'reproduce',
-           'load_fitted', 'predictor', 'prove']
+           'load_fitted', 'predictor', 'prove', 'reachable']
