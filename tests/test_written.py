@@ -20,6 +20,14 @@ def test_files_are_small_and_as_the_table_says():
     assert sum(written.file_of(n).stat().st_size for n in files) <= 3_000_000
 
 
+def test_every_network_can_be_made_again(monkeypatch):
+    "A recipe names a notebook that is there and loads the network: without, `make networks` says so at once."
+    monkeypatch.syspath_prepend(str(written.FOLDER))
+    import make
+    assert set(make.NETWORKS) == set(written.rows()) and make.wanted([]) == []
+    with pytest.raises(ValueError, match='must load tests/networks/nobody.safetensors'): make.of_notebook('nobody', 'use/05_drawing.ipynb', 'x', 'y')
+
+
 @pytest.mark.parametrize('harm', ['missing', 'damaged'])
 def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp_path):
     for name in ('written.py', 'conftest.py', 'spent.py'): shutil.copy(HERE/name, tmp_path)

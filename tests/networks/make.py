@@ -101,10 +101,10 @@ def before(source, name, x, y, folder=ROOT):
 
 
 def of_notebook(name, path, x, y):
-    "Rows and labels of a notebook."
-    def data():
-        cells = [c.source for c in nbformat.read(ROOT/'nbs'/path, 4).cells if c.cell_type == 'code']
-        return before('\n'.join(cells), name, x, y, (ROOT/'nbs'/path).parent)
+    "Rows and labels of a notebook, which must load the network."
+    cells = [c.source for c in nbformat.read(ROOT/'nbs'/path, 4).cells if c.cell_type == 'code']
+    if not any(f'networks/{name}.' in c for c in cells): raise ValueError(f'nbs/{path} must load tests/networks/{name}.safetensors')
+    def data(): return before('\n'.join(cells), name, x, y, (ROOT/'nbs'/path).parent)
     return data
 
 
@@ -207,20 +207,19 @@ def three_layers(x, seed):
 
 
 NETWORKS |= dict(  # of what notebooks make up
-    nuclei=Recipe(in_doubles, of_notebook('nuclei', '09_gradual.ipynb', 'X', 'y'), three_layers, 0, dict(epochs=120)),
-    company=nb_mlp('company', '08_company.ipynb', 'x', 'accepted.to_numpy(int)'),
-    not_dull=nb_reader('not_dull', '15_wording.ipynb', 'words', 'texts', 'labels', 32),
+    nuclei=Recipe(in_doubles, of_notebook('nuclei', '07_gradual.ipynb', 'X', 'y'), three_layers, 0, dict(epochs=120)),
+    company=nb_mlp('company', 'search/05_plausible.ipynb', 'table.encode(people).x', 'accepted.to_numpy(int)'),
+    not_dull=nb_reader('not_dull', 'data/03_wording.ipynb', 'words', 'texts', 'labels', 32),
     proof=nb_mlp('proof', 'search/10_proven.ipynb', 'x', 'paid.to_numpy()', width=16),
-    typical=nb_mlp('typical', '31_typical.ipynb', 'domain.encode(X).x', 'good.astype(int)'),
-    asking=nb_mlp('asking', '50_asking.ipynb', 'bank.encode(people).x', 'granted'),
-    critic=nb_reader('critic', '50_drawing.ipynb', 'vectors', 'reviews', "reviews['label']", 16),
-    editors=nb_mlp('editors', '50_editors.ipynb', 'bank.encode(people).x', 'granted'),
-    explorer=nb_mlp('explorer', '50_explorer.ipynb', 'tumours.encode(X).x', 'y.to_numpy()'),
-    letter=nb_mlp('letter', '51_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)'),
-    letter_other=nb_mlp('letter_other', '51_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)', seed=1),
-    audit=nb_mlp('audit', '52_audit.ipynb', 'domain.encode(read).x', 'granted', width=16),
-    actions=nb_mlp('actions', '53_actions.ipynb', 'x', 'granted'),
-    loan=nb_mlp('loan', 'tutorials/explain_a_loan.ipynb', 'domain.encode(train_rows).x', 'granted'),
+    typical=nb_mlp('typical', 'measures/00_metrics.ipynb', 'domain.encode(X).x', 'good.astype(int)'),
+    asking=nb_mlp('asking', 'use/06_editors.ipynb', 'bank.encode(people).x', 'granted'),
+    critic=nb_reader('critic', 'use/05_drawing.ipynb', 'vectors', 'reviews', "reviews['label']", 16),
+    editors=nb_mlp('editors', 'use/06_editors.ipynb', 'bank.encode(people).x', 'granted'),
+    explorer=nb_mlp('explorer', 'use/07_explorer.ipynb', 'tumours.encode(X).x', 'y.to_numpy()'),
+    letter=nb_mlp('letter', 'use/04_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)'),
+    letter_other=nb_mlp('letter_other', 'use/04_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)', seed=1),
+    audit=nb_mlp('audit', 'use/03_audit.ipynb', 'domain.encode(read).x', 'granted', width=16),
+    actions=nb_mlp('actions', 'use/02_actions.ipynb', 'x', 'granted'),
     strict_loan=nb_mlp('strict_loan', 'tutorials/ask_what_if.ipynb', 'domain.encode(loans).x', 'granted'),
     tied_loan=nb_mlp('tied_loan', 'tutorials/plans_and_other_ways.ipynb', 'tied.encode(cards).x', 'granted'))
 
