@@ -101,6 +101,7 @@ def shown_words(page):
     article = page[page.index('<article'):page.index('</article>')]
     while (fewer := re.sub(r'<details\b(?:(?!<details\b).)*?</details>', ' ', article, flags=re.S)) != article: article = fewer
     article = re.sub(r'<(script|style|svg)\b.*?</\1>', ' ', article, flags=re.S)
+    article = re.sub(r'</?(span|a|em|strong|code|b|i|u|s|sub|sup|ins|del|small)\b[^>]*>', '', article)  # colours of code are within words
     return len(html.unescape(re.sub(r'<[^>]+>', ' ', article)).split())
 
 
