@@ -13,6 +13,10 @@ const ids = new Map(), problems = [], say = (page, what) => problems.push(`${pag
 const anchors = f => { if (!ids.has(f)) ids.set(f, new Set([...readFileSync(f, 'utf8').matchAll(/\sid="([^"]+)"/g)].map(m => m[1]))); return ids.get(f); };
 const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
 
+// Where every page stands: [page, door, …]
+const places = readFileSync(join(dirname(fileURLToPath(import.meta.url)), '../docs/doors.tsv'), 'utf8').split('\n').slice(1).map(l => l.split('\t'));
+const FOR_READERS = new Set(places.filter(l => ['Start', 'Guide', 'Research'].includes(l[1])).map(l => l[0]));
+
 const settled = p => p.evaluate(() => window.MathJax?.startup?.promise).catch(() => null);
 const wide = p => p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
@@ -112,6 +116,13 @@ const sideways = p => p.evaluate(() => {
   return wide.map(e => e.innerText.split('\n').reduce((a, l) => l.length > a.length ? l : a)).map(l => `${l.length} characters: ${l.trim().slice(0, 80)}`);
 });
 
+// Tables that are wider than their place, by their first row.
+const cutTables = p => p.evaluate(() => [...document.querySelectorAll('article table')].filter(t => {
+  let e = t.parentElement;
+  while (e.tagName !== 'ARTICLE' && !(e.scrollWidth > e.clientWidth + 4 && getComputedStyle(e).overflowX !== 'visible')) e = e.parentElement;
+  return e.tagName !== 'ARTICLE';
+}).map(t => t.rows[0]?.innerText.slice(0, 60).replace(/\s+/g, ' ')));
+
 // A page of a browser, and what it complained about since `log` was emptied.
 async function opened(context) {
   const p = await context.newPage(), log = { seen: new Set(), weight: 0 };
@@ -147,6 +158,7 @@ async function visit(p, log, f) {
     found.images.forEach(i => say(name, `broken image ${i}`));
     if (found.raw) say(name, `math as it is typed: ${found.raw}`);
     if (found.math[1] < found.math[0] || found.math[2]) say(name, `math not rendered: ${found.math}`);
+    if (FOR_READERS.has(name)) (await cutTables(p)).forEach(t => say(name, `a table is wider than its place at 1280 px: ${t}`));
     (await sideways(p)).forEach(l => say(name, `code scrolls sideways at 1280 px: ${l}`));
     if (log.weight > 3e6) say(name, `page of ${(log.weight / 1e6).toFixed(1)} MB`);
     await palette(p, 'dark');
@@ -196,7 +208,6 @@ async function doors(context, f, door) {
   await p.goto(pathToFileURL(join(root, f)).href);
   const bar = await p.locator('.bd-header .navbar-nav .nav-link:visible').allInnerTexts(), here = await p.locator('.bd-header .navbar-nav li.current .nav-link:visible').allInnerTexts();
   if (bar.join() !== 'Start,Guide,Gallery,Reference,Research' || here.join() !== door) say(f, `doors: ${bar}, and here is ${here}`);
-  const places = readFileSync(join(dirname(fileURLToPath(import.meta.url)), '../docs/doors.tsv'), 'utf8').split('\n').slice(1).map(l => l.split('\t'));
   const other = new Set(places.filter(l => l[1] && l[1] !== door).map(l => l[0])), hrefs = await p.locator('.bd-sidebar-primary nav.bd-links a').evaluateAll(as => as.map(a => a.getAttribute('href')));
   const strange = hrefs.filter(h => other.has(h.replace('.html', '')));
   if (hrefs.length < 3 || strange.length) say(f, `sidebar: ${hrefs.length} pages, of another door ${strange}`);

@@ -71,6 +71,15 @@ def test_outputs_are_free_of_noise():
     assert {name: noise for name, text in found.items() if (noise := NOISE.findall(text))} == {}
 
 
+def test_guides_show_sentences_and_tables():
+    "No dict, list or tuple as Python writes it stands between the text and the pictures of Start and Guide."
+    told = re.compile(r'<div class="output text_plain[^>]*>(.*?)</div>\s*</div>', re.S)
+    pages = [page for page, line in doors.places().items() if line.door in ('Start', 'Guide')]
+    shown = {page: [html.unescape(re.sub(r'<[^>]+>', '', t)).strip() for t in told.findall((SITE/f'{page}.html').read_text())] for page in pages}
+    assert sum(map(len, shown.values())) > 20
+    assert {page: bad for page, texts in shown.items() if (bad := [t[:60] for t in texts if t[:1] in ('{', '[', '(')])} == {}
+
+
 def test_figures_say_what_they_claim():
     for p in (ROOT/'nbs/figures').glob('*.ipynb'):
         page = (SITE/f'{p.stem}.html').read_text()
