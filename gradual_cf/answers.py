@@ -136,7 +136,15 @@ def went(cfs, i:int) -> str: # Position of a row
     goal = cfs.goal
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
-    return f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}'
+    return _plain(f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
+
+_PLAINLY = { # Terms of the field -> what people read
+    'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
+
+def _plain(told:str) -> str:
+    "What is said of an answer in words for people."
+    for said,read in _PLAINLY.items(): told = re.sub(rf'\b(?:{said})\b', read, told)
+    return told
 
 # %% ../nbs/90_answers.ipynb #c25
 def _shown_lines(cfs, names=None) -> list:
@@ -151,8 +159,6 @@ def _shown_lines(cfs, names=None) -> list:
             for i,name in enumerate(names or _row_names(cfs))]
 
 # %% ../nbs/90_answers.ipynb #6326ab78
-_PLAINLY = { # What `went` says -> what people read
-    'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
 _MEANINGS = { # What people read -> what it means
     'changes?': 'how many values are others than they were',
     'certainty': 'the probability that the model gives to the target, before and after',
@@ -167,11 +173,10 @@ _MEANINGS = { # What people read -> what it means
 _LESS = dict(columns='changes fewer columns, or as many columns with a smaller change',
              distance='is nearer', cost='costs less')
 
-def _plainly(cfs, went:str, changes:int) -> Markup: # HTML
-    "What is said of an answer in words for people, which show their meaning under the pointer."
-    fewer = re.search('fewest (columns|words)', went)
+def _with_meanings(cfs, i:int, went:str, changes:int) -> Markup: # HTML
+    "What is said of an answer, in words that show their meaning under the pointer."
+    fewer = re.search('fewest (columns|words)', cfs.proof[i])
     less = f'changes fewer {fewer[1]}' if fewer else _LESS.get(cfs.optimal, 'is smaller')
-    for said,read in _PLAINLY.items(): went = re.sub(rf'\b(?:{said})\b', read, went)
     told = f'{count_text(changes, "change")}, {went}' if changes else went
     def tip(m):
         meaning = next(text for word,text in _MEANINGS.items() if re.fullmatch(word, m[0]))
@@ -181,7 +186,7 @@ def _plainly(cfs, went:str, changes:int) -> Markup: # HTML
 def _show_changes(cfs, most:int=10) -> str: # HTML
     "What changed in the first rows, in words for people."
     rows = _shown_lines(cfs[:most])
-    rows = [r | dict(went=_plainly(cfs, r['went'], len(r['lines'])) if r['read'] else r['went']) for r in rows]
+    rows = [r | dict(went=_with_meanings(cfs, i, r['went'], len(r['lines'])) if r['read'] else r['went']) for i,r in enumerate(rows)]
     return render('answers/changes', rows=rows, more=max(len(cfs) - most, 0))
 
 # %% ../nbs/90_answers.ipynb #c28

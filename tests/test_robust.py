@@ -140,7 +140,7 @@ def test_a_proof_names_the_answers_that_it_speaks_of(tmp_path):
     rows = X[model.predict(X) == 0].head(3)
     a = cf.explain(rows, 1, robust=dict(noise=dict(a=1)))
     assert a.optimal == 'columns' and a.among == 'answers that withstand noise'
-    assert 'optimal in columns among answers that withstand noise' in a.text()
+    assert 'proven fewest among answers that withstand noise' in a.text()
     a.save(tmp_path/'a.cfs')
     back = Counterfactuals.load(tmp_path/'a.cfs', cf.domain)
     assert back.among == a.among and repr(back) == repr(a)

@@ -213,7 +213,7 @@ def test_standing_text_repr_and_rows(case):
     assert 'typical' in repr(cfs) and 'confirmed 100%' in repr(cfs)
     table = cfs.quality()
     assert list(table)[:9] == ['row', 'before', 'after', 'valid', 'changes', 'distance', 'nearest_row', 'typical', 'confirmed'] and len(table) == 40
-    assert 'typical' in cfs.text() and 'confirmed</abbr> 100%' in cfs._repr_html_()
+    assert 'looks like real cases' in cfs.text() and 'confirmed</abbr> 100%' in cfs._repr_html_()
     assert np.array_equal(cfs[3:5].typical, cfs.typical[3:5]) and np.array_equal(cfs[[4]].confirmed, cfs.confirmed[4:5])
 
 
@@ -231,7 +231,7 @@ def test_too_few_rows_say_nothing():
     X, y = people(60)
     X = X.drop(columns='home')
     cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X), 'sparse').fit(X).explain(X.iloc[:4])
-    assert np.isnan(cfs.typical).all() and 'typical' not in repr(cfs) and 'typical' not in cfs.text()
+    assert np.isnan(cfs.typical).all() and 'typical' not in repr(cfs) and 'looks like' not in cfs.text()
 
 
 @pytest.mark.parametrize('many', [0, 1, 2, 5, 12])

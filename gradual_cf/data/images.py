@@ -361,7 +361,7 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
     words = []
     for i in range(min(most, len(cfs))):
-        moved = f'probability {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}'
+        moved = f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}'
         words.append(f'image {i}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, {moved}')
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return figure_html(_plot_images(cfs, most), '; '.join(words)) + more

@@ -271,7 +271,7 @@ def _headline(reader, cfs) -> str:
     "Target and probability of one explained text, and how its swaps read on average where that was learnt."
     found,table = '' if cfs.valid[0] else ' (none found)', _changed_words(reader, cfs)
     reads = f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
-    return f'to be {aimed_at(cfs, 0)}: probability {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
+    return f'to be {aimed_at(cfs, 0)}: certainty {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
 
 # %% ../../nbs/06_texts.ipynb #c68
 def _html_swap(old, new):
