@@ -118,7 +118,7 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True
 
-def _level_ways(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A column and its levels -> bool `(levels, splits)`
+def _levels_right(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A column and its levels -> bool `(levels, splits)`
     "Which levels go right at each split: a model of one small tree for each says it."
     from catboost import CatBoost, CatBoostError
     (name,of), = levels.items()
@@ -172,7 +172,7 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A 
     for f in named:
         mine = [i for i,(g,border,_) in asked.items() if g == f and border is None]
         if not mine: continue
-        ways = _level_ways(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
+        ways = _levels_right(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
         asks |= {i: (f, np.nan, np.flatnonzero(~way).tolist(), True) for i,way in zip(mine, ways.T)}
     nodes = [_catboost_tree(tree, asks, len(bias)) for tree in trees]
     link = _Link(np.array(bias, float), kind)
