@@ -76,7 +76,8 @@ def kinds():
             'XGBoost, 3 for missing': of('xgboost', 'XGBClassifier', missing=3, **X7), 'LightGBM, zero for missing': of('lightgbm', 'LGBMClassifier', zero_as_missing=True, **L7),
             'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'LightGBM, dart': of('lightgbm', 'LGBMClassifier', boosting_type='dart', **L7),
             'EBM with pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=2, **EBM),
-            'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
+            'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT),
+            'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
             'boosting behind ranks': behind(preprocessing.QuantileTransformer(n_quantiles=20), BOOSTED)},
         'layers': {
             **{f'MLPClassifier, {way}': neural_network.MLPClassifier(activation=way, **NET) for way in ('relu', 'tanh', 'logistic', 'identity')},
@@ -94,8 +95,7 @@ def kinds():
             'VotingClassifier, soft, a line': voting('soft', FOREST, LINE), 'GradientBoosting, a line as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, **SEED),
             'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU()),
-            'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7),
-            'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT)}}
+            'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7)}}
 
 
 def table():

@@ -65,8 +65,8 @@ def xgb(**kw): return pytest.importorskip('xgboost').XGBClassifier(n_estimators=
 def lgbm(**kw): return pytest.importorskip('lightgbm').LGBMClassifier(n_estimators=30, verbose=-1, **kw)
 
 
-def catboost():
-    return pytest.importorskip('catboost').CatBoostClassifier(iterations=30, verbose=0, cat_features=['job'], allow_writing_files=False)
+def catboost(**how):
+    return pytest.importorskip('catboost').CatBoostClassifier(iterations=30, verbose=0, cat_features=['job'], allow_writing_files=False, **how)
 
 
 WHOLE = dict(logistic=lambda: encoded_pipeline(LogisticRegression()), ridge=lambda: encoded_pipeline(RidgeClassifier()), svc=lambda: encoded_pipeline(SVC()),
@@ -113,10 +113,15 @@ def test_flat_ground_ends_the_search():
     assert len(seen) < 500
 
 
-def test_catboost_is_taken_as_it_is():
+@pytest.mark.parametrize('how', [dict(grow_policy='SymmetricTree'), dict(grow_policy='Depthwise', one_hot_max_size=9), dict(grow_policy='Lossguide', nan_mode='Max')])
+def test_catboost_is_taken_as_it_is(how):
+    "What each level does at each split is told by CatBoost itself, whatever shape its trees have."
     df, y = people(missing=False)
-    model = catboost().fit(df[:300], y[:300])
-    cfs = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300]).explain(df[300:])
+    if 'nan_mode' in how: df['debt'] = people()[0].debt  # of which some are missing; levels never are
+    model = catboost(**how, max_ctr_complexity=1).fit(df[:300], y[:300])
+    cf = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300])
+    cfs = cf.explain(df[300:])
+    assert 'trees read exactly' in repr(cf.model)
     assert (model.predict(cfs.raw) == 1 - model.predict(df[300:])).all() and cfs.valid.all()
 
 

@@ -696,7 +696,8 @@ def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`
     kind,k = _LIGHTGBM_KINDS.get((told.get('objective') or 'none').split()[0]), told['num_tree_per_iteration']
     tops = [t['tree_structure'] for t in told['tree_info']]
     odd = any(n.get('leaf_coeff') for top in tops for n in _flattened(top))
-    if odd or kind is None: raise _Unfit('linear leaves, or an objective unknown here')
+    if odd: raise _Unfit('linear leaves, where linear_tree=False makes none')
+    if kind is None: raise _Unfit(f"the objective {told.get('objective')!r}, which is unknown here")
     weight = k/len(tops) if told['average_output'] else 1.
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
     return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})

@@ -93,11 +93,14 @@ def _catboost_json(model) -> dict: # It writes that to files only; empty where t
         return json.loads(Path(f'{folder}/model.json').read_text())
     return {}
 
-def _level_leaves(model, row, name, levels) -> np.ndarray: # A frame of one row -> `(levels, trees)`
-    "In which leaf of every tree a row is with a column at each of its levels."
-    rows = row.iloc[[0]*len(levels)].reset_index(drop=True)
-    rows[name] = pd.Series(list(levels), dtype=row[name].dtype)
-    return model.calc_leaf_indexes(rows)
+def _splits_in(tree:dict) -> list: # Of CatBoost's JSON
+    "Every split of a tree."
+    todo,out = [tree], []
+    while todo:
+        if 'split' not in (node := todo.pop()): continue
+        out.append(node['split'])
+        todo += [node['left'], node['right']]
+    return out
 
 def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
     "What a split of CatBoost asks; raises `_Unfit` for one that asks about several columns."
@@ -115,39 +118,65 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True
 
-def _symmetric(tree:dict, splits:list, goes:dict, k:int, t:int) -> _Nodes: # Number of the tree
-    "A symmetric tree as nodes, level by level."
-    depth,m = len(splits), 2**(len(splits) + 1) - 1
-    feature,bound = np.full(m, -1), np.full(m, np.nan)
-    missing,listed = np.zeros(m, bool), [None]*m
-    for level,(f,border,way) in enumerate(splits):
-        at = slice(2**level - 1, 2**(level + 1) - 1)
-        feature[at],missing[at] = f, way
-        if border is not None: bound[at] = _widened_to_64(np.array([border]))
-        else: listed[at] = [np.flatnonzero(goes[f][:, t] >> level & 1 == 0).tolist()]*2**level
-    inner,node = np.arange(m) < 2**depth - 1, np.arange(m)
-    number = [int(f'{i:0{depth}b}'[::-1], 2) if depth else 0 for i in range(2**depth)]
-    value = np.zeros((m, k))
-    value[~inner] = np.reshape(tree['leaf_values'], (2**depth, k))[number]
-    return _Nodes(feature, bound, listed, missing, np.where(inner, 2*node + 1, -1), np.where(inner, 2*node + 2, -1), value)
+def _levels_right(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A column and its levels -> bool `(levels, splits)`
+    "Which levels go right at each split: a model of one small tree for each says it."
+    from catboost import CatBoost, CatBoostError
+    (name,of), = levels.items()
+    rows = row.iloc[[0]*len(of)].reset_index(drop=True)
+    rows[name] = pd.Series(list(of), dtype=row[name].dtype)
+    asked = [dict(splits=[s], leaf_values=[0., 1.], leaf_weights=[1, 1]) for s in splits]
+    parts = {key: v for key,v in told.items() if key != 'trees'} | dict(oblivious_trees=asked, scale_and_bias=[1, [0.]])
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, 'asked.json')
+            path.write_text(json.dumps(parts))
+            return CatBoost().load_model(str(path), format='json').calc_leaf_indexes(rows) > 0
+    except (OSError, CatBoostError) as e: raise _Unfit(f'splits on levels that CatBoost does not tell: {e}') from e
+
+def _up_to(border:float) -> float: # The largest of 32 bits, or its opposite, asks whether a number is missing
+    return border if abs(border) >= np.finfo(np.float32).max else _widened_to_64(np.array([border]))[0]
+
+def _as_nested(tree:dict, k:int) -> dict: # A symmetric tree of the JSON, as others stand there
+    "All nodes of a level ask the same, and the first question is the lowest bit of a leaf's number."
+    nodes = [dict(value=v) for v in np.reshape(tree['leaf_values'], (-1, k)).tolist()]
+    for s in tree.get('splits') or (): nodes = [dict(split=s, left=low, right=high) for low,high in zip(nodes[::2], nodes[1::2])]
+    return nodes[0]
+
+def _catboost_tree(tree:dict, asks:dict, k:int) -> _Nodes: # `asks`: number of a split -> what it asks, as `_Nodes` tells it
+    "A tree of CatBoost as nodes."
+    nodes,left = [tree], []
+    for node in nodes: # the list grows
+        left.append(len(nodes) if 'split' in node else -1)
+        if 'split' in node: nodes += [node['left'], node['right']]
+    asked = [asks[node['split']['split_index']] if 'split' in node else (-1, np.nan, None, False) for node in nodes]
+    feature,bound,listed,missing = zip(*asked)
+    value = np.array([np.broadcast_to(node.get('value', 0.), k) for node in nodes], float)
+    feature,bound,missing,below = np.array(feature), np.array(bound, float), np.array(missing, bool), np.array(left)
+    return _Nodes(feature, bound, list(listed), missing, below, np.where(below < 0, -1, below + 1), value)
 
 def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
-    "Symmetric trees of CatBoost; None for others; raises `_Unfit` where a split asks about several columns."
+    "Trees of CatBoost; None for a loss unknown here; raises `_Unfit` where a split asks about several columns."
     told,names = _catboost_json(model), list(model.feature_names_)
     info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
     kind = _CATBOOST_KINDS.get(loss)
     named = [f['flat_feature_index'] for f in info.get('categorical_features', ())]
-    if 'oblivious_trees' not in told: raise _Unfit("trees that are not symmetric, where grow_policy='SymmetricTree' makes such")
     if kind is None or named and row is None or (kind == 'logit') != bool(len(model.classes_)): return None
     alone = [*info.get('float_features', ()), *info.get('categorical_features', ())] # whose splits are counted first
     first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
     ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
     scale,bias = told['scale_and_bias']
-    splits = [[_asked_by_split(s, told, ctrs, first) for s in tree.get('splits') or ()] for tree in told['oblivious_trees']]
-    goes = {f: _level_leaves(model, row, names[f], levels[names[f]]) for f in named}
-    trees = [_symmetric(tree, s, goes, len(bias), t) for t,(tree,s) in enumerate(zip(told['oblivious_trees'], splits))]
+    trees = told['trees'] if 'trees' in told else [_as_nested(tree, len(bias)) for tree in told['oblivious_trees']]
+    splits = {s['split_index']: s for tree in trees for s in _splits_in(tree)}
+    asked = {i: _asked_by_split(s, told, ctrs, first) for i,s in splits.items()}
+    asks = {i: (f, _up_to(border), None, way) for i,(f,border,way) in asked.items() if border is not None}
+    for f in named:
+        mine = [i for i,(g,border,_) in asked.items() if g == f and border is None]
+        if not mine: continue
+        ways = _levels_right(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
+        asks |= {i: (f, np.nan, np.flatnonzero(~way).tolist(), True) for i,way in zip(mine, ways.T)}
+    nodes = [_catboost_tree(tree, asks, len(bias)) for tree in trees]
     link = _Link(np.array(bias, float), kind)
-    return _Ensemble([t._replace(value=t.value*scale) for t in trees], link, codes={f: list(levels[names[f]]) for f in named})
+    return _Ensemble([t._replace(value=t.value*scale) for t in nodes], link, codes={f: list(levels[names[f]]) for f in named})
 
 def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
     "The same of a model of a table."
