@@ -138,8 +138,8 @@ def test_explainers_without_a_file_or_a_table_are_refused(client):
 
 
 def recipe(n):
-    "Code of a cell of *Watch it*."
-    cells = json.loads((Path(__file__).parent.parent/'nbs/tutorials/watch_it.ipynb').read_text())['cells']
+    "Code of a cell of *Watch it*, or of its chapter."
+    cells = [c for page in ('tutorials/watch_it', 'use/09_watch') for c in json.loads((Path(__file__).parent.parent/f'nbs/{page}.ipynb').read_text())['cells']]
     return ''.join(next(c for c in cells if c['id'] == f'rm{n}')['source'])
 
 

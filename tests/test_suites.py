@@ -234,8 +234,8 @@ def test_a_saved_explainer_and_letters_from_a_folder(folder):
 
 
 def recipe(name):
-    "The cell of the tutorial that uses a package."
-    cells = json.loads((Path(__file__).parent.parent/'nbs'/'tutorials'/'test_a_challenger.ipynb').read_text())['cells']
+    "The cell of the chapter that uses a package."
+    cells = json.loads((Path(__file__).parent.parent/'nbs'/'use'/'13_suites.ipynb').read_text())['cells']
     return next(text for text in (''.join(c['source']) for c in cells) if f'import {name}' in text)
 
 
