@@ -18,29 +18,31 @@ _A_YEAR = dict(year=1, month=12, week=365.25/7, day=365.25) # Units of time in a
 
 def _years(within) -> float: # More than 0
     "A time in years: `'18 months'`, `'2 years'`, or a number of years."
-    told = re.fullmatch(r'\s*(\d+\.?\d*|\.\d+)\s*(year|month|week|day)s?\s*', within) if isinstance(within, str) else None
+    told = re.fullmatch(r'\s*(\d+\.?\d*|\.\d+)\s*(year|month|week|day)s?\s*', within if isinstance(within, str) else '')
     years = float(told[1])/_A_YEAR[told[2]] if told else within
     if isinstance(years, bool) or not isinstance(years, Real) or not 0 < years < np.inf:
         raise ValueError(f"within must be a time such as '12 months', or a number of years above 0, got {within!r}")
     return float(years)
 
 # %% ../../nbs/data/07_reachable.ipynb #rch09
-def _rate(column, told) -> tuple: # ((down, is a share), (up, is a share)), a year
+def _rate_a_year(column, told) -> tuple: # ((down, is a share), (up, is a share)), a year
     "How fast a column falls and grows; raises `ValueError` for what is no rate."
     if isinstance(pair := told, (str, Real)): pair = (told, 0) if str(told).lstrip().startswith('-') else (0, told)
     try:
-        parts = [(float(v.strip().removesuffix('%'))/100, True) if isinstance(v, str) else (float(v), False) for v in pair]
+        shares = [re.fullmatch(r'(.+)%', v.strip()) if isinstance(v, str) else None for v in pair]
+        parts = tuple((float(share[1])/100, True) if share else (float(v), False) for share, v in zip(shares, pair))
         (down, _), (up, _) = parts
-        if all(v.strip().endswith('%') for v in pair if isinstance(v, str)) and -np.inf < down <= 0 <= up < np.inf: return tuple(parts)
+        if -np.inf < down <= 0 <= up < np.inf: return parts
     except (TypeError, ValueError): pass
-    raise ValueError(f"rates must be a number or a share such as '10%' a year, or a pair (down, up) with down ≤ 0 ≤ up, got {told!r} for {column!r}")
+    raise ValueError(f"rates must be a number or a share such as '10%' a year, or a pair (down ≤ 0, up ≥ 0), "
+                     f'got {told!r} for {column!r}')
 
 # %% ../../nbs/data/07_reachable.ipynb #rch11
 def reachable(
     rows:pd.DataFrame,   # `(n, columns)`, the rows that will be asked about, raw units
     within:str|float,    # A time: `'12 months'`, `'2 years'`, `'90 days'`, or a number of years above 0
-    rates:dict,          # Column of numbers -> change in a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0, up ≥ 0)
-) -> pd.DataFrame:       # `(n, len(rates))` of pairs (low, high), for `explain(rows, bounds=…)`; None where a row's value is missing
+    rates:dict,          # Column -> change a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0, up ≥ 0)
+) -> pd.DataFrame:       # `(n, len(rates))` of pairs (low, high), for `explain(…, bounds=…)`; None where a cell is missing
     """What each column of each row can become in the time.
 
     Raises `ValueError` for a time that is none, a rate that is none, or a column that is not there or holds no numbers.
@@ -52,14 +54,12 @@ def reachable(
     within : str | float
         A time: `'12 months'`, `'2 years'`, `'90 days'`, or a number of years above 0
     rates : dict
-        Column of numbers -> change in a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0,
-        up ≥ 0)
+        Column -> change a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0, up ≥ 0)
 
     Returns
     -------
     pd.DataFrame
-        `(n, len(rates))` of pairs (low, high), for `explain(rows, bounds=…)`; None where a row's value is
-        missing
+        `(n, len(rates))` of pairs (low, high), for `explain(…, bounds=…)`; None where a cell is missing
 
     Raises
     ------
@@ -72,11 +72,12 @@ def reachable(
     """
     years, out = _years(within), {}
     for name, told in rates.items():
-        rate = _rate(name, told)
+        rate = _rate_a_year(name, told)
         if name not in rows: raise ValueError(f'rates must name columns of the rows, got {name!r}; there are {list(rows)}')
-        if not pd.api.types.is_numeric_dtype(rows[name]): raise ValueError(f'rates must name columns of numbers, got {name!r} of {rows[name].dtype}')
+        if not pd.api.types.is_numeric_dtype(rows[name]):
+            raise ValueError(f'rates must name columns of numbers, got {name!r} of {rows[name].dtype}')
         own = rows[name].astype('Float64').to_numpy(float, na_value=np.nan)
         low, high = (own + years*step*(np.abs(own) if share else 1) for step, share in rate)
-        out[name] = [None if np.isnan(v) else pair for v, *pair in zip(own, low.tolist(), high.tolist())]
-    return pd.DataFrame({name: pd.Series([pair and tuple(pair) for pair in pairs], rows.index, object) for name, pairs in out.items()},
-                        index=rows.index)
+        pairs = [None if np.isnan(v) else pair for v, *pair in zip(own, low.tolist(), high.tolist())]
+        out[name] = pd.Series([pair and tuple(pair) for pair in pairs], rows.index, object)
+    return pd.DataFrame(out, index=rows.index)
