@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again
+from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again, check_range
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -95,8 +95,7 @@ def plausible(
     Settings
         For tables
     """
-    number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
+    check_range('strength', strength, least=0, most=2)
     if strength == 0: return SPARSE
     near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
     bars = Plausibility(1 - .15*near - .35*more, 1 - .1*near - .4*more, 1 - .5*more if more else None)

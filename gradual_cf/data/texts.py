@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
-from ..core import Display, Domain, Encoded, token_groups
+from ..core import Display, Domain, Encoded, token_groups, check_range
 from ..models.asking import Adapted
 from ..models.decisions import FrameModel
 from ..models.of_texts import framed, of_texts
@@ -320,10 +320,9 @@ def _word_candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float,
 # %% ../../nbs/06_texts.ipynb #c79
 def _check_text_settings(length, similarity, positions, words):
     "Raise `ValueError` for settings outside their range."
-    if length < 5: raise ValueError(f'length must be at least 5, got {length}')
-    if not -1 <= similarity <= 1: raise ValueError(f'similarity must be in [-1, 1], got {similarity}')
-    if min(positions, words) < 1:
-        raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
+    for name,v,fewest in (('length', length, 5), ('positions', positions, 1), ('words', words, 1)):
+        check_range(name, v, least=fewest, whole=True)
+    check_range('similarity', similarity, least=-1, most=1)
 
 # %% ../../nbs/06_texts.ipynb #c82
 def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Rows, places and drops, `(m,)` each

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pdist
 
 from ..answers import _explainer_of, _check_answers, Counterfactuals
-from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
+from ..core import changed_groups, check_range, comparable, Encoded, State, take_rows, Target
 from ..data.columns import MISSING
 from ..gradual import plausible
 from ..models.asking import _adapted, labels_of, predict
@@ -561,7 +561,7 @@ def bootstrap(
     ValueError
         For `k` below 1, or labels of another length
     """
-    check_whole(k=k)
+    check_range('k', k, least=1, whole=True)
     if len(X) != len(y): raise ValueError(f'y must have a label for each row ({len(X)}), got {len(y)}')
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(0, len(X), len(X)) for _ in range(k)]

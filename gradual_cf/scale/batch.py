@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import _NOT_READ, told_of
-from ..core import arrow_frame, arrow_table, atomic, check_whole, Question, _read_json
+from ..core import arrow_frame, arrow_table, atomic, check_range, Question, _read_json
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
@@ -578,8 +578,8 @@ def explain_dataset(
     Path
         `out`; `pd.read_parquet` reads it
     """
-    check_whole(0, workers=workers)
-    check_whole(batch_size=batch_size)
+    check_range('workers', workers, least=0, whole=True)
+    check_range('batch_size', batch_size, least=1, whole=True)
     explainer.check_fitted()
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
@@ -607,7 +607,7 @@ def check_folder(
     manifest = _manifest_in(out)
     if manifest.get('format') != _FORMAT:
         raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
-    check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
+    for name in ('rows', 'batch_size'): check_range(name, manifest.get(name), least=1, whole=True)
     how = {_part_file(out, k).name: s for k,s in _part_sums(out, manifest).items()}
     whole, missing = sum(map(bool, how.values())), sum(s is None for s in how.values())
     again = 'run the same call again'

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 
 import gradual_cf
-from ..core import check_whole
+from ..core import check_range
 from ..gradual import GradualCF
 from ..models.fitted import _READERS
 from ..render import json_value, once
@@ -459,9 +459,9 @@ def service(
     from fastapi import FastAPI, Request, Response
     from fastapi.openapi.utils import get_openapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
-    check_whole(0, workers=workers)
-    if waiting is not None: check_whole(0, waiting=waiting)
-    if not seconds > 0: raise ValueError(f'seconds must be above 0, got {seconds!r}')
+    check_range('workers', workers, least=0, whole=True)
+    check_range('waiting', waiting, none=True, least=0, whole=True)
+    check_range('seconds', seconds, above=0)
     known = GradualCF.load(folder, trusted=trusted) # so that a mistake is said at once
     if not known.domain.features: raise ValueError(f'folder must hold an explainer of a table, got {known.domain!r}')
     crew = _Crew(known, folder, workers, max(workers, 1) if waiting is None else waiting, trusted)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..core import Effort, Encoded, Question
+from ..core import Effort, Encoded, Question, check_range
 from ..models.asking import _Agreed as _Several, _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
@@ -141,8 +141,7 @@ def _with_larger_margins(cf) -> list: # Explainers, the one asked first
 
 def _check_share(cf, share):
     "Raise `ValueError` for what is no share, and where nobody can be asked."
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-        raise ValueError(f'confirmed must be a share in (0, 1], got {share!r}')
+    check_range('confirmed', share, above=0, most=1)
     if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
         raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
 

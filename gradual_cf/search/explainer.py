@@ -4,7 +4,7 @@
 
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
-import inspect, operator, time
+import inspect, time
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -22,7 +22,8 @@ from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
-from ..core import changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target
+from ..core import (changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
+                             check_range, range_text)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
@@ -85,31 +86,15 @@ def setting(
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
 
-def _is_whole(f): return getattr(f.type, '__name__', str(f.type)).startswith('int') # Whether a field counts something
+def _limits_of(f) -> dict: # A field of settings -> as `check` takes them
+    "The range of a field."
+    counts = getattr(f.type, '__name__', str(f.type)).startswith('int')
+    return {name: f.metadata[name] for name in ('least', 'most', 'above', 'below')} | dict(whole=counts)
 
-def _range_text(f):
+def _range_of_field(f) -> str:
     "The range of a field in words; empty where any value will do."
-    m = f.metadata
-    if m['options']: return f'one of {tuple(m["options"])}'
-    low,high = (m[a] if m[a] is not None else m[b] for a,b in (('above', 'least'), ('below', 'most')))
-    if low is None: return ''
-    whole = 'a whole number ' if _is_whole(f) else ''
-    if high is None and m['above'] is not None: return f'{whole}above {low}'
-    if high is None: return f'{whole}of at least {low}' if whole else f'at least {low}'
-    left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
-    return f'{whole}in {left}{low}, {high}{right}'
-
-# %% ../../nbs/search/00_explainer.ipynb #c12
-def _in_field_range(f, v):
-    "Whether a value lies in the range of its field."
-    m = f.metadata
-    if v is None and m['none']: return True
-    if m['options']: return v in m['options']
-    if all(m[k] is None for k in ('least', 'most', 'above', 'below')): return True
-    if isinstance(v, bool) or not isinstance(v, (int, float)): return False
-    if _is_whole(f) and v != int(v): return False
-    tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
-    return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
+    options = f.metadata['options']
+    return f'one of {tuple(options)}' if options else range_text(**_limits_of(f))
 
 # %% ../../nbs/search/00_explainer.ipynb #c17
 def _brief(v):
@@ -129,7 +114,7 @@ def _setting_rows(cls) -> list: # A settings class -> (name, default, range, mea
     rows = []
     for f in fields(cls):
         default = f.default if f.default is not MISSING else {}
-        range_ = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
+        range_ = ', '.join(t for t in (_range_of_field(f), 'or None' if f.metadata['none'] else '') if t)
         rows.append((f.name, getattr(default, '__name__', repr(default)), range_, f.metadata['about']))
     return rows
 
@@ -157,8 +142,10 @@ class Common:
 
     def __post_init__(self):
         for f in fields(self):
-            v = getattr(self, f.name)
-            if not _in_field_range(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
+            v,m = getattr(self, f.name), f.metadata
+            if not m['options']: check_range(f.name, v, m['none'], **_limits_of(f))
+            elif v not in m['options'] and not (v is None and m['none']):
+                raise ValueError(f'{f.name} must be {_range_of_field(f)}, got {v!r}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c30
 KINDS:dict[str, Any] = dict( # What all methods share for a kind

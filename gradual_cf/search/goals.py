@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Encoded, State, Target, changed_groups, per_row, rows_of
+from ..core import Encoded, State, Target, changed_groups, per_row, rows_of, check_range
 from ..models.asking import predict
 from ..render import ENGLISH, Language, N_, sided_percent, value_text
 
@@ -249,7 +249,7 @@ def total_variation_beta(
     Callable
         A loss term
     """
-    if not beta > 0: raise ValueError(f'beta must be positive, got {beta}')
+    check_range('beta', beta, above=0)
     if beta == 2: return total_variation
     return partial(_tv_to, beta)
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, State, changed_groups, check_range
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (arrived, Logits, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
@@ -329,9 +329,7 @@ class Plausibility:
 
     def __post_init__(self):
         for name,v in vars(self).items():
-            if v is None and name in ('pairs', 'likelihood'): continue
-            if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 < v <= 1:
-                raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
+            check_range(name, v, name in ('pairs', 'likelihood'), above=0, most=1)
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."

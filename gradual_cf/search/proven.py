@@ -30,7 +30,7 @@ from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Gri
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
 from ..answers import _explainer_of, _check_answers, Counterfactuals, _SHORT_PROOFS
-from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of
+from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
 from ..render import count_text
@@ -128,8 +128,8 @@ def _check_question(cf, optimal:str, seconds, gap:float):
 
 def _check_limits(seconds, gap:float):
     "Raise `ValueError` for an invalid time or gap."
-    if seconds is not None and not seconds > 0: raise ValueError(f'seconds must be positive or None, got {seconds!r}')
-    if not 0 <= gap < np.inf: raise ValueError(f'gap must be a share of at least 0, got {gap!r}')
+    check_range('seconds', seconds, none=True, above=0)
+    check_range('gap', gap, least=0, below=np.inf)
 
 def _readings_of(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
@@ -614,7 +614,7 @@ def _with_smaller_changes(q:_Reopened, told:pd.DataFrame, xp:Tensor|None) -> Cou
 def _check_norm(cf, norm:str, seconds:float):
     "Raise `ValueError` for an unknown norm, or one without proofs."
     if norm not in _NORMS: raise ValueError(f'norm must be one of {tuple(_NORMS)}, got {norm!r}')
-    if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
+    check_range('seconds', seconds, above=0)
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None and norm != 'l0':
         raise ValueError(f"norm must be 'l0' for a table with relations, got {norm!r}")
@@ -699,8 +699,7 @@ def ways(
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
     readings = _readings_of(cf, 'ways')
-    if not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
+    check_range('k', k, least=1, whole=True)
     _check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
     columns,most = cf.domain.features, most_groups(cf, enc).tolist()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals, _row_names
-from ..core import changed_groups, check_whole, Encoded, Question, take_rows
+from ..core import changed_groups, check_range, Encoded, Question, take_rows
 from ..data.columns import _entry_slices, _decoded_numbers
 from ..data.tables import _Cost
 from ..render import count_text, Exports, plot_text, render, subplots, value_text, without_math
@@ -708,9 +708,8 @@ def actions(
     >>> actions(cf, X_test[model.predict(X_test) == 'refused'][:30], k=2)
     """
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
-    check_whole(k=k, columns=columns)
-    if worth is not None and (isinstance(worth, bool) or not isinstance(worth, (int, float)) or not worth > 0):
-        raise ValueError(f'worth must be a positive number or None, got {worth!r}')
+    for name,v in dict(k=k, columns=columns).items(): check_range(name, v, least=1, whole=True)
+    check_range('worth', worth, none=True, above=0)
     needy,already,goal = _needy_rows(cf, cf.ask(rows, target, **constraints))
     terms = _Choice(int(k), worth, int(columns), bool(free))
     found = _catalogue_for(needy, terms, seed)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
-from ..core import changed_groups, check_whole, Effort, Encoded, per_row, Question, rows_of, State, take_rows, Target
+from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, rows_of, State, take_rows, Target
 from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..models.asking import _Over, _until
@@ -660,10 +660,9 @@ def _filled_until(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which
 
 def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
     "Find several answers to a question of `ask`; raises `ValueError` for a number or a weight that makes no sense."
-    check_whole(k=k)
+    check_range('k', k, least=1, whole=True)
     _check_limits(seconds, 0.)
-    if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
-        raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
+    check_range('diversity', diversity, least=0, most=1)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
     begun = np.ones(len(pool.target), bool)
     if seconds is None: _filled(pool, k, diversity, seed)
@@ -705,7 +704,7 @@ def plot_ways(
     ValueError
         For larger sets, or none
     """
-    check_whole(most=most)
+    check_range('most', most, least=1, whole=True)
     if not len(menu) or menu['columns'].map(len).max() > 2:
         raise ValueError('menu must hold sets of one or two columns: ways(cf, rows, target, k=2)')
     share = _column_shares(menu)

@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import check_whole, comparable, Effort, Question, take_rows
+from ..core import check_range, comparable, Effort, Question, take_rows
 from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 
@@ -453,10 +453,9 @@ class Audit(Exports):
 # %% ../../nbs/use/03_audit.ipynb #c71
 def _check_audit(least, resamples, crossed, level):
     "Raise `ValueError` for numbers that make no audit."
-    check_whole(2, least=least)
-    check_whole(99, resamples=resamples)
-    check_whole(crossed=crossed)
-    if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
+    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
+        check_range(name, v, least=fewest, whole=True)
+    check_range('level', level, above=0, below=1)
 
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _measures_frame(measures:dict, groups:list, how:_Drawing, progress:bool) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
-from ..core import check_whole, comparable, Domain, Question
+from ..core import check_range, comparable, Domain, Question
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
@@ -340,7 +340,7 @@ def _asked_reasons(reasons) -> dict: # k, codes and never
     "How reasons are asked for; raises `ValueError` for what is neither a number nor what `reasons` says."
     if reasons is None: return dict(k=0, codes={}, never=())
     if isinstance(reasons, Reasons): return reasons.asked
-    check_whole(reasons=reasons)
+    check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons, codes={}, never=())
 
 def _comparable(explainer, answer) -> bool:

@@ -16,7 +16,7 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..core import check_whole
+from ..core import check_range
 from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
@@ -515,7 +515,7 @@ def reasons(
     --------
     >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4)
     """
-    check_whole(k=k)
+    check_range('k', k, least=1, whole=True)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     lang = language_of(language)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..answers import Counterfactuals, told_of
-from ..core import take_rows
+from ..core import take_rows, check_range
 from ..measures.metrics import _frames
 from ..render import Exports, plot_text, render, subplots, terminal, without_math
 from ..search.explainer import Explainer
@@ -220,7 +220,7 @@ def _expected_share(batch, least) -> float:
     "What share of the advice may be expected to hold; raises `ValueError` unless it is a share."
     known = getattr(batch, 'confirmed', None)
     if least is None: least = _EXPECTED if known is None else float(np.nanmean(known[batch.valid]).clip(.01, .99))
-    if not 0 < least < 1: raise ValueError(f'least must be in (0, 1), got {least!r}')
+    check_range('least', least, above=0, below=1)
     return least
 
 def _check_batch(batch):
@@ -285,7 +285,7 @@ def watch(
     ValueError
         If nothing can be compared
     """
-    if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
+    check_range('level', level, above=0, below=1)
     _check_batch(batch)
     least,cf = _expected_share(batch, least), _explainer_today(batch, model)
     said,target = _said_then(batch, cf, target)
