@@ -643,7 +643,7 @@ def range_text(least=None, most=None, above=None, below=None, whole:bool=False) 
     low,high = least if above is None else above, most if below is None else below
     if low is None: return ''
     number = 'a whole number '*whole
-    if high is None: return f'{number}above {low}' if above is not None else f'{number}{"of "*whole}at least {low}'
+    if high in (None, np.inf): return f'{number}above {low}' if above is not None else f'{number}{"of "*whole}at least {low}'
     left,right = '[' if above is None else '(', ']' if below is None else ')'
     return f'{number}in {left}{low}, {high}{right}'
 
@@ -654,7 +654,7 @@ def check_range(name:str, v, none:bool=False, **limits): # An argument, and its 
     tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     ends = [(test, limits[k]) for k,test in tests.items() if limits.get(k) is not None]
     if ends and not (number and all(test(v, end) for test,end in ends)):
-        raise ValueError(f'{name} must be {range_text(**limits)}{" or None"*none}, got {v!r}')
+        raise ValueError(f'{name} must be {range_text(**limits)}, got {v!r}')
 
 # %% ../nbs/00_core.ipynb #ar0w0002
 def arrow_table(data) -> Any: # None for what does not speak Arrow

@@ -230,7 +230,6 @@ def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the 
     return out
 
 _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
-_TRIED = 8 # Groups of a row, the best ones, with which an answer goes on
 
 def _at_most(enc, sets:list): # Sets of groups that answers of each row change
     "Rows, limited to few more changes than in their shortest answer."
@@ -238,33 +237,12 @@ def _at_most(enc, sets:list): # Sets of groups that answers of each row change
     return enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c33
-def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become of them, where to start
+def _again(pool, row, enc, seed): # Positions of rows, what may become of them
     "Search once more, a few rows at a time, and keep what is found."
     size,e = pool.explainer.settings.batch_size, pool.explainer
     parts = torch.arange(len(row), device=row.device).split(size)
-    found = [e.resume(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed), None if xp is None else xp[i]) for i in parts]
+    found = [e.resume(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed)) for i in parts]
     if parts: pool.add(row, torch.cat(found))
-
-def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
-    "Candidates that start with a group that does not do alone."
-    sets,missing = _changed_sets(pool, k), torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
-    for row,there in sets.items(): # as many as a row lacks, and up to twice as many to choose from
-        missing[row] = math.ceil((1 + diversity**2)*max(k - len(there), 1))
-    one = one.take((one.merit <= 0) & (one.merit > -torch.inf) & (missing > 0)[one.row])
-    one = one.take(_first_few(one.row, torch.full_like(missing, _TRIED)))
-    shut = torch.ones_like(pool.enc.frozen).index_put_((one.row, one.group), torch.tensor(False, device=one.row.device))
-    one = one.take(_first_few(one.row, missing))
-    if not len(one.row): return
-    enc = pool.enc.take(one.row)
-    enc = enc._replace(frozen=enc.frozen | _earlier(one, shut[one.row]))
-    _again(pool, one.row, _at_most(enc, [sets[r] for r in one.row.tolist()]), seed, one.xp)
-
-def _earlier(one:_Single, forbidden:Tensor) -> Tensor: # Groups, bool `(q, g)`
-    "What is forbidden, and the groups of entries of the same row that come before."
-    out,row = forbidden.clone(), one.row.tolist()
-    for j in range(1, len(row)):
-        if row[j] == row[j - 1]: out[j] = out[j - 1].index_fill(0, one.group[j - 1], True)
-    return out
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
 _VAIN = 2    # Failed searches after which a row is given up
@@ -643,7 +621,6 @@ def _filled(pool, k:int, diversity:float, seed:int, begun:bool=False):
     if not begun: pool.add(_everybody(pool), _first(pool, one, seed))
     if k == 1: return
     _add_alone(pool, one, k)
-    _add_started(pool, one, k, diversity, seed)
     _add_others(pool, k, diversity, seed)
     _add_values(pool, k if known else _ALONE, seed)
     if known and pool.explainer.ties['relations'] is None: _add_swapped(pool, k)
