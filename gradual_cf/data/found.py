@@ -73,21 +73,14 @@ _LUCK_EACH = log(1e-4)# Most luck of one further column
 
 def _no_joint_counts(c:np.ndarray) -> bool: return not (c - np.diag(np.diag(c))).any() # Counts `(k, k)`
 
-def _falling(c:np.ndarray) -> np.ndarray: # Positions
-    "Columns by their ones, the most first."
-    return np.argsort(-np.diag(c), kind='stable')
-
-def _nested(c:np.ndarray) -> bool: # Counts `(k, k)`, the most ones first
-    "Whether each column is 1 only where the one before is."
-    return bool((np.diag(c, 1) == np.diag(c)[1:]).all())
-
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
     c = counts[np.ix_(some, some)]
     if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
-    order = _falling(c)
+    order = np.argsort(-np.diag(c), kind='stable') # by their ones, the most first
     c = c[np.ix_(order, order)]
-    return ([some[i] for i in order], False) if _nested(c) and _luck_within(n, np.diag(c)) < most else None
+    nested = (np.diag(c, 1) == np.diag(c)[1:]).all() # each column is 1 only where the one before is
+    return ([some[i] for i in order], False) if nested and _luck_within(n, np.diag(c)) < most else None
 
 # %% ../../nbs/data/06_found.ipynb #a8702f7e
 _MOST_LONE = 300 # Columns without a common name that are compared

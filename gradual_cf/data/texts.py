@@ -418,11 +418,6 @@ class _Spliced(_Reader):
         raise ValueError(f'allow must say True or False of a word for a function of texts, got {said!r} for {word!r}')
 
 # %% ../../nbs/06_texts.ipynb #sp4
-def _fingerprint(text:str) -> tuple: # Two whole numbers below 2**24
-    "What a row says of its original."
-    code = hashlib.blake2b(text.encode('utf8', 'surrogatepass'), digest_size=6).digest()
-    return int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big')
-
 def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
     "Texts as they are written: no place changed yet; what may not change is frozen."
     texts = _raw_texts(data)
@@ -431,7 +426,8 @@ def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
     for i,t in enumerate(texts):
         spans = _known_word_places(reader, t)
         if not spans: raise ValueError(f'data must have a word in every text, got none in row {i}: {t[:40]!r}')
-        key = _fingerprint(t)
+        code = hashlib.blake2b(t.encode('utf8', 'surrogatepass'), digest_size=6).digest()
+        key = int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big') # below 2**24
         if len(reader.seen) >= _KEPT_TEXTS: del reader.seen[next(iter(reader.seen))]
         reader.seen[key] = t
         x[i, -2:] = torch.tensor(key, dtype=torch.float32)

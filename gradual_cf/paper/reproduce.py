@@ -584,10 +584,6 @@ def _column(line):
     eps = f'{line.eps:g}' if isinstance(line.eps, float) else line.eps
     return f'coherence@{eps}'
 
-def _wide(table):
-    "The tidy table of one evaluation as one line, metric -> mean."
-    return {_column(line): line.mean for line in table.itertuples()}
-
 # %% ../../nbs/paper/02_reproduce.ipynb #ac20
 def ablate(
     task:Task|str='breast_cancer', # A data set with its network, or its name
@@ -627,5 +623,6 @@ def ablate(
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
         cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         measured = evaluate(cf, some, target, task.judge, eps, seed)
-        lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | _wide(measured))
+        means = {_column(line): line.mean for line in measured.itertuples()}
+        lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | means)
     return pd.DataFrame(lines)

@@ -38,12 +38,6 @@ def _columns(explainer):
     if not names: raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
     return names
 
-# %% ../../nbs/scale/01_batch.ipynb #c12
-def _check_there(read, there):
-    "Raise `ValueError` where a column that is read is missing."
-    if lost := [c for c in read if c not in there]:
-        raise ValueError(f'ds must have the columns {read}, but lacks {lost}')
-
 # %% ../../nbs/scale/01_batch.ipynb #c15
 def _read_picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
@@ -584,7 +578,8 @@ def explain_dataset(
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
     f, there = Batches(explainer, target, seed=seed, **constraints), source.schema.names
-    _check_there(f.read, there)
+    if lost := [c for c in f.read if c not in there]:
+        raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
     _target_column(explainer, target, there)
     _check_free(f.read, there)
     work = partial(_worked, f, source.schema, batch_size)

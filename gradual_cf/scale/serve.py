@@ -362,11 +362,6 @@ def _check_token(request, token:str):
     if token and not hmac.compare_digest(request.headers.get('authorization', '').encode(), f'Bearer {token}'.encode()):
         raise Refused(401, 'the request must carry the token: Authorization: Bearer …')
 
-def _components() -> dict:
-    "The schema as OpenAPI has it."
-    text = json.dumps(answer_schema()['$defs']).replace('#/$defs/', '#/components/schemas/')
-    return json.loads(text)
-
 def _operation(address:_Address) -> dict:
     "Question and answer of an address, for OpenAPI."
     of = lambda part: {'application/json': dict(schema={'$ref': f'#/components/schemas/{part}'})}
@@ -516,7 +511,8 @@ def service(
         if app.openapi_schema is None:
             told = get_openapi(title=app.title, version=app.version, routes=app.routes)
             parts = told.setdefault('components', {})
-            parts['schemas'] = parts.get('schemas', {}) | _components()
+            own = json.dumps(answer_schema()['$defs']).replace('#/$defs/', '#/components/schemas/')
+            parts['schemas'] = parts.get('schemas', {}) | json.loads(own)
             parts['securitySchemes'] = dict(token=dict(type='http', scheme='bearer'))
             app.openapi_schema = told
         return app.openapi_schema

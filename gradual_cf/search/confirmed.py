@@ -134,11 +134,6 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
 # %% ../../nbs/search/12_confirmed.ipynb #cf15
 _MARGINS = .05, .1, .15, .2, .25, .3, .35, .4, .5, .6, .7, .8 # Shares of the target's rows, one search after the other
 
-def _with_larger_margins(cf) -> list: # Explainers, the one asked first
-    "The same explainer with ever larger margins."
-    least = cf.settings.logit_margin or 0.
-    return [cf, *(replace(cf.settings, logit_margin=v) for v in _MARGINS if v > least)]
-
 def _check_share(cf, share):
     "Raise `ValueError` for what is no share, and where nobody can be asked."
     check_range('confirmed', share, above=0, most=1)
@@ -182,7 +177,9 @@ def until_confirmed(
     best = np.full(n, -np.inf)
     took = np.zeros(n, int)
     live = np.arange(n)
-    for i,how in enumerate(tqdm(_with_larger_margins(cf), desc='margins', disable=not effort.progress), 1):
+    least = cf.settings.logit_margin or 0.
+    hows = [cf, *(replace(cf.settings, logit_margin=v) for v in _MARGINS if v > least)]
+    for i,how in enumerate(tqdm(hows, desc='margins', disable=not effort.progress), 1):
         at,own = torch.from_numpy(live).to(xp.device), how if i == 1 else cf.under(how)
         some = question.take(at)
         found = own.usual(some, Effort(effort.seed))

@@ -179,11 +179,6 @@ def _signature(cls):
     return inspect.Signature(first + more)
 
 # %% ../../nbs/search/00_explainer.ipynb #c45
-def _training_rows(cf, data) -> Any: # A tensor, or what stands for one
-    "Training rows, encoded; the long categories of many rows stay codes."
-    coded = None if cf.domain.coded is None else cf.domain.coded(data)
-    return cf.encode(data).x if coded is None else coded.to(*cf.place)
-
 def _encoded(cf, data) -> Encoded:
     "Rows on the model's device and in its dtype; raises `ValueError` for rows of another shape than the training rows."
     enc = cf.domain.encode(data)
@@ -411,11 +406,6 @@ def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them ->
         try: return cf.goal.read(np.asarray(y), cf.z_train, known).cpu().numpy()
         except ValueError as e: why = str(e)
     raise ValueError('y' + why.removeprefix('target'))
-
-def _check_rows_there(cf, name:str):
-    "Raise `ValueError` where training rows are needed and an explainer was saved without them."
-    if cf.summary is None: return
-    raise ValueError(f'{name} needs training rows, and this explainer was saved without them: save it with rows=True')
 
 def _check_rows(cf, data, target):
     "Raise `ValueError` where a target comes first and rows come second."
@@ -672,7 +662,8 @@ class Explainer:
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             data,y = some_of(self.model, data, y, sample)
-            x = _training_rows(self, data)
+            coded = None if self.domain.coded is None else self.domain.coded(data) # long categories of many rows stay codes
+            x = self.encode(data).x if coded is None else coded.to(*self.place)
             self.model = settled(self.model, data)
             self.model,self.z_train = _check_model(self, data, x)
             self.x_train = x
@@ -682,7 +673,9 @@ class Explainer:
         return self
 
     def check_fitted(self): _check_fitted(self)
-    def check_rows(self, name:str): _check_rows_there(self, name) # What it is that needs training rows
+    def check_rows(self, name:str): # What it is that needs training rows
+        if self.summary is not None: raise ValueError(f'{name} needs training rows, and this explainer was saved without '
+                                                      'them: save it with rows=True')
     def encode(self, data) -> Encoded: return _encoded(self, data) # Raw rows, many or one
 
     def logits(self, data, x:Tensor) -> Tensor: # Raw rows and the same, encoded -> `(n, k)`

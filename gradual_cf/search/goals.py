@@ -677,10 +677,6 @@ def required(explainer, target:Target, slack:float|None=None) -> Target: # What 
     return target._replace(level=level, demands=tuple(map(least, target.demands)))
 
 # %% ../../nbs/02_goals.ipynb #c84
-def _violation_known(lack):
-    "What is missing, infinite where the model answered NaN."
-    return lack.nan_to_num(torch.inf, torch.inf, -torch.inf)
-
 def shortfall(
     s:State, # Rows, with their logits
 ) -> Tensor: # `(n,)`, positive by what is missing; at most 0 where the row has arrived
@@ -696,7 +692,8 @@ def shortfall(
     Tensor
         `(n,)`, positive by what is missing; at most 0 where the row has arrived
     """
-    lacks = [_violation_known(v) for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
+    lacks = [v.nan_to_num(torch.inf, torch.inf, -torch.inf) # infinite where the model answered NaN
+             for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
     if len(lacks) == 1: return lacks[0]
     lack = torch.stack(lacks)
     missing = lack.clamp_min(0).sum(0)

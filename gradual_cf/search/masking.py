@@ -352,11 +352,6 @@ def _asker(model) -> Callable:
     return ask
 
 # %% ../../nbs/01_masking.ipynb #c56
-def _entries_of(groups:Tensor) -> tuple: # Ascending positions of each group
-    "Where the entries of each group stand in a flattened row."
-    flat = groups.flatten()
-    return flat.argsort(stable=True).split(torch.bincount(flat).tolist())
-
 def _searches(s, values:dict, every:_Place) -> list: # Candidates of each group; all groups
     "A search of each group that needs its own, and one of all others, which are single numbers."
     may,entry,project,tied = every
@@ -408,7 +403,8 @@ def probe(
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     group = torch.zeros_like(best, dtype=torch.long)
     tied = None if relations is None and price is None else partial(_tied, relations, price)
-    every = _Place(free, _entries_of(groups), project, tied)
+    flat = groups.flatten()
+    every = _Place(free, flat.argsort(stable=True).split(torch.bincount(flat).tolist()), project, tied)
     with evaluating(model), torch.no_grad():
         for some in free.any(0).nonzero()[:, 0].split(max(1, _TOGETHER//max(1, len(s.x)))):
             values = {g: propose(s.x, g) for g in some.tolist()}

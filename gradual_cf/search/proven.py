@@ -175,11 +175,6 @@ def _without_worse(q:_Question, conditions:list) -> _Question:
 
 _MAGNITUDE = 10 # Bits by which the numbers of rows that are searched together may differ
 
-def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of some rows
-    "Rows in parts: a toll that a far row's ways do not outweigh would leave the others no digits of their distance."
-    size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
-    return [np.flatnonzero(size == s) for s in np.unique(size)]
-
 def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # `_Found`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
     aims = _serves(q, demands, label)
@@ -194,11 +189,6 @@ def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort
     for mine,other in zip(found, new): mine[i] = other
     return found, stopped
 
-def _with_searched(found:_Found|None, rest:np.ndarray, searched:_Found) -> _Found: # `rest`: positions of its rows
-    "What is known of all rows, once some were searched."
-    for mine,new in zip(found or (), searched): mine[rest] = new
-    return found or searched
-
 def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # As `_found_by_boxes`
     "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
@@ -211,7 +201,9 @@ def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effor
         conditions,held = demands.conditions(q, label)
         asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
     search = _Search(q, conditions, asked, effort, start)
-    return _with_searched(found, rest, search.run(effort.calm)), search.stopped
+    searched = search.run(effort.calm)
+    for mine,new in zip(found or (), searched): mine[rest] = new
+    return found or searched, search.stopped
 
 def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
@@ -227,7 +219,10 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     seconds,left = effort.seconds, n
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     together = min(demands.together, _SEARCHED if effort.until == np.inf else _AT_ONCE)
-    parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]
+    # a toll that a far row's ways do not outweigh would leave the others no digits of their distance
+    size = np.frexp(enc.x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
+    alike = [np.flatnonzero(size == s) for s in np.unique(size)]
+    parts = [(label, at[i]) for at in alike for label,i in _of_one_target(target[at], together)]
     for label,i in parts:
         _go_on()
         share = max(0., effort.until - time.perf_counter())/left # what is left, shared by the rows that are
@@ -343,10 +338,6 @@ def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     size,distance = pick(less, new.size, old.size), pick(less, new.distance, old.distance)
     known.put(i, _Certificate(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
 
-def _left(known:_Certificate) -> np.ndarray: # Positions
-    "Rows of which not all is known."
-    return np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof])
-
 def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) -> tuple: # Size and distance, `(n,)` each
     "What answers take, where they arrived; infinite where not."
     far = (xp - enc.x).abs().sum(1).double().cpu().numpy()
@@ -370,7 +361,7 @@ def _best_known(task:_Task) -> tuple:
     known.bound[gone] = known.distance_bound[gone] = np.inf
     if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
         _merged(known, np.arange(len(begun)), _by_boxes(task))
-    i = _left(known)
+    i = np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof]) # not all is known of these
     if not len(i): return known, begun
     at = torch.from_numpy(i)
     left = task.take(at)

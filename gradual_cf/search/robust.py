@@ -47,7 +47,9 @@ class _Noise:
     words,together = '{} that withstand noise', _SEARCHED # How a proof names such answers; rows searched together
     def __init__(self, demands, q:_Question, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
-        reach = self.reach = _reach(q.grid, demands.robust['noise'])
+        noise = demands.robust['noise']
+        far = [2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in q.grid.columns]
+        reach = self.reach = np.array(far) # positions by which each column may come out otherwise
         silent = own == _POSITION_OF_NONE # what is missing, and what is no number but a code, has no noise
         for g,codes in q.grid.holes.items(): silent[:, g] |= np.isin(own[:, g], codes)
         self.silent = silent | (reach == 0)
@@ -461,10 +463,6 @@ def _most_within(c, far:float) -> int:
     between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
     steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # nobody's choice
     return int(steps) + int(between.max(initial=0))
-
-def _reach(grid:_Grid, noise:dict) -> np.ndarray: # Raw units -> positions `(g,)`
-    "How far each column may come out otherwise."
-    return np.array([2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in grid.columns])
 
 def _check_robust(cf, readings:list, robust:dict):
     "Raise `ValueError` for what answers cannot be made to withstand, or what is not known of a model."

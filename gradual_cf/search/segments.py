@@ -164,11 +164,6 @@ def _reference_series(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`,
     reach = far.topk(max(2, min(_AROUND, len(x)//3)), largest=False).values[:, -1]
     return x.flatten(1), reach, _outlier_distances(far, reach)[0]
 
-def _crowds(cf, label:Tensor) -> list: # Targets -> (target, crowd), those with enough series
-    "The crowds of all targets."
-    own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in label.unique(dim=0))
-    return [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
-
 def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
     "Local outlier factors among the real series of targets."
     out = torch.ones_like(xp[:, 0, 0])
@@ -275,7 +270,9 @@ def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Po
     now = s.take(rows)
     now = now._replace(xp=now.x, logits=predict(cf.model, now.x), target=asked)
     before = lacking(cf, now)
-    for xp,lack in _stages(cf, now, partial(_beyond_bar, _crowds(cf, asked.label), most)):
+    own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in asked.label.unique(dim=0))
+    crowds = [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
+    for xp,lack in _stages(cf, now, partial(_beyond_bar, crowds, most)):
         new = torch.where((lack < before)[:, None, None], xp, now.x)
         on = changed_groups(now.x, new, cf.groups(new)) & ~now.enc.frozen
         s.put(rows, now._replace(xp=new, logits=predict(cf.model, new), on=on, c=new, target=s.target.take(rows)))

@@ -82,10 +82,6 @@ def _read_by(cf:Explainer, rows) -> Any:
     names = cf.domain.display.columns
     return rows[[c for c in names if c in rows]] if isinstance(rows, pd.DataFrame) and names else rows
 
-def _wanted(cf:Explainer, target): # As `audit` takes it
-    "The target that is meant: of two classes the second one where none is named."
-    return cf.goal.plain(1, cf.classes) if target is None and cf.z_train.shape[1] == 2 else target
-
 def _refused_answers(cf:Explainer, question:Question, target, effort:Effort) -> tuple: # What its `ask` returned; as told
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
     refused = ~cf.decides(question.rows, question.logits, question.target)
@@ -530,7 +526,7 @@ def audit(
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
-    target = _wanted(cf, target)
+    if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
     question = cf.ask(_read_by(cf, rows), target, **constraints)
     refused,answers = _refused_answers(cf, question, target, Effort(seed, progress))
     measures = _measures_of(refused, answers)

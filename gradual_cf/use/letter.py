@@ -343,11 +343,6 @@ def _asked_reasons(reasons) -> dict: # k, codes and never
     check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons, codes={}, never=())
 
-def _comparable(explainer, answer) -> bool:
-    "Whether there are accepted training rows to compare with, for every target."
-    z = explainer.z_train
-    return z is not None and len(z) > 0 and all(in_target(z, t).any() for t in answer.tensors.target.unique(dim=0))
-
 def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
     if not asked['k']: return [([], False)]*len(answer)
@@ -620,7 +615,8 @@ def letter(
     out:list = [_unread_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
     if not len(read): return out
     some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
-    if asked['k'] and not _comparable(explainer, some): asked = asked | dict(k=0)
+    z,targets = explainer.z_train, some.tensors.target.unique(dim=0)
+    if z is None or not len(z) or not all(in_target(z, t).any() for t in targets): asked = asked | dict(k=0)
     told = _all_told(explainer, some, others, _Shared(day, lang.name, asked['k'], bool(ranges)))
     for i,known in zip(read, _all_fields(explainer, some, spoken, told, asked)):
         fields = known | slots[i]

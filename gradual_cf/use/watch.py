@@ -223,11 +223,6 @@ def _expected_share(batch, least) -> float:
     check_range('least', least, above=0, below=1)
     return least
 
-def _check_batch(batch):
-    "Raise `ValueError` for what holds no answers."
-    if isinstance(batch, (Counterfactuals, str, Path, pd.DataFrame)): return
-    raise ValueError(f'batch must be answers or a folder of explain_dataset, got {type(batch).__name__}')
-
 def _explainer_today(batch, model) -> Explainer:
     "Today's explainer; raises `ValueError` for anything that is not a fitted explainer and cannot become one."
     own = getattr(batch, 'explainer', None)
@@ -286,7 +281,8 @@ def watch(
         If nothing can be compared
     """
     check_range('level', level, above=0, below=1)
-    _check_batch(batch)
+    if not isinstance(batch, (Counterfactuals, str, Path, pd.DataFrame)):
+        raise ValueError(f'batch must be answers or a folder of explain_dataset, got {type(batch).__name__}')
     least,cf = _expected_share(batch, least), _explainer_today(batch, model)
     said,target = _said_then(batch, cf, target)
     today = _said_today(cf, said.data if rows is None else rows, target, seed, progress)
