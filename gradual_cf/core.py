@@ -656,6 +656,11 @@ def check_range(name:str, v, none:bool=False, **limits): # An argument, and its 
     if ends and not (number and all(test(v, end) for test,end in ends)):
         raise ValueError(f'{name} must be {range_text(**limits)}, got {v!r}')
 
+# %% ../nbs/00_core.ipynb #bt0w0001
+def by_target(target:Tensor) -> Iterator[tuple]: # Classes `(n,)` or intervals `(n, 2)` -> each, and positions of its rows
+    "Rows of one target at a time."
+    for t in target.unique(dim=0): yield t, (target == t).view(len(target), -1).all(1).nonzero()[:, 0]
+
 # %% ../nbs/00_core.ipynb #ar0w0002
 def arrow_table(data) -> Any: # None for what does not speak Arrow
     "Rows of whatever speaks Arrow's protocol, as an Arrow table; a lazy frame of Polars is collected."

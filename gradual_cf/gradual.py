@@ -21,9 +21,9 @@ from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, setting, told
-from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
-                                     lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
-                                     prototype_distance, required, said, spent, stopping, target_prob, total_variation)
+from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, l2_distance, lacking,
+                                     lead_of, leading, levels, logit_gap, merit, mix, most_groups, prototype_distance,
+                                     required, said, spent, stopping, target_prob, total_variation)
 from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity

@@ -399,11 +399,6 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, step, special, integer, 
         if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
     return out
 
-def _told_levels(c:Column) -> str:
-    "The levels that may be proposed, or how many there are."
-    names = [value_text(v) for v in c.offered]
-    return ', '.join(names[:_FEW_NAMES]) + (f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else '')
-
 def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
     "What is known of each column, in words."
     lines = []
@@ -413,7 +408,9 @@ def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
         range_ = f'{c.text(c.low)} to {c.text(c.high)}' if c.ordered and c.low <= c.high else ''
         may = [word for word,on in (('follows', table.computed), ('fixed', table.frozen), ('only increases', table.up),
                                     ('only decreases', table.down)) if np.broadcast_to(on, len(table.columns))[g]]
-        lines.append(dict(column=c.name, kind=c.kind, step=step, range=range_, levels=_told_levels(c),
+        names = [value_text(v) for v in c.offered]
+        more = f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else ''
+        lines.append(dict(column=c.name, kind=c.kind, step=step, range=range_, levels=', '.join(names[:_FEW_NAMES]) + more,
                           codes=', '.join(map(value_text, c.codes))*number, missing='yes'*c.missing,
                           better={1: _HIGHER, -1: _LOWER}.get(c.better, ''), may=', '.join(may) or 'changes',
                           guessed=table.guessed.get(c.name, '')))

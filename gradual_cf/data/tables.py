@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _interval,
-                                     _inward_to_steps, _level_places, _objects, _offered, _one_hot, _rescaled,
-                                     _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
+                                     _inward_to_steps, _level_places, _objects, _offered, _rescaled, _treated, _ULPS,
+                                     _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)

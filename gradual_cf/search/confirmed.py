@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..core import Effort, Encoded, Question, check_range
+from ..core import Effort, Question, check_range
 from ..models.asking import _Agreed as _Several, _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
@@ -134,12 +134,6 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
 # %% ../../nbs/search/12_confirmed.ipynb #cf15
 _MARGINS = .05, .1, .15, .2, .25, .3, .35, .4, .5, .6, .7, .8 # Shares of the target's rows, one search after the other
 
-def _check_share(cf, share):
-    "Raise `ValueError` for what is no share, and where nobody can be asked."
-    check_range('confirmed', share, above=0, most=1)
-    if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
-        raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
-
 def until_confirmed(
     cf,              # A fitted `GradualCF` of a table
     question:Question, # What its `ask` returned
@@ -169,7 +163,9 @@ def until_confirmed(
     ValueError
         If no model can be retrained
     """
-    _check_share(cf, share)
+    check_range('confirmed', share, above=0, most=1)
+    if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
+        raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
     models = jury(cf, _JURORS)
     n = len(question)
     target = question.target

@@ -23,7 +23,7 @@ from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import (changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
-                             check_range, range_text)
+                             check_range, range_text, by_target)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
@@ -323,8 +323,8 @@ def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; 
     "How ordinary answers are among real rows of the target: the share of these farther out; NaN where the target has too few rows."
     if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
-    for label in target.unique(dim=0):
-        there,rows = _held_out_rows(cf, label), (target == label).view(len(target), -1).all(1)
+    for label,rows in by_target(target):
+        there = _held_out_rows(cf, label)
         if there is not None: out[rows] = there(xp[rows])
     return out
 
@@ -348,16 +348,6 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
     if cf.cut in (None, .5): return tau
     least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
     return (least.sigmoid() - _LESS).clamp_min(.5) # what is decided has one half
-
-def _decided(cf, data, z:Tensor) -> Tensor: # Raw rows and their logits -> classes, long `(n,)`
-    "What the model decides: by its own `predict`, where it has one."
-    own = decisions(cf.model, data)
-    return z.argmax(1) if own is None else own.to(z.device)
-
-def _reaches(cf, data, z:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
-    "Whether rows are decided for their targets, and with the probability that was asked for; or lie in their intervals."
-    there = cf.decides(data, z, target)
-    return there if cf.numbers or cf.settings.tau is None else there & (cf.says(z, target) >= cf.settings.tau)
 
 # %% ../../nbs/search/00_explainer.ipynb #c66
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
@@ -617,12 +607,15 @@ class Explainer:
 
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
-    def decided(self, data, z:Tensor) -> Tensor: return _decided(self, data, z) # Raw rows, logits -> classes, long `(n,)`
+    def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`, where it has one
+        own = decisions(self.model, data)
+        return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target
 
     def reaches(self, data, z:Tensor, target:Tensor) -> Tensor: # The same, and as surely as `tau`
-        return _reaches(self, data, z, target)
+        there = self.decides(data, z, target)
+        return there if self.numbers or self.settings.tau is None else there & (self.says(z, target) >= self.settings.tau)
 
     # What it obeys, and what it may try
     @property

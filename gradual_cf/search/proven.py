@@ -6,7 +6,7 @@
 from __future__ import annotations
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, cast
@@ -29,11 +29,11 @@ from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Gri
                                      _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
-from ..answers import _explainer_of, _check_answers, Counterfactuals, _SHORT_PROOFS
+from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
-from ..render import count_text
+
 from ..models.decisions import FrameModel
 from .sums import _by_sum
 from .trees import _OFF, _Trees

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..core import changed_groups, State
+from ..core import changed_groups, State, by_target
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
 from .goals import (_closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, required,
@@ -39,8 +39,7 @@ def _lenders(cf, s:State, row:int) -> Tensor: # Series of the target of a row, `
 def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
     "For each row the nearest series of its target, at the shift that is nearest."
     out,size = s.x[:, None].repeat(1, _DONORS, 1, 1), max(1, s.x.shape[-1]//40)
-    for t in s.target.label.unique(dim=0):
-        rows = (s.target.label == t).view(len(s.x), -1).all(1).nonzero()[:, 0]
+    for _,rows in by_target(s.target.label):
         pool = _lenders(cf, s, int(rows[0]))
         if not len(pool): continue
         moved = torch.stack([_shifted(pool, lag*size) for lag in _LAGS])
@@ -124,11 +123,6 @@ def _faded(spans:Tensor, shape) -> Tensor: # Channel, start, end `(m, p, 3)` -> 
     mine = (channel == torch.arange(c, device=spans.device)) | (channel < 0)
     return (inside[:, :, None]*mine[..., None]).amax(1)
 
-def _room_beside(still:Tensor) -> Tensor: # Points that stay, bool `(m, c, length)` -> in [0, 1]
-    "Nothing beside a point that stays, everything from seven points on."
-    near = [nn.functional.max_pool1d(still.float(), 2*r + 1, stride=1, padding=r) for r in range(7)]
-    return 1 - torch.stack(near).mean(0)
-
 def n_segments(
     x:Tensor,  # Series, `(n, c, length)`
     xp:Tensor, # What became of them
@@ -180,7 +174,9 @@ _FINALISTS = 4 # Candidates of a row that are made smaller
 def _pasted_segments(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
     "Donors in the segments of rows; `row`: positions, `(m,)`."
     now = s._replace(on=None, c=None, logits=None).take(row)
-    weight = _faded(spans, s.x.shape[1:]).to(now.x)*_room_beside(now.enc.low == now.enc.high)
+    still = (now.enc.low == now.enc.high).float()
+    near = [nn.functional.max_pool1d(still, 2*r + 1, stride=1, padding=r) for r in range(7)] # points that stay
+    weight = _faded(spans, s.x.shape[1:]).to(now.x)*(1 - torch.stack(near).mean(0))
     xp = admissible(now.enc, torch.where(weight > 0, torch.lerp(now.x, donor, weight), now.x), cf.project)
     now = now._replace(xp=xp, logits=predict(cf.model, xp))
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)

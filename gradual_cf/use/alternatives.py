@@ -25,7 +25,7 @@ from ..search.masking import _legal_values, _plain_lack, _trials
 from ..search.real import _never_farther
 from ..search.proven import _check_limits, _MENU, _with_begun, by_default
 from ..search.shorten import _group_sizes
-from .plans import _Between, _legal_steps, _own_changes
+from .plans import _Between, _legal_steps, _own_changes, each_put_back
 
 # %% auto #0
 __all__ = ['minimal', 'Alternatives', 'plot_ways']
@@ -41,17 +41,15 @@ def _meet_demands(explainer, cfs, enc):
 
 def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     "Changes that can be put back one by one."
-    idle = changed_groups(cfs.x, cfs.xp, explainer.groups(cfs.x)) & False
-    if not cfs.valid.any(): return idle
     between = _Between(explainer, cfs)
-    row,g = (between.on & (between.on.sum(1, keepdim=True) > 1)).nonzero(as_tuple=True) # one change alone is never idle
-    if not len(row): return idle
-    less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-    good = less.tensors.valid
-    row,g,less = row[good], g[good], less[good]
-    if not len(row): return idle
-    enc = between.question.enc.take(row)
-    idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
+    between.on &= between.on.sum(1, keepdim=True) > 1 # one change alone is never idle
+    idle = between.on & False
+    for row,g,less in each_put_back(between):
+        good = less.tensors.valid
+        if not good.any(): continue
+        row,g,less = row[good], g[good], less[good]
+        enc = between.question.enc.take(row)
+        idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
     return idle
 
 def minimal(
@@ -104,16 +102,13 @@ def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None)
     while len(chosen) < k:
         shown = {sets[i] for i in chosen}
         fresh = np.array([one not in shown for one in sets])
-        gain = _not_covered(on, chosen) if fresh.any() else _farness(on, moved, chosen)
+        other = (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1) # the share of groups that no chosen answer changes
+        gain = other if fresh.any() else _farness(on, moved, chosen)
         score = (1 - diversity)*near + diversity*gain
         score[~fresh if fresh.any() else gain <= _SAME] = -np.inf
         if score.max() == -np.inf: break
         chosen.append(int(score.argmax()))
     return chosen
-
-def _not_covered(on, chosen):
-    "The share of each candidate's groups that no chosen answer changes."
-    return (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1)
 
 def _farness(on, moved, chosen):
     "The distance to the nearest chosen answer of the same groups, as a share of the largest."

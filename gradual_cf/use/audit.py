@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import check_range, comparable, Effort, Question, take_rows
+from ..core import check_range, comparable, Effort, Question
 from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from ..answers import aimed_at, needed
 from ..core import check_range
-from ..render import csv_text, ENGLISH, Language, language_of, N_, render
+from ..render import csv_text, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
 from .drawing import (

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
-from ..core import check_range, comparable, Domain, Question
+from ..core import check_range, comparable, Question
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
@@ -29,7 +29,7 @@ from ..search.proven import _NONE_EXISTS
 from ..search.robust import _scope, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import class_words, goal_of, in_target, NUMBERS
 from .alternatives import _with_menu, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _level_texts, _line_said,
+from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
 from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons

@@ -61,14 +61,11 @@ class _Measured(NamedTuple):
     rows:pd.DataFrame  # Rows it is known of, to tell groups apart
     values:np.ndarray  # 0 or 1, or lengths, `(n,)`
 
-def _way_lengths(cf, data, raw) -> np.ndarray: # `(n,)`, ≥ 0
-    "How long ways are, as the explainer of today counts."
-    return spent(cf.encode(data).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
-
 def _way_measures(cf, said:_Advice) -> dict: # Name -> `_Measured`; lengths of the valid ones
     "Who has no way, and how long the ways of the others are."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
-    lengths = _way_lengths(cf, _read_by(cf, data), raw) if len(raw) else np.zeros(0)
+    lengths = np.zeros(0)
+    if len(raw): lengths = spent(cf.encode(_read_by(cf, data)).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
     return dict(without=_Measured(said.data, 1. - said.valid), length=_Measured(data, lengths))
 
 def _said_today(cf, rows, target, seed, progress) -> _Advice:
