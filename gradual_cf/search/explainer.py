@@ -28,9 +28,9 @@ from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
 from .in_words import in_words, used
-from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite,
-                                      _check_steady, _Over, _gives_plain_logits, _until, answers_numbers, check_lead, check_logits,
-                                      labels_of, _one_class_for_all, place, predict)
+from ..models.asking import (
+    _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _Over, _until,
+    _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
@@ -319,8 +319,8 @@ def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
         cf.crowds[key] = crowd(cf.x_train[kept & in_target(cf.z_train, label)])
     return cf.crowds[key]
 
-def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None for what is no table, and without rows
-    "How ordinary answers are among real rows of the target: the share of these farther out; NaN where the target has too few rows."
+def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None without a table and its rows
+    "How ordinary answers are among real rows of the target: the share of these farther out; NaN for too few rows."
     if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
     for label,rows in by_target(target):
@@ -366,7 +366,7 @@ def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Cou
                            found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
-def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
+def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, what somebody says, or None
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
     if cf.goal is NUMBERS and classes is not None:
@@ -600,22 +600,22 @@ class Explainer:
 
     # Who decides
     @property
-    def cut(self) -> float|None: return _cut_off(self) # Probability from which the second of two classes is decided, or None
+    def cut(self) -> float|None: return _cut_off(self) # Probability from which the second of two is decided
 
     @property
-    def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have, by logits: a number, or one a class
+    def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have: a number, or one a class
 
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
-    def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`, where it has one
+    def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
         own = decisions(self.model, data)
         return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target
 
     def reaches(self, data, z:Tensor, target:Tensor) -> Tensor: # The same, and as surely as `tau`
-        there = self.decides(data, z, target)
-        return there if self.numbers or self.settings.tau is None else there & (self.says(z, target) >= self.settings.tau)
+        there,tau = self.decides(data, z, target), self.settings.tau
+        return there if self.numbers or tau is None else there & (self.says(z, target) >= tau)
 
     # What it obeys, and what it may try
     @property
@@ -655,7 +655,7 @@ class Explainer:
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             data,y = some_of(self.model, data, y, sample)
-            coded = None if self.domain.coded is None else self.domain.coded(data) # long categories of many rows stay codes
+            coded = None if self.domain.coded is None else self.domain.coded(data) # long categories stay codes
             x = self.encode(data).x if coded is None else coded.to(*self.place)
             self.model = settled(self.model, data)
             self.model,self.z_train = _check_model(self, data, x)
@@ -667,8 +667,8 @@ class Explainer:
 
     def check_fitted(self): _check_fitted(self)
     def check_rows(self, name:str): # What it is that needs training rows
-        if self.summary is not None: raise ValueError(f'{name} needs training rows, and this explainer was saved without '
-                                                      'them: save it with rows=True')
+        why = 'and this explainer was saved without them: save it with rows=True'
+        if self.summary is not None: raise ValueError(f'{name} needs training rows, {why}')
     def encode(self, data) -> Encoded: return _encoded(self, data) # Raw rows, many or one
 
     def logits(self, data, x:Tensor) -> Tensor: # Raw rows and the same, encoded -> `(n, k)`
@@ -963,7 +963,7 @@ class Explainer:
         return by_default(self, question, effort)[0]
 
     def measure(self, question:Question, xp:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
-        """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too.
+        """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with rows.
 
         Parameters
         ----------
@@ -1058,8 +1058,8 @@ class Explainer:
         self.check_fitted()
         return plan_of(_explainer_of(self, cfs), cfs)
 
-    def card(self, cfs:Counterfactuals, names:dict|None=None, units:dict|None=None): # One row; words and units of columns
-        """One answer as a card: what was decided, where the model stands, and what would have been enough; a matplotlib figure.
+    def card(self, cfs:Counterfactuals, names:dict|None=None, units:dict|None=None): # One row; words, units
+        """One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib.
 
         Parameters
         ----------
@@ -1067,7 +1067,7 @@ class Explainer:
             Answers, as `explain` returns them
         names : dict | None, default None
         units : dict | None, default None
-            One row; words and units of columns
+            One row; words, units
         """
         self.check_fitted()
         return _plot_card(_explainer_of(self, cfs), cfs, names, units)

@@ -74,7 +74,7 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
-_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything beside fewest columns; alone ten times as much
+_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 def _proof(size:float, bound:float, distance:float, distance_bound:float, optimal:str=_DISTANCE) -> str:
@@ -90,7 +90,7 @@ def _proof(size:float, bound:float, distance:float, distance_bound:float, optima
 # %% ../../nbs/search/10_proven.ipynb #c15
 class _Certificate(NamedTuple):
     "What is proven of rows."
-    xp:Any             # The cheapest answers that were met, `(n, d)`; inputs where there is none; None where nobody kept them
+    xp:Any             # The cheapest answers that were met, `(n, d)`; inputs where there is none; None if not kept
     size:np.ndarray    # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:np.ndarray   # No answer has less, `(n,)`; inf where there is none at all
     distance:np.ndarray # Distance or cost of each answer, `(n,)`
@@ -205,7 +205,7 @@ def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effor
     for mine,new in zip(found or (), searched): mine[rest] = new
     return found or searched, search.stopped
 
-def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
+def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # As in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
@@ -353,7 +353,7 @@ def _best_known(task:_Task) -> tuple:
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
-    first = cf.settings.legal and not more and _plain_trees(readings) # proofs before answers: most rows need no other search
+    first = cf.settings.legal and not more and _plain_trees(readings) # proofs first: most rows need no other search
     known,begin = _nothing_known(q.enc), cast(Any, None)
     if first: known = _by_boxes(task.within(work=min(effort.work, _BUDGET)))
     elif swept: known,begin = _known_from_sweeps(task)
@@ -376,7 +376,8 @@ def _best_known(task:_Task) -> tuple:
     if readings and few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
     _merged(known, i, new)
     if first: left = left.within(work=effort.work*_AGAIN)
-    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None))
+    least = np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None
+    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], least))
     return known, begun
 
 def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest columns, `(n,)`

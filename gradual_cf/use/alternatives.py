@@ -315,7 +315,8 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
     here = pool.groups == per_row(g, enc.x[:1])
     category = per_row(here.flatten(1).sum(1) > 1, enc.x)
-    for low,high in _limits_without(enc.x, torch.where(category, _largest_taken(pool)[row], pool.xp[at]), lowest, highest, here, alone):
+    now = torch.where(category, _largest_taken(pool)[row], pool.xp[at])
+    for low,high in _limits_without(enc.x, now, lowest, highest, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
@@ -343,7 +344,7 @@ def _lessened(pool, missing:Tensor) -> tuple: # How many answers each row lacks,
     each = each[_first_few(row[each], torch.full_like(missing, _BASES))]
     return row[each], xp[each]
 
-def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows `(b,)`, where they stand `(b, *s)` -> the same of what does
+def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows and where they stand -> the same of what does
     "What brings rows to the target with one more change."
     e,enc = pool.explainer, pool.enc.take(row)
     s,most = State(enc, base, None, e.aim(pool.target[row], enc)), most_groups(e, enc)

@@ -263,7 +263,7 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
         out.setdefault(i, []).append([after, more.prob[k].item()])
     return out
 
-def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts; the probability stands in the record
+def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts
     "One other way as a letter shows it."
     line = lambda g, text: record[g] | dict(after=said[g].local(text))
     return dict(changes=[_change(columns[g], said[g], line(g, text)) for g,text in way[0]])
