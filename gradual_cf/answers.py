@@ -266,15 +266,12 @@ def _kept_quality(cfs) -> pd.DataFrame:
     return told
 
 # %% ../nbs/90_answers.ipynb #c37
-def _decided_before(cfs) -> np.ndarray: # Bool `(n,)`
-    "Whether the model decided the rows themselves for their target, however surely."
-    return cfs.already if cfs.decided is None else cfs.decided[:, 0]
-
 def told_of(cfs) -> pd.DataFrame: # One line a row
     "Target, probabilities and validity as columns."
     names = cfs.goal.told # of the ends of an interval, or of a class; then what the model said
     ends = cfs.target.reshape(len(cfs), len(names) - 2).T
-    return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=_decided_before(cfs)))
+    before = cfs.already if cfs.decided is None else cfs.decided[:, 0] # decided for the target themselves, however surely
+    return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=before))
 
 def _check_names_unused(raw, told):
     "Raise `ValueError` if the frame has a column with a name that is added."

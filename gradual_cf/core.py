@@ -4,7 +4,7 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import functools, html, json, os, re, secrets
+import functools, html, json, operator, os, re, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -638,11 +638,28 @@ def _read_json(text:str) -> dict:
     return told
 
 # %% ../nbs/00_core.ipynb #afdd0067
-def check_whole(least:int=1, /, **told): # Arguments by their names
-    "Raise `ValueError` unless an argument is a whole number of at least `least`."
-    for name,v in told.items():
-        if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) or v < least:
-            raise ValueError(f'{name} must be a whole number of at least {least}, got {v!r}')
+def range_text(least=None, most=None, above=None, below=None, whole:bool=False) -> str: # '' where any value will do
+    "A range in words."
+    low,high = least if above is None else above, most if below is None else below
+    if low is None: return ''
+    number = 'a whole number '*whole
+    if high in (None, np.inf): return f'{number}above {low}' if above is not None else f'{number}{"of "*whole}at least {low}'
+    left,right = '[' if above is None else '(', ']' if below is None else ')'
+    return f'{number}in {left}{low}, {high}{right}'
+
+def check_range(name:str, v, none:bool=False, **limits): # An argument, and its value; may it be None? As `range_text` takes them
+    "Raise `ValueError` unless an argument is a number in its range."
+    if v is None and none: return
+    number = isinstance(v, (int, np.integer) if limits.get('whole') else (int, float, np.number)) and not isinstance(v, bool)
+    tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
+    ends = [(test, limits[k]) for k,test in tests.items() if limits.get(k) is not None]
+    if ends and not (number and all(test(v, end) for test,end in ends)):
+        raise ValueError(f'{name} must be {range_text(**limits)}, got {v!r}')
+
+# %% ../nbs/00_core.ipynb #bt0w0001
+def by_target(target:Tensor) -> Iterator[tuple]: # Classes `(n,)` or intervals `(n, 2)` -> each, and positions of its rows
+    "Rows of one target at a time."
+    for t in target.unique(dim=0): yield t, (target == t).view(len(target), -1).all(1).nonzero()[:, 0]
 
 # %% ../nbs/00_core.ipynb #ar0w0002
 def arrow_table(data) -> Any: # None for what does not speak Arrow

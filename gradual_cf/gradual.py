@@ -9,24 +9,25 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again
+from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again, check_range
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, setting, told
-from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, in_target, l2_distance,
-                                     lacking, lead_of, leading, levels, logit_gap, merit, mix, most_groups,
-                                     prototype_distance, required, said, spent, stopping, target_prob, total_variation)
+from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, l2_distance, lacking,
+                                     lead_of, leading, levels, logit_gap, merit, mix, most_groups, prototype_distance,
+                                     required, said, spent, stopping, target_prob, total_variation)
 from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
 from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
+from .search.real import _never_farther
 from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, approach, moved, nearest_prototypes,
                                          open_groups, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
@@ -95,8 +96,7 @@ def plausible(
     Settings
         For tables
     """
-    number = isinstance(strength, (int, float)) and not isinstance(strength, bool)
-    if not (number and 0 <= strength <= 2): raise ValueError(f'strength must be a number in [0, 2], got {strength!r}')
+    check_range('strength', strength, least=0, most=2)
     if strength == 0: return SPARSE
     near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
     bars = Plausibility(1 - .15*near - .35*more, 1 - .1*near - .4*more, 1 - .5*more if more else None)
@@ -217,18 +217,14 @@ def _reachable(stats, label, quantile):
     if not alone: return stats.within(label, quantile)
     raise ValueError(f'quantile must be None for a class with one training row, got {quantile} and class {alone}')
 
-def _nearest_address(cf, label:int) -> Tensor: # `(k,)`
-    "Where a class that no training row has would live: the mean logits of the rows that are nearest to it."
-    z = cf.z_train
-    return z[z.log_softmax(1)[:, label].topk(min(cf.settings.n_ref, len(z))).indices].mean(0)
-
 def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
     "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
     if none and cf.settings.plausibility is None and _differentiable(cf.model): # without a gradient nothing is pulled
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
-    for t in none: mu[label == t] = _nearest_address(cf, t)
+    z,many = cf.z_train, min(cf.settings.n_ref, len(cf.z_train))
+    for t in none: mu[label == t] = z[z.log_softmax(1)[:, t].topk(many).indices].mean(0) # of the rows nearest to it
     return mu
 
 def _aim_at_class(cf, label:Tensor) -> Target:
@@ -442,34 +438,16 @@ def pairs(cf, s, watch=None) -> Iterator[State]:
         s.put(rows[won], moved(cf, now.take(won), xp[won]))
         yield s
 
-# %% ../nbs/07_gradual.ipynb #d980e69a
-def spare(cf, s, watch=None) -> Iterator[State]:
-    "Put changes back that are not needed."
-    live = (s.on.sum(1) > 1).nonzero()[:, 0]
-    for s in improve_states(cf, s, (put_back,), live): yield _on_again(cf, s, live)
-
 # %% ../nbs/07_gradual.ipynb #182a572c
-def _nearest_arrived(cf, one, place) -> Tensor: # One row `(1, *s)`
-    "The nearest training row of the target that arrives under the rules of a row; the row as it is where none does."
-    real = cf.x_train[in_target(cf.z_train, one.target.label[0])]
-    many = one._replace(on=None, c=None).take(torch.zeros(len(real), dtype=torch.long, device=one.x.device))
-    xp = admissible(many.enc, torch.where(many.enc.frozen[:, place], many.x, real), cf.project)
-    if not len(real): return one.xp
-    there = lacking(cf, many._replace(xp=xp, logits=predict(cf.model, xp))) <= 0
-    if not there.any(): return one.xp
-    far = (xp - many.x).abs().flatten(1).sum(1).masked_fill(~there, torch.inf)
-    return xp[far.argmin()][None]
-
 def from_real_rows(cf, s, watch=None) -> Iterator[State]:
     "Where all else failed: the nearest real row of the target, walked back."
-    place,lost = cf.groups(s.x), _unfinished(cf, s)
-    if not len(lost) or cf.ties['relations'] is not None: return
+    lost = _unfinished(cf, s)
+    if not len(lost): return
     now = s.take(lost)
-    new = moved(cf, now, torch.cat([_nearest_arrived(cf, now.take([i]), place) for i in range(len(lost))]))
-    for move in (put_back, line_search, put_back): new = move(cf, new)
-    won = (lacking(cf, new) <= 0) & (changed_groups(s.x[lost], new.xp, place).sum(1) <= most_groups(cf, new.enc))
+    xp = _never_farther(cf, Question(None, now.enc, cast(Any, None), now.target.label), now.x)
+    won = (xp != now.x).any(1)
     if not won.any(): return
-    s.put(lost[won], moved(cf, new.take(won), new.xp[won]))
+    s.put(lost[won], moved(cf, now.take(won), xp[won]))
     yield s
 
 # %% ../nbs/07_gradual.ipynb #c62
@@ -543,11 +521,6 @@ def _each_asked(cf, enc, target):
     return tuple(torch.cat(v) for v in zip(*found))
 
 # %% ../nbs/07_gradual.ipynb #c71
-def _finishing(h, priced:bool) -> tuple: # Whether changes have prices
-    "What improves an answer: the moves of the settings; where changes have prices, also those that come nearer."
-    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*priced
-    return (partial(shortened, moves=moves),) if moves else ()
-
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
     h,own,domain = cf.settings, _of_model(cf, 'probe'), cf.domain
@@ -557,7 +530,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     once = domain.again is never_again
     dry = (revisit,) if own else (pairs, revisit) # a model with a probe of its own has looked at pairs on the way
     steps = (construct, *dry) if listed else (construct,)
-    if listed and domain.features and not among: steps += (spare, from_real_rows)
+    if listed and domain.features and not among: steps += (partial(shortened, moves=(put_back,)), from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
     if listed and domain.features and h.legal and not own and not among:
@@ -573,7 +546,9 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
     h,priced = cf.settings, cf.ties['price'] is not None
     parts = Parts(STARTS[h.init], MASKING[h.masking], _ask_all, _composed, (construct,))
     if h.masking == 'probe': parts = _probing(cf, parts, priced)
-    return parts._replace(steps=parts.steps + _finishing(h, priced) if h.steps is None else h.steps)
+    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*priced # they improve an answer
+    last = (partial(shortened, moves=moves),) if moves else ()
+    return parts._replace(steps=parts.steps + last if h.steps is None else h.steps)
 
 # %% ../nbs/07_gradual.ipynb #c74
 class _BestSeen:

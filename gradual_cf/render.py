@@ -31,8 +31,6 @@ _MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'Augu
            'November', 'December')
 _SIGNS = '€$£' # Stand before an amount in English
 _OF_FIVE = 'es', 'pl' # Set no mark into numbers of four digits
-_DAY = re.compile(r'(\d+)\D(\d+)\D(\d+)')
-
 def _in_pattern(pattern:str, number:str) -> str: # As Unicode writes patterns, '#,##0.00 ¤'
     "A number that is written already, where a pattern has its digits."
     return re.sub('[#0.,]+', lambda _: number, pattern.partition(';')[0], count=1)
@@ -71,11 +69,6 @@ class Language:
         if self.locale is None: return text
         from babel.dates import format_skeleton
         return format_skeleton('yMd', _Date.fromisoformat(text[:10]), locale=self.locale) + text[10:]
-
-    def iso(self, text:str) -> str:
-        "The inverse of `day`."
-        found = None if self.locale is None else _DAY.match(text)
-        return f'{found[3]:0>4}-{found[2]:0>2}-{found[1]:0>2}{text[found.end():]}' if found else text
 
     def date(self, day:_Date) -> str:
         "A day in words."

@@ -175,7 +175,7 @@ def test_what_is_no_function_of_texts():
         with pytest.raises(ValueError, match=f'{[*kw][0]} must be left out'): sentences(TEXTS, **kw)
     with pytest.raises(ValueError, match='vectors must be word vectors, or training texts'): sentences([])
     with pytest.raises(ValueError, match='data must be texts'): sentences([1, 2])
-    with pytest.raises(ValueError, match='length must be at least 5'): sentences(TEXTS, length=2)
+    with pytest.raises(ValueError, match='length must be a whole number of at least 5'): sentences(TEXTS, length=2)
     with pytest.raises(ValueError, match="allow must say True or False .* got 'x'"): sentences(TEXTS, allow=lambda w: 'x')
     cf = GradualCF(model.fit(TEXTS, LABELS), domain).fit(TEXTS)
     with pytest.raises(ValueError, match='optimal must be left out'): cf.explain(TEXTS[:1], optimal='columns')

@@ -48,7 +48,7 @@ def test_modules_are_few_and_none_is_long(measured): assert measured['modules'] 
 def test_classes_are_few(measured): assert measured['classes'] <= 249
 
 
-def test_few_lines_are_wide(measured): assert measured['wide'] <= .015 and measured['longest'] <= house.WIDEST
+def test_few_lines_are_wide(measured): assert measured['wide'] <= .0125 and measured['longest'] <= house.WIDEST
 
 
 def test_exports_are_run_at_once(measured): assert measured['run'] >= .5
@@ -59,7 +59,7 @@ def test_unlike_values_are_counted():
     assert house.unlike(ast.parse(code)) == ['a, b, c = (x.copy(), 0, {})', '(a, b), c, d = (e, f(1), [])']
 
 
-GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(102, 50))  # name of a measure -> what it may be today, and what it should become; today's number only falls
+GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(101, 50), code=(28_300, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
 
 
 @pytest.mark.parametrize('name', GOALS)

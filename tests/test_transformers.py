@@ -151,7 +151,7 @@ def test_words_held_fixed_by_a_question(bert):
 def test_errors(bert):
     model, tok, _, _ = bert
     with pytest.raises(ValueError, match='fast'): tokens(model, object())
-    with pytest.raises(ValueError, match='length must be at least 5'): tokens(model, tok, length=2)
+    with pytest.raises(ValueError, match='length must be a whole number of at least 5'): tokens(model, tok, length=2)
     long = 'film '*200
     with pytest.raises(ValueError, match='length must leave 128 pieces of a text, got 150 in row 1'):
         tokens(model, tok, length=150).encode(['a film', long])

@@ -322,17 +322,17 @@ def _hinge_slope(target, kappa, weight):
 def _shrink(v, beta): return v.sign()*(v.abs() - beta).clamp_min(0) # Soft threshold
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c63
-def _train_autoencoder(x, width=16, epochs=20, lr=1e-3, batch_size=128, seed=0):
+def _train_autoencoder(x, width=16, epochs=20, lr=1e-3):
     "Train a small dense autoencoder on rows `(n, *s)` by mean squared error."
-    shape, gen = x.shape[1:], torch.Generator().manual_seed(seed)
+    shape, gen = x.shape[1:], torch.Generator().manual_seed(0)
     d = math.prod(shape)
-    with seeded(seed):
+    with seeded(0):
         down = nn.Flatten(), nn.Linear(d, 4*width), nn.LeakyReLU(), nn.Linear(4*width, width)
         up = nn.Linear(width, 4*width), nn.LeakyReLU(), nn.Linear(4*width, d), nn.Unflatten(1, shape)
     net = nn.Sequential(*down, *up).to(x)
     opt = torch.optim.Adam(net.parameters(), lr)
     for _ in range(epochs):
-        for i in torch.randperm(len(x), generator=gen).to(x.device).split(batch_size):
+        for i in torch.randperm(len(x), generator=gen).to(x.device).split(128):
             opt.zero_grad()
             (net(x[i]) - x[i]).square().mean().backward()
             opt.step()

@@ -14,7 +14,7 @@ from torch.nn.functional import one_hot
 
 from .nearest import (_admitted, _away, _probability_with_margin, _fixed, _OfImages, _other_logits, _through,
                                           _within_limit)
-from ..core import Effort, Encoded, Question
+from ..core import Effort, Encoded, Question, bisected
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
 from ..search.goals import arrived, log_prob
@@ -123,10 +123,7 @@ def _fewest_blocks(fido, q, rank, size, most):
     there, low = ask(size), torch.zeros_like(size)
     high = torch.where(there, size, most)
     there = there | ask(high)
-    while fido.settings.trim and (high - low).max() > 1:
-        middle = (low + high)//2
-        enough = ask(middle)
-        high, low = torch.where(enough, middle, high), torch.where(enough, low, middle)
+    if fido.settings.trim: high = bisected(ask, low, high, int(most.max()).bit_length(), lambda a, b: (a + b)//2)
     return torch.where(there, high, size), there
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c37

@@ -198,19 +198,15 @@ def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)`
 # %% ../../nbs/data/00_columns.ipynb #c33
 _SAME = 1e-6 # Steps by which a number may differ from one that is written: .1 + .2 is .3
 
-def _rounding(dtype) -> float:
-    "What numbers of a dtype are rounded by, in shares of them."
-    floats = isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating)
-    return float(np.finfo(dtype).eps) if floats else 0.
-
 def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
     "Whether each row has a number that the column may take."
     a,b = (_read_numbers(c, df[c.name]) for df in (old, new))
     ends,dtype = np.array([c.low, c.high]), getattr(new[c.name].dtype, 'numpy_dtype', new[c.name].dtype)
+    eps = 0. # what numbers are rounded by, in shares of them
     if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound, too
-        ends = ends.astype(dtype).astype(float)
+        ends,eps = ends.astype(dtype).astype(float), float(np.finfo(dtype).eps)
     ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
-    ok &= np.abs(c.rounded(b) - b) <= _SAME*c.grain + _rounding(dtype)*np.abs(b)
+    ok &= np.abs(c.rounded(b) - b) <= _SAME*c.grain + eps*np.abs(b)
     if up: ok &= ~(b < a)
     if down: ok &= ~(b > a)
     return ok

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..core import check_whole, Domain, take_rows
+from ..core import check_range, Domain, take_rows
 
 # %% auto #0
 __all__ = ['RECIPES', 'CBF_CLASSES', 'load_breast_cancer', 'load_loans', 'load_heloc', 'load_uci_credit', 'load_animals', 'Task',
@@ -71,8 +71,8 @@ def load_loans(
     tuple
         X_train, y_train, X_test, y_test; labels are 'granted' and 'refused'
     """
-    check_whole(n=n)
-    if n < 5 or not 0 <= missing < 1: raise ValueError(f'n must be ≥ 5 and missing in [0, 1), got {n} and {missing}')
+    check_range('n', n, least=5, whole=True)
+    check_range('missing', missing, least=0, below=1)
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(dict(
         age=rng.integers(20, 75, n), income=rng.lognormal(10.4, .4, n).round(-2).astype('int64'),
@@ -244,7 +244,7 @@ def load_animals(
     tuple
         (train, test): rows of `image`, 32×32 in colour, and `label`
     """
-    check_whole(rows=rows, tests=tests)
+    for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
     rng = np.random.default_rng(seed)
     return _animal_rows(rows, rng), _animal_rows(tests, rng)
 
@@ -545,7 +545,7 @@ def load_cbf(
     tuple
         X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
     """
-    check_whole(rows=rows, tests=tests)
+    for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
     rng = np.random.default_rng(seed)
     t = np.arange(1, 129)
     n = rows + tests

@@ -73,21 +73,14 @@ _LUCK_EACH = log(1e-4)# Most luck of one further column
 
 def _no_joint_counts(c:np.ndarray) -> bool: return not (c - np.diag(np.diag(c))).any() # Counts `(k, k)`
 
-def _falling(c:np.ndarray) -> np.ndarray: # Positions
-    "Columns by their ones, the most first."
-    return np.argsort(-np.diag(c), kind='stable')
-
-def _nested(c:np.ndarray) -> bool: # Counts `(k, k)`, the most ones first
-    "Whether each column is 1 only where the one before is."
-    return bool((np.diag(c, 1) == np.diag(c)[1:]).all())
-
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
     c = counts[np.ix_(some, some)]
     if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
-    order = _falling(c)
+    order = np.argsort(-np.diag(c), kind='stable') # by their ones, the most first
     c = c[np.ix_(order, order)]
-    return ([some[i] for i in order], False) if _nested(c) and _luck_within(n, np.diag(c)) < most else None
+    nested = (np.diag(c, 1) == np.diag(c)[1:]).all() # each column is 1 only where the one before is
+    return ([some[i] for i in order], False) if nested and _luck_within(n, np.diag(c)) < most else None
 
 # %% ../../nbs/data/06_found.ipynb #a8702f7e
 _MOST_LONE = 300 # Columns without a common name that are compared
@@ -406,11 +399,6 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, step, special, integer, 
         if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
     return out
 
-def _told_levels(c:Column) -> str:
-    "The levels that may be proposed, or how many there are."
-    names = [value_text(v) for v in c.offered]
-    return ', '.join(names[:_FEW_NAMES]) + (f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else '')
-
 def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
     "What is known of each column, in words."
     lines = []
@@ -420,7 +408,9 @@ def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
         range_ = f'{c.text(c.low)} to {c.text(c.high)}' if c.ordered and c.low <= c.high else ''
         may = [word for word,on in (('follows', table.computed), ('fixed', table.frozen), ('only increases', table.up),
                                     ('only decreases', table.down)) if np.broadcast_to(on, len(table.columns))[g]]
-        lines.append(dict(column=c.name, kind=c.kind, step=step, range=range_, levels=_told_levels(c),
+        names = [value_text(v) for v in c.offered]
+        more = f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else ''
+        lines.append(dict(column=c.name, kind=c.kind, step=step, range=range_, levels=', '.join(names[:_FEW_NAMES]) + more,
                           codes=', '.join(map(value_text, c.codes))*number, missing='yes'*c.missing,
                           better={1: _HIGHER, -1: _LOWER}.get(c.better, ''), may=', '.join(may) or 'changes',
                           guessed=table.guessed.get(c.name, '')))

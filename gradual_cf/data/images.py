@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 
 from ..answers import aimed_at, CHANGED, Counterfactuals
-from ..core import Display, Domain, Encoded, block_groups, check_whole, steps
+from ..core import Display, Domain, Encoded, block_groups, check_range, steps
 from ..render import figure_html, subplots
 
 # %% auto #0
@@ -395,7 +395,7 @@ def images(
     >>> train, test = load_digits()
     >>> images(block=4).encode(train['image'][:2]).x.shape
     """
-    check_whole(block=block)
+    check_range('block', block, least=1, whole=True)
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     return _image_domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions)))
 

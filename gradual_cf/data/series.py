@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, went
-from ..core import changed_groups, check_whole, Display, Domain, Encoded
+from ..core import changed_groups, check_range, Display, Domain, Encoded
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
 from ..search.goals import in_target
@@ -482,14 +482,13 @@ def series(
     Domain
     """
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
-    for name,u in dict(fs=fs, steepest=steepest).items():
-        if not (u is None or isinstance(u, (int, float)) and u > 0): raise ValueError(f'{name} must be positive, got {u!r}')
+    for name,u in dict(fs=fs, steepest=steepest).items(): check_range(name, u, none=True, above=0)
     v = _series_array(X)
     if v.ndim not in (2, 3) or not v.size: raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
     names = _channel_names(v, channels, X)
     v = v.reshape(len(v), len(names), -1)
     L = length or int(_series_lengths(v).max())
-    check_whole(length=L, window=window or 1)
+    for name,n in dict(length=L, window=window or 1).items(): check_range(name, n, least=1, whole=True)
     shortest,bridged = min(max(int(_series_lengths(v).min()), 1), L), missing == 'bridge'
     filled,there = _check_series(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)

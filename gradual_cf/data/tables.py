@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _interval,
-                                     _inward_to_steps, _level_places, _objects, _offered, _one_hot, _rescaled,
-                                     _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
+                                     _inward_to_steps, _level_places, _objects, _offered, _rescaled, _treated, _ULPS,
+                                     _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
-from ..core import (arrow_frame, arrow_table, chain, check_whole, comparable, Display, Domain, Encoded,
+from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
@@ -645,8 +645,8 @@ def _check_frame(df, integer, siblings, categorical):
 # %% ../../nbs/04_tables.ipynb #c65
 def _check_options(grid, max_changes, missing, **more):
     "Raise `ValueError` for options that `tabular` does not know."
-    check_whole(2, grid=grid)
-    if max_changes is not None: check_whole(max_changes=max_changes)
+    check_range('grid', grid, least=2, whole=True)
+    check_range('max_changes', max_changes, none=True, least=1, whole=True)
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     for name,told in more.items():
         if not isinstance(told, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {told!r}')

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
-from ..core import Display, Domain, Encoded, token_groups
+from ..core import Display, Domain, Encoded, token_groups, check_range
 from ..models.asking import Adapted
 from ..models.decisions import FrameModel
 from ..models.of_texts import framed, of_texts
@@ -320,10 +320,9 @@ def _word_candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float,
 # %% ../../nbs/06_texts.ipynb #c79
 def _check_text_settings(length, similarity, positions, words):
     "Raise `ValueError` for settings outside their range."
-    if length < 5: raise ValueError(f'length must be at least 5, got {length}')
-    if not -1 <= similarity <= 1: raise ValueError(f'similarity must be in [-1, 1], got {similarity}')
-    if min(positions, words) < 1:
-        raise ValueError(f'positions and words must be at least 1, got {positions} and {words}')
+    for name,v,fewest in (('length', length, 5), ('positions', positions, 1), ('words', words, 1)):
+        check_range(name, v, least=fewest, whole=True)
+    check_range('similarity', similarity, least=-1, most=1)
 
 # %% ../../nbs/06_texts.ipynb #c82
 def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Rows, places and drops, `(m,)` each
@@ -419,11 +418,6 @@ class _Spliced(_Reader):
         raise ValueError(f'allow must say True or False of a word for a function of texts, got {said!r} for {word!r}')
 
 # %% ../../nbs/06_texts.ipynb #sp4
-def _fingerprint(text:str) -> tuple: # Two whole numbers below 2**24
-    "What a row says of its original."
-    code = hashlib.blake2b(text.encode('utf8', 'surrogatepass'), digest_size=6).digest()
-    return int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big')
-
 def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
     "Texts as they are written: no place changed yet; what may not change is frozen."
     texts = _raw_texts(data)
@@ -432,7 +426,8 @@ def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
     for i,t in enumerate(texts):
         spans = _known_word_places(reader, t)
         if not spans: raise ValueError(f'data must have a word in every text, got none in row {i}: {t[:40]!r}')
-        key = _fingerprint(t)
+        code = hashlib.blake2b(t.encode('utf8', 'surrogatepass'), digest_size=6).digest()
+        key = int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big') # below 2**24
         if len(reader.seen) >= _KEPT_TEXTS: del reader.seen[next(iter(reader.seen))]
         reader.seen[key] = t
         x[i, -2:] = torch.tensor(key, dtype=torch.float32)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Domain, Encoded, token_groups
+from ..core import Domain, Encoded, token_groups, check_range
 from .words import (content_word, _ear, _fitting_proposals, _in_place, _lookup_form, _proposals, _Vectors,
     _word_classes, _word_pool)
 from .texts import (_check_text_settings, _domain_of, _in_case_of, _learnable, _named,
@@ -237,7 +237,7 @@ def tokens(
         For a slow tokenizer or settings outside their range
     """
     _check_text_settings(length, similarity, positions, words)
-    if pieces < 1: raise ValueError(f'pieces must be at least 1, got {pieces}')
+    check_range('pieces', pieces, least=1, whole=True)
     reader = _piece_reader(model, tokenizer, length, pieces, allow, _fluency_of(reads))
     pool = dict(p=positions, q=words, similarity=similarity, common=common)
     return _learnable(reader, partial(_piece_domain, pool=pool, ahead=(beam, depth)))

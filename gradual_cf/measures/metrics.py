@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pdist
 
 from ..answers import _explainer_of, _check_answers, Counterfactuals
-from ..core import changed_groups, check_whole, comparable, Encoded, State, take_rows, Target
+from ..core import changed_groups, check_range, comparable, Encoded, State, take_rows, Target, by_target
 from ..data.columns import MISSING
 from ..gradual import plausible
 from ..models.asking import _adapted, labels_of, predict
@@ -214,8 +214,7 @@ def plausibility(
         `(n,)`, ≥ 0; NaN for a class that the model never predicts
     """
     out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
-    for t in target.unique(dim=0):
-        rows = (target == t).view(len(target), -1).all(1).nonzero()[:, 0]
+    for t,rows in by_target(target):
         pool = x_train[in_target(z_train, t)].flatten(1)
         if not len(pool): continue
         for i in rows.split(_ROWS):
@@ -251,8 +250,8 @@ def outliers(
     from sklearn.ensemble import IsolationForest
     from sklearn.neighbors import LocalOutlierFactor
     found = {name: torch.zeros(len(xp), dtype=torch.bool) for name in ('lof', 'isolation')}
-    for t in target.unique(dim=0):
-        rows, own = (target == t).view(len(target), -1).all(1), x[in_target(z, t)].flatten(1).cpu().numpy()
+    for t,rows in by_target(target):
+        own = x[in_target(z, t)].flatten(1).cpu().numpy()
         if len(own) < 20: raise ValueError(f'x must have 20 held-out rows of target {t.tolist()}, got {len(own)}')
         judges = LocalOutlierFactor(min(20, len(own) - 1), novelty=True), IsolationForest(random_state=0)
         for outside,judge in zip(found.values(), judges):
@@ -561,7 +560,7 @@ def bootstrap(
     ValueError
         For `k` below 1, or labels of another length
     """
-    check_whole(k=k)
+    check_range('k', k, least=1, whole=True)
     if len(X) != len(y): raise ValueError(f'y must have a label for each row ({len(X)}), got {len(y)}')
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(0, len(X), len(X)) for _ in range(k)]

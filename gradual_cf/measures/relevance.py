@@ -318,13 +318,6 @@ def _heat_maps(rel, n):
 
 _PLOTS = dict(image=_heat_maps) # Kind of data -> how relevance is drawn; others have bars
 
-# %% ../../nbs/measures/01_relevance.ipynb #c70
-def _paragraphs(rel, most) -> str:
-    "Texts with their words tinted, each under its logit."
-    texts = [dict(name=rel.name(i), logit=rel.logit[i].item(), delta=rel.delta[i].item(), words=rel.words(i))
-             for i in range(min(most, len(rel)))]
-    return render('lrp/texts', texts=texts)
-
 # %% ../../nbs/measures/01_relevance.ipynb #c72
 def _strongest_in_words(rel, most):
     "The strongest groups of each row, as the alternative text of its picture."
@@ -433,7 +426,9 @@ class Relevances:
         return _PLOTS.get(self.domain.kind, _relevance_bars)(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
-        if self.domain.words: return without_math(_paragraphs(self, most))
+        rows = range(min(most, len(self)) if self.domain.words else 0)
+        texts = [dict(name=self.name(i), logit=self.logit[i].item(), delta=self.delta[i].item(), words=self.words(i)) for i in rows]
+        if self.domain.words: return without_math(render('lrp/texts', texts=texts))
         return figure_html(self.plot(most=most), _strongest_in_words(self, most))
 
     def __len__(self): return len(self.x)

@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from ..core import check_range
 from .asking import _CHOOSE, account, Adapted, charged, KINDS, known_rows, log_odds, Spent
 
 # %% auto #0
@@ -178,7 +179,7 @@ class Predictor:
 
     def __post_init__(self):
         if self.kind not in KINDS: raise ValueError(f'kind must be one of {tuple(KINDS)}, got {self.kind!r}')
-        if not 0 < self.threshold < 1: raise ValueError(f'threshold must be in (0, 1), got {self.threshold!r}')
+        check_range('threshold', self.threshold, above=0, below=1)
 
     def __repr__(self):
         name = type(self.source).__name__ if self.source is not None else getattr(self.ask, '__name__', 'function')

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

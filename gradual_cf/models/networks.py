@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import _read_json, atomic
+from ..core import _read_json, atomic, check_range
 from .asking import place, predict
 
 # %% auto #0
@@ -74,7 +74,7 @@ def tabular_mlp(
     nn.Module
         Maps `(n, d)` to raw logits `(n, k)`
     """
-    if k < 2: raise ValueError(f'k must be at least 2, got {k}')
+    check_range('k', k, least=2, whole=True)
     sizes = [d, *[width]*4]
     hidden = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.ReLU())]
     return nn.Sequential(*hidden, nn.Linear(width, k))
@@ -299,7 +299,7 @@ def text_cnn(
     nn.Module
         Maps `(n, l, e)` to raw logits `(n, k)`
     """
-    if k < 2: raise ValueError(f'k must be at least 2, got {k}')
+    check_range('k', k, least=2, whole=True)
     return _TextCNN(e, k, filters, sizes, dropout)
 
 # %% ../../nbs/models/01_networks.ipynb #c34
@@ -425,7 +425,7 @@ def train(
     """
     if len(x) < 2:
         raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
-    if not 0 < valid < 1: raise ValueError(f'valid must be in (0, 1), got {valid!r}')
+    check_range('valid', valid, above=0, below=1)
     x,gen = x.to(*place(model)), torch.Generator().manual_seed(seed)
     y = _class_codes(y, predict(model, x[:1]).shape[1], len(x)).to(x.device)
     held,fit = torch.randperm(len(x), generator=gen).tensor_split([min(max(1, round(valid*len(x))), len(x) - 1)])

@@ -19,7 +19,7 @@ import torch
 import gradual_cf
 from ..baselines.lore import LORE
 from ..baselines.nearest import CEM, GrowingSpheres, Wachter
-from ..core import atomic, check_whole, take_rows
+from ..core import atomic, check_range, take_rows
 from ..models.asking import predict
 from ..render import csv_text, subplots
 from ..gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF, preset, Settings
@@ -205,7 +205,7 @@ def reproduce(
         Results, comparison, how they were made, files
     """
     if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
-    if rows is not None: check_whole(rows=rows)
+    check_range('rows', rows, none=True, least=1, whole=True)
     e = _EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
@@ -248,7 +248,7 @@ def _explainer_for(method, task):
 # %% ../../nbs/paper/02_reproduce.ipynb #ac15
 def _some_rows(task, rows, seed):
     "Random test rows of a task, and a target for each."
-    check_whole(rows=rows)
+    check_range('rows', rows, least=1, whole=True)
     rng = np.random.default_rng(seed)
     some = take_rows(task.X_test, rng.permutation(len(task.X_test))[:rows])
     logits = predict(task.model, GradualCF(task.model, task.domain).encode(some).x)
@@ -584,10 +584,6 @@ def _column(line):
     eps = f'{line.eps:g}' if isinstance(line.eps, float) else line.eps
     return f'coherence@{eps}'
 
-def _wide(table):
-    "The tidy table of one evaluation as one line, metric -> mean."
-    return {_column(line): line.mean for line in table.itertuples()}
-
 # %% ../../nbs/paper/02_reproduce.ipynb #ac20
 def ablate(
     task:Task|str='breast_cancer', # A data set with its network, or its name
@@ -627,5 +623,6 @@ def ablate(
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
         cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         measured = evaluate(cf, some, target, task.judge, eps, seed)
-        lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | _wide(measured))
+        means = {_column(line): line.mean for line in measured.itertuples()}
+        lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | means)
     return pd.DataFrame(lines)

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import _NOT_READ, told_of
-from ..core import arrow_frame, arrow_table, atomic, check_whole, Question, _read_json
+from ..core import arrow_frame, arrow_table, atomic, check_range, Question, _read_json
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
@@ -37,12 +37,6 @@ def _columns(explainer):
     names = list(explainer.domain.display.columns)
     if not names: raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
     return names
-
-# %% ../../nbs/scale/01_batch.ipynb #c12
-def _check_there(read, there):
-    "Raise `ValueError` where a column that is read is missing."
-    if lost := [c for c in read if c not in there]:
-        raise ValueError(f'ds must have the columns {read}, but lacks {lost}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c15
 def _read_picture(v):
@@ -578,13 +572,14 @@ def explain_dataset(
     Path
         `out`; `pd.read_parquet` reads it
     """
-    check_whole(0, workers=workers)
-    check_whole(batch_size=batch_size)
+    check_range('workers', workers, least=0, whole=True)
+    check_range('batch_size', batch_size, least=1, whole=True)
     explainer.check_fitted()
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
     f, there = Batches(explainer, target, seed=seed, **constraints), source.schema.names
-    _check_there(f.read, there)
+    if lost := [c for c in f.read if c not in there]:
+        raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
     _target_column(explainer, target, there)
     _check_free(f.read, there)
     work = partial(_worked, f, source.schema, batch_size)
@@ -607,7 +602,7 @@ def check_folder(
     manifest = _manifest_in(out)
     if manifest.get('format') != _FORMAT:
         raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
-    check_whole(rows=manifest.get('rows'), batch_size=manifest.get('batch_size'))
+    for name in ('rows', 'batch_size'): check_range(name, manifest.get(name), least=1, whole=True)
     how = {_part_file(out, k).name: s for k,s in _part_sums(out, manifest).items()}
     whole, missing = sum(map(bool, how.values())), sum(s is None for s in how.values())
     again = 'run the same call again'

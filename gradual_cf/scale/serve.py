@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 
 import gradual_cf
-from ..core import check_whole
+from ..core import check_range
 from ..gradual import GradualCF
 from ..models.fitted import _READERS
 from ..render import json_value, once
@@ -362,11 +362,6 @@ def _check_token(request, token:str):
     if token and not hmac.compare_digest(request.headers.get('authorization', '').encode(), f'Bearer {token}'.encode()):
         raise Refused(401, 'the request must carry the token: Authorization: Bearer …')
 
-def _components() -> dict:
-    "The schema as OpenAPI has it."
-    text = json.dumps(answer_schema()['$defs']).replace('#/$defs/', '#/components/schemas/')
-    return json.loads(text)
-
 def _operation(address:_Address) -> dict:
     "Question and answer of an address, for OpenAPI."
     of = lambda part: {'application/json': dict(schema={'$ref': f'#/components/schemas/{part}'})}
@@ -459,9 +454,9 @@ def service(
     from fastapi import FastAPI, Request, Response
     from fastapi.openapi.utils import get_openapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
-    check_whole(0, workers=workers)
-    if waiting is not None: check_whole(0, waiting=waiting)
-    if not seconds > 0: raise ValueError(f'seconds must be above 0, got {seconds!r}')
+    check_range('workers', workers, least=0, whole=True)
+    check_range('waiting', waiting, none=True, least=0, whole=True)
+    check_range('seconds', seconds, above=0)
     known = GradualCF.load(folder, trusted=trusted) # so that a mistake is said at once
     if not known.domain.features: raise ValueError(f'folder must hold an explainer of a table, got {known.domain!r}')
     crew = _Crew(known, folder, workers, max(workers, 1) if waiting is None else waiting, trusted)
@@ -516,7 +511,8 @@ def service(
         if app.openapi_schema is None:
             told = get_openapi(title=app.title, version=app.version, routes=app.routes)
             parts = told.setdefault('components', {})
-            parts['schemas'] = parts.get('schemas', {}) | _components()
+            own = json.dumps(answer_schema()['$defs']).replace('#/$defs/', '#/components/schemas/')
+            parts['schemas'] = parts.get('schemas', {}) | json.loads(own)
             parts['securitySchemes'] = dict(token=dict(type='http', scheme='bearer'))
             app.openapi_schema = told
         return app.openapi_schema

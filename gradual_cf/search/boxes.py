@@ -545,7 +545,9 @@ class _Search:
     def push(self, b:_Boxes):
         "Queue boxes that are worth a look."
         key = b.least
-        if self.q.price.toll: key = np.maximum(key, _rounded_up(key, self.q.price.toll))
+        if toll := self.q.price.toll: # between two numbers of columns, on to the next: no distance is as long as half a toll
+            rest = np.mod(np.where(np.isfinite(key), key, 0.), toll)
+            key = np.where(rest > toll/2, np.maximum(key, key - rest + toll), key)
         for j in np.flatnonzero(self.worth(b, key)):
             self.ticks += 1
             heapq.heappush(self.queues[b.row[j]], (key[j], self.ticks, b.low[j], b.high[j]))
@@ -621,8 +623,3 @@ class _Search:
         np.minimum.at(left, *self.looked) # boxes at which Ctrl-C came
         for condition in self.conditions: left = np.minimum(left, getattr(condition, 'doubt', np.inf))
         return _Found(self.best, self.cost, np.minimum(left, limit + _TIE), self.boxes, self.spent)
-
-def _rounded_up(cost:np.ndarray, toll:float) -> np.ndarray: # `(b,)`
-    "Bounds that stop between two numbers of columns, moved on to the next: no distance is as long as half a toll."
-    rest = np.mod(np.where(np.isfinite(cost), cost, 0.), toll)
-    return np.where(rest > toll/2, cost - rest + toll, cost)

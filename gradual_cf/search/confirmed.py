@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..core import Effort, Encoded, Question
+from ..core import Effort, Question, check_range
 from ..models.asking import _Agreed as _Several, _Asked, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
@@ -134,18 +134,6 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
 # %% ../../nbs/search/12_confirmed.ipynb #cf15
 _MARGINS = .05, .1, .15, .2, .25, .3, .35, .4, .5, .6, .7, .8 # Shares of the target's rows, one search after the other
 
-def _with_larger_margins(cf) -> list: # Explainers, the one asked first
-    "The same explainer with ever larger margins."
-    least = cf.settings.logit_margin or 0.
-    return [cf, *(replace(cf.settings, logit_margin=v) for v in _MARGINS if v > least)]
-
-def _check_share(cf, share):
-    "Raise `ValueError` for what is no share, and where nobody can be asked."
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-        raise ValueError(f'confirmed must be a share in (0, 1], got {share!r}')
-    if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
-        raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
-
 def until_confirmed(
     cf,              # A fitted `GradualCF` of a table
     question:Question, # What its `ask` returned
@@ -175,7 +163,9 @@ def until_confirmed(
     ValueError
         If no model can be retrained
     """
-    _check_share(cf, share)
+    check_range('confirmed', share, above=0, most=1)
+    if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
+        raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
     models = jury(cf, _JURORS)
     n = len(question)
     target = question.target
@@ -183,7 +173,9 @@ def until_confirmed(
     best = np.full(n, -np.inf)
     took = np.zeros(n, int)
     live = np.arange(n)
-    for i,how in enumerate(tqdm(_with_larger_margins(cf), desc='margins', disable=not effort.progress), 1):
+    least = cf.settings.logit_margin or 0.
+    hows = [cf, *(replace(cf.settings, logit_margin=v) for v in _MARGINS if v > least)]
+    for i,how in enumerate(tqdm(hows, desc='margins', disable=not effort.progress), 1):
         at,own = torch.from_numpy(live).to(xp.device), how if i == 1 else cf.under(how)
         some = question.take(at)
         found = own.usual(some, Effort(effort.seed))

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
-import inspect, operator, time
+import inspect, time
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -22,14 +22,15 @@ from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
-from ..core import changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target
+from ..core import (changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
+                             check_range, range_text, by_target)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
 from .in_words import in_words, used
-from ..models.asking import (_adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite,
-                                      _check_steady, _Over, _gives_plain_logits, _until, answers_numbers, check_lead, check_logits,
-                                      labels_of, _one_class_for_all, place, predict)
+from ..models.asking import (
+    _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _Over, _until,
+    _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
 from ..models.decisions import remembering
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
@@ -85,31 +86,15 @@ def setting(
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
 
-def _is_whole(f): return getattr(f.type, '__name__', str(f.type)).startswith('int') # Whether a field counts something
+def _limits_of(f) -> dict: # A field of settings -> as `check` takes them
+    "The range of a field."
+    counts = getattr(f.type, '__name__', str(f.type)).startswith('int')
+    return {name: f.metadata[name] for name in ('least', 'most', 'above', 'below')} | dict(whole=counts)
 
-def _range_text(f):
+def _range_of_field(f) -> str:
     "The range of a field in words; empty where any value will do."
-    m = f.metadata
-    if m['options']: return f'one of {tuple(m["options"])}'
-    low,high = (m[a] if m[a] is not None else m[b] for a,b in (('above', 'least'), ('below', 'most')))
-    if low is None: return ''
-    whole = 'a whole number ' if _is_whole(f) else ''
-    if high is None and m['above'] is not None: return f'{whole}above {low}'
-    if high is None: return f'{whole}of at least {low}' if whole else f'at least {low}'
-    left,right = '(' if m['above'] is not None else '[', ')' if m['below'] is not None else ']'
-    return f'{whole}in {left}{low}, {high}{right}'
-
-# %% ../../nbs/search/00_explainer.ipynb #c12
-def _in_field_range(f, v):
-    "Whether a value lies in the range of its field."
-    m = f.metadata
-    if v is None and m['none']: return True
-    if m['options']: return v in m['options']
-    if all(m[k] is None for k in ('least', 'most', 'above', 'below')): return True
-    if isinstance(v, bool) or not isinstance(v, (int, float)): return False
-    if _is_whole(f) and v != int(v): return False
-    tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
-    return all(m[k] is None or test(v, m[k]) for k,test in tests.items())
+    options = f.metadata['options']
+    return f'one of {tuple(options)}' if options else range_text(**_limits_of(f))
 
 # %% ../../nbs/search/00_explainer.ipynb #c17
 def _brief(v):
@@ -129,7 +114,7 @@ def _setting_rows(cls) -> list: # A settings class -> (name, default, range, mea
     rows = []
     for f in fields(cls):
         default = f.default if f.default is not MISSING else {}
-        range_ = ', '.join(t for t in (_range_text(f), 'or None' if f.metadata['none'] else '') if t)
+        range_ = ', '.join(t for t in (_range_of_field(f), 'or None' if f.metadata['none'] else '') if t)
         rows.append((f.name, getattr(default, '__name__', repr(default)), range_, f.metadata['about']))
     return rows
 
@@ -157,8 +142,10 @@ class Common:
 
     def __post_init__(self):
         for f in fields(self):
-            v = getattr(self, f.name)
-            if not _in_field_range(f, v): raise ValueError(f'{f.name} must be {_range_text(f)}, got {v!r}')
+            v,m = getattr(self, f.name), f.metadata
+            if not m['options']: check_range(f.name, v, m['none'], **_limits_of(f))
+            elif v not in m['options'] and not (v is None and m['none']):
+                raise ValueError(f'{f.name} must be {_range_of_field(f)}, got {v!r}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c30
 KINDS:dict[str, Any] = dict( # What all methods share for a kind
@@ -192,11 +179,6 @@ def _signature(cls):
     return inspect.Signature(first + more)
 
 # %% ../../nbs/search/00_explainer.ipynb #c45
-def _training_rows(cf, data) -> Any: # A tensor, or what stands for one
-    "Training rows, encoded; the long categories of many rows stay codes."
-    coded = None if cf.domain.coded is None else cf.domain.coded(data)
-    return cf.encode(data).x if coded is None else coded.to(*cf.place)
-
 def _encoded(cf, data) -> Encoded:
     "Rows on the model's device and in its dtype; raises `ValueError` for rows of another shape than the training rows."
     enc = cf.domain.encode(data)
@@ -337,12 +319,12 @@ def _held_out_rows(cf, label:Tensor): # A class `()`, or an interval `(2,)`
         cf.crowds[key] = crowd(cf.x_train[kept & in_target(cf.z_train, label)])
     return cf.crowds[key]
 
-def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None for what is no table, and without rows
-    "How ordinary answers are among real rows of the target: the share of these farther out; NaN where the target has too few rows."
+def _typical(cf, xp:Tensor, target:Tensor) -> Tensor|None: # In [0, 1], `(n,)`; None without a table and its rows
+    "How ordinary answers are among real rows of the target: the share of these farther out; NaN for too few rows."
     if not cf.domain.features or cf.x_train is None or cf.summary is not None: return None
     out = torch.full_like(xp[:, 0], torch.nan)
-    for label in target.unique(dim=0):
-        there,rows = _held_out_rows(cf, label), (target == label).view(len(target), -1).all(1)
+    for label,rows in by_target(target):
+        there = _held_out_rows(cf, label)
         if there is not None: out[rows] = there(xp[rows])
     return out
 
@@ -367,16 +349,6 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
     least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
     return (least.sigmoid() - _LESS).clamp_min(.5) # what is decided has one half
 
-def _decided(cf, data, z:Tensor) -> Tensor: # Raw rows and their logits -> classes, long `(n,)`
-    "What the model decides: by its own `predict`, where it has one."
-    own = decisions(cf.model, data)
-    return z.argmax(1) if own is None else own.to(z.device)
-
-def _reaches(cf, data, z:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
-    "Whether rows are decided for their targets, and with the probability that was asked for; or lie in their intervals."
-    there = cf.decides(data, z, target)
-    return there if cf.numbers or cf.settings.tau is None else there & (cf.says(z, target) >= cf.settings.tau)
-
 # %% ../../nbs/search/00_explainer.ipynb #c66
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
@@ -394,7 +366,7 @@ def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Cou
                            found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #28f7d1e9
-def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, and what somebody says; None for nothing
+def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, what somebody says, or None
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
     if cf.goal is NUMBERS and classes is not None:
@@ -424,11 +396,6 @@ def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them ->
         try: return cf.goal.read(np.asarray(y), cf.z_train, known).cpu().numpy()
         except ValueError as e: why = str(e)
     raise ValueError('y' + why.removeprefix('target'))
-
-def _check_rows_there(cf, name:str):
-    "Raise `ValueError` where training rows are needed and an explainer was saved without them."
-    if cf.summary is None: return
-    raise ValueError(f'{name} needs training rows, and this explainer was saved without them: save it with rows=True')
 
 def _check_rows(cf, data, target):
     "Raise `ValueError` where a target comes first and rows come second."
@@ -633,19 +600,22 @@ class Explainer:
 
     # Who decides
     @property
-    def cut(self) -> float|None: return _cut_off(self) # Probability from which the second of two classes is decided, or None
+    def cut(self) -> float|None: return _cut_off(self) # Probability from which the second of two is decided
 
     @property
-    def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have, by logits: a number, or one a class
+    def tau(self) -> Any: return self.level(self.settings.tau) # What rows must have: a number, or one a class
 
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
-    def decided(self, data, z:Tensor) -> Tensor: return _decided(self, data, z) # Raw rows, logits -> classes, long `(n,)`
+    def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
+        own = decisions(self.model, data)
+        return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target
 
     def reaches(self, data, z:Tensor, target:Tensor) -> Tensor: # The same, and as surely as `tau`
-        return _reaches(self, data, z, target)
+        there,tau = self.decides(data, z, target), self.settings.tau
+        return there if self.numbers or tau is None else there & (self.says(z, target) >= tau)
 
     # What it obeys, and what it may try
     @property
@@ -685,7 +655,8 @@ class Explainer:
             data = self.domain.rows(data)
             self.domain = self.domain.learn(self.domain, data)
             data,y = some_of(self.model, data, y, sample)
-            x = _training_rows(self, data)
+            coded = None if self.domain.coded is None else self.domain.coded(data) # long categories stay codes
+            x = self.encode(data).x if coded is None else coded.to(*self.place)
             self.model = settled(self.model, data)
             self.model,self.z_train = _check_model(self, data, x)
             self.x_train = x
@@ -695,7 +666,9 @@ class Explainer:
         return self
 
     def check_fitted(self): _check_fitted(self)
-    def check_rows(self, name:str): _check_rows_there(self, name) # What it is that needs training rows
+    def check_rows(self, name:str): # What it is that needs training rows
+        why = 'and this explainer was saved without them: save it with rows=True'
+        if self.summary is not None: raise ValueError(f'{name} needs training rows, {why}')
     def encode(self, data) -> Encoded: return _encoded(self, data) # Raw rows, many or one
 
     def logits(self, data, x:Tensor) -> Tensor: # Raw rows and the same, encoded -> `(n, k)`
@@ -990,7 +963,7 @@ class Explainer:
         return by_default(self, question, effort)[0]
 
     def measure(self, question:Question, xp:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
-        """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with training rows too.
+        """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with rows.
 
         Parameters
         ----------
@@ -1085,8 +1058,8 @@ class Explainer:
         self.check_fitted()
         return plan_of(_explainer_of(self, cfs), cfs)
 
-    def card(self, cfs:Counterfactuals, names:dict|None=None, units:dict|None=None): # One row; words and units of columns
-        """One answer as a card: what was decided, where the model stands, and what would have been enough; a matplotlib figure.
+    def card(self, cfs:Counterfactuals, names:dict|None=None, units:dict|None=None): # One row; words, units
+        """One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib.
 
         Parameters
         ----------
@@ -1094,7 +1067,7 @@ class Explainer:
             Answers, as `explain` returns them
         names : dict | None, default None
         units : dict | None, default None
-            One row; words and units of columns
+            One row; words, units
         """
         self.check_fitted()
         return _plot_card(_explainer_of(self, cfs), cfs, names, units)

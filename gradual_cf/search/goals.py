@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Encoded, State, Target, changed_groups, per_row, rows_of
+from ..core import Encoded, State, Target, changed_groups, per_row, rows_of, check_range
 from ..models.asking import predict
 from ..render import ENGLISH, Language, N_, sided_percent, value_text
 
@@ -249,7 +249,7 @@ def total_variation_beta(
     Callable
         A loss term
     """
-    if not beta > 0: raise ValueError(f'beta must be positive, got {beta}')
+    check_range('beta', beta, above=0)
     if beta == 2: return total_variation
     return partial(_tv_to, beta)
 
@@ -677,10 +677,6 @@ def required(explainer, target:Target, slack:float|None=None) -> Target: # What 
     return target._replace(level=level, demands=tuple(map(least, target.demands)))
 
 # %% ../../nbs/02_goals.ipynb #c84
-def _violation_known(lack):
-    "What is missing, infinite where the model answered NaN."
-    return lack.nan_to_num(torch.inf, torch.inf, -torch.inf)
-
 def shortfall(
     s:State, # Rows, with their logits
 ) -> Tensor: # `(n,)`, positive by what is missing; at most 0 where the row has arrived
@@ -696,7 +692,8 @@ def shortfall(
     Tensor
         `(n,)`, positive by what is missing; at most 0 where the row has arrived
     """
-    lacks = [_violation_known(v) for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
+    lacks = [v.nan_to_num(torch.inf, torch.inf, -torch.inf) # infinite where the model answered NaN
+             for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
     if len(lacks) == 1: return lacks[0]
     lack = torch.stack(lacks)
     missing = lack.clamp_min(0).sum(0)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .goals import shortfall
-from ..core import Encoded, State, Target, rows_of
+from ..core import Encoded, State, Target, rows_of, check_range
 from ..models.asking import charged, evaluating, put_to
 from .masking import sensitivity
 
@@ -198,7 +198,7 @@ def lookahead(
     Callable
         (explainer, `State`, free) -> (group, xp, merit)
     """
-    if beam < 1 or depth < 1: raise ValueError(f'beam and depth must be at least 1, got {beam} and {depth}')
+    for name,v in dict(beam=beam, depth=depth).items(): check_range(name, v, least=1, whole=True)
     def probe(explainer, s, free):
         with evaluating(explainer.model): toward = _lead_gradient(explainer.model, s.xp, s.target.label)
         pool = _Candidates(*candidates(s, toward, free))

@@ -157,13 +157,9 @@ def gain_groups(s:Tensor, step:Tensor, groups:Tensor, free:Tensor) -> Tensor: # 
 def _trials(xp:Tensor, values:Tensor, entry:Tensor) -> Tensor:
     "Every candidate of one group, put into the rows as they stand."
     t = xp.flatten(1)[:, None].repeat(1, values.shape[1], 1)
-    t[:, :, _as_slice(entry)] = values
+    first,last = int(entry[0]), int(entry[-1]) # what lies side by side is written eight times as fast as a slice
+    t[:, :, slice(first, last + 1) if last - first + 1 == len(entry) else entry] = values
     return t.view(*t.shape[:2], *xp.shape[1:])
-
-def _as_slice(entry): # Ascending positions, long `(w,)`; what lies side by side is written eight times as fast
-    "Positions as a slice, where they lie side by side."
-    first,last = int(entry[0]), int(entry[-1])
-    return slice(first, last + 1) if last - first + 1 == len(entry) else entry
 
 def _by_entries(project) -> bool: # Whether single numbers can be made admissible without the rest of their row
     return project is None or hasattr(project, 'alone') or hasattr(project, 'narrow')
@@ -352,11 +348,6 @@ def _asker(model) -> Callable:
     return ask
 
 # %% ../../nbs/01_masking.ipynb #c56
-def _entries_of(groups:Tensor) -> tuple: # Ascending positions of each group
-    "Where the entries of each group stand in a flattened row."
-    flat = groups.flatten()
-    return flat.argsort(stable=True).split(torch.bincount(flat).tolist())
-
 def _searches(s, values:dict, every:_Place) -> list: # Candidates of each group; all groups
     "A search of each group that needs its own, and one of all others, which are single numbers."
     may,entry,project,tied = every
@@ -408,7 +399,8 @@ def probe(
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     group = torch.zeros_like(best, dtype=torch.long)
     tied = None if relations is None and price is None else partial(_tied, relations, price)
-    every = _Place(free, _entries_of(groups), project, tied)
+    flat = groups.flatten()
+    every = _Place(free, flat.argsort(stable=True).split(torch.bincount(flat).tolist()), project, tied)
     with evaluating(model), torch.no_grad():
         for some in free.any(0).nonzero()[:, 0].split(max(1, _TOGETHER//max(1, len(s.x)))):
             values = {g: propose(s.x, g) for g in some.tolist()}

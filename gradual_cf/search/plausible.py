@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, State, changed_groups
+from ..core import Encoded, State, changed_groups, check_range
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import (arrived, Logits, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
@@ -329,9 +329,7 @@ class Plausibility:
 
     def __post_init__(self):
         for name,v in vars(self).items():
-            if v is None and name in ('pairs', 'likelihood'): continue
-            if isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 < v <= 1:
-                raise ValueError(f'{name} must be a number in (0, 1], got {v!r}')
+            check_range(name, v, name in ('pairs', 'likelihood'), above=0, most=1)
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."
@@ -358,11 +356,6 @@ _LEAST = 20 # Rows that a target must have to be compared with
 
 def _has_enough_rows(rows:Tensor) -> bool: return len(rows) >= _LEAST
 
-def _usual_support(company, rows:Tensor) -> Tensor: # Rows of a target `(m, d)` -> `(g,)`; of no length where nobody asks
-    "The support that values of a target's rows have."
-    if company.pairs is None: return rows.new_zeros(0)
-    return usual_support(company.pairs, rows[:_ROWS], company.entries, company.settings.pairs)
-
 _CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
 
 def _shrunk_bar(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
@@ -387,7 +380,9 @@ def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
              for c,e,ok in zip(company.columns, company.entries, legal.T)]
     values,atomic = map(list, zip(*tried))
     h = company.settings
-    more = dict(values=values, atomic=atomic, common=_usual_support(company, rows), told=told)
+    common = rows.new_zeros(0) # of no length where nobody asks
+    if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
+    more = dict(values=values, atomic=atomic, common=common, told=told)
     circle = _circle(rows, legal, h.density, h.isolation, **more)
     if not few: return _shrunk_bar(circle, company.x, h.isolation)
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, cast
@@ -29,11 +29,11 @@ from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Gri
                                      _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
-from ..answers import _explainer_of, _check_answers, Counterfactuals, _SHORT_PROOFS
-from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of
+from ..answers import _explainer_of, _check_answers, Counterfactuals
+from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
-from ..render import count_text
+
 from ..models.decisions import FrameModel
 from .sums import _by_sum
 from .trees import _OFF, _Trees
@@ -74,7 +74,7 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
-_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything beside fewest columns; alone ten times as much
+_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
 def _proof(size:float, bound:float, distance:float, distance_bound:float, optimal:str=_DISTANCE) -> str:
@@ -90,7 +90,7 @@ def _proof(size:float, bound:float, distance:float, distance_bound:float, optima
 # %% ../../nbs/search/10_proven.ipynb #c15
 class _Certificate(NamedTuple):
     "What is proven of rows."
-    xp:Any             # The cheapest answers that were met, `(n, d)`; inputs where there is none; None where nobody kept them
+    xp:Any             # The cheapest answers that were met, `(n, d)`; inputs where there is none; None if not kept
     size:np.ndarray    # Columns, distance or cost of each answer, `(n,)`; inf where there is none
     bound:np.ndarray   # No answer has less, `(n,)`; inf where there is none at all
     distance:np.ndarray # Distance or cost of each answer, `(n,)`
@@ -128,8 +128,8 @@ def _check_question(cf, optimal:str, seconds, gap:float):
 
 def _check_limits(seconds, gap:float):
     "Raise `ValueError` for an invalid time or gap."
-    if seconds is not None and not seconds > 0: raise ValueError(f'seconds must be positive or None, got {seconds!r}')
-    if not 0 <= gap < np.inf: raise ValueError(f'gap must be a share of at least 0, got {gap!r}')
+    check_range('seconds', seconds, none=True, above=0)
+    check_range('gap', gap, least=0, below=np.inf)
 
 def _readings_of(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
@@ -175,11 +175,6 @@ def _without_worse(q:_Question, conditions:list) -> _Question:
 
 _MAGNITUDE = 10 # Bits by which the numbers of rows that are searched together may differ
 
-def _of_one_magnitude(x:Tensor) -> list: # Encoded rows `(n, d)` -> positions of some rows
-    "Rows in parts: a toll that a far row's ways do not outweigh would leave the others no digits of their distance."
-    size = np.frexp(x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
-    return [np.flatnonzero(size == s) for s in np.unique(size)]
-
 def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # `_Found`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
     aims = _serves(q, demands, label)
@@ -194,11 +189,6 @@ def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort
     for mine,other in zip(found, new): mine[i] = other
     return found, stopped
 
-def _with_searched(found:_Found|None, rest:np.ndarray, searched:_Found) -> _Found: # `rest`: positions of its rows
-    "What is known of all rows, once some were searched."
-    for mine,new in zip(found or (), searched): mine[rest] = new
-    return found or searched
-
 def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # As `_found_by_boxes`
     "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
@@ -211,9 +201,11 @@ def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effor
         conditions,held = demands.conditions(q, label)
         asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
     search = _Search(q, conditions, asked, effort, start)
-    return _with_searched(found, rest, search.run(effort.calm)), search.stopped
+    searched = search.run(effort.calm)
+    for mine,new in zip(found or (), searched): mine[rest] = new
+    return found or searched, search.stopped
 
-def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # Answers; as in `_Rows`
+def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # As in `_Rows`
     "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = _grid_of(cf.domain.features)
@@ -227,7 +219,10 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     seconds,left = effort.seconds, n
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     together = min(demands.together, _SEARCHED if effort.until == np.inf else _AT_ONCE)
-    parts = [(label, at[i]) for at in _of_one_magnitude(enc.x) for label,i in _of_one_target(target[at], together)]
+    # a toll that a far row's ways do not outweigh would leave the others no digits of their distance
+    size = np.frexp(enc.x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
+    alike = [np.flatnonzero(size == s) for s in np.unique(size)]
+    parts = [(label, at[i]) for at in alike for label,i in _of_one_target(target[at], together)]
     for label,i in parts:
         _go_on()
         share = max(0., effort.until - time.perf_counter())/left # what is left, shared by the rows that are
@@ -343,10 +338,6 @@ def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     size,distance = pick(less, new.size, old.size), pick(less, new.distance, old.distance)
     known.put(i, _Certificate(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
 
-def _left(known:_Certificate) -> np.ndarray: # Positions
-    "Rows of which not all is known."
-    return np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof])
-
 def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) -> tuple: # Size and distance, `(n,)` each
     "What answers take, where they arrived; infinite where not."
     far = (xp - enc.x).abs().sum(1).double().cpu().numpy()
@@ -362,7 +353,7 @@ def _best_known(task:_Task) -> tuple:
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
     swept = few and isinstance(cf.model, _Trees) and not more
-    first = cf.settings.legal and not more and _plain_trees(readings) # proofs before answers: most rows need no other search
+    first = cf.settings.legal and not more and _plain_trees(readings) # proofs first: most rows need no other search
     known,begin = _nothing_known(q.enc), cast(Any, None)
     if first: known = _by_boxes(task.within(work=min(effort.work, _BUDGET)))
     elif swept: known,begin = _known_from_sweeps(task)
@@ -370,7 +361,7 @@ def _best_known(task:_Task) -> tuple:
     known.bound[gone] = known.distance_bound[gone] = np.inf
     if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
         _merged(known, np.arange(len(begun)), _by_boxes(task))
-    i = _left(known)
+    i = np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof]) # not all is known of these
     if not len(i): return known, begun
     at = torch.from_numpy(i)
     left = task.take(at)
@@ -385,7 +376,8 @@ def _best_known(task:_Task) -> tuple:
     if readings and few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
     _merged(known, i, new)
     if first: left = left.within(work=effort.work*_AGAIN)
-    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None))
+    least = np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None
+    if readings: _merged(known, i, _by_boxes(left, [known.xp[at]], least))
     return known, begun
 
 def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest columns, `(n,)`
@@ -614,7 +606,7 @@ def _with_smaller_changes(q:_Reopened, told:pd.DataFrame, xp:Tensor|None) -> Cou
 def _check_norm(cf, norm:str, seconds:float):
     "Raise `ValueError` for an unknown norm, or one without proofs."
     if norm not in _NORMS: raise ValueError(f'norm must be one of {tuple(_NORMS)}, got {norm!r}')
-    if not seconds > 0: raise ValueError(f'seconds must be positive, got {seconds!r}')
+    check_range('seconds', seconds, above=0)
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None and norm != 'l0':
         raise ValueError(f"norm must be 'l0' for a table with relations, got {norm!r}")
@@ -699,8 +691,7 @@ def ways(
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
     readings = _readings_of(cf, 'ways')
-    if not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f'k must be a whole number of at least 1, got {k!r}')
+    check_range('k', k, least=1, whole=True)
     _check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
     columns,most = cf.domain.features, most_groups(cf, enc).tolist()

@@ -5,7 +5,7 @@
 # %% ../../nbs/search/14_ranges.ipynb #ra3
 from __future__ import annotations
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd

@@ -88,11 +88,6 @@ def _behind(net:_Net, do) -> _Net:
     weight,bias = [*net.weight[:-1], slope @ net.weight[-1]], [*net.bias[:-1], slope @ net.bias[-1] + shift]
     return net._replace(weight=weight, bias=bias, moves=np.abs(slope) @ net.moves)
 
-def _in_front(net:_Net, do) -> _Net:
-    "Layers with a scaling in front of them, entry by entry."
-    slope,shift = _affine_map(do, net.weight[0].shape[1])
-    return net._replace(scale=np.diag(slope), shift=shift)
-
 def _unfolded(model) -> _Net|None:
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
@@ -101,7 +96,8 @@ def _unfolded(model) -> _Net|None:
     net,parts = _layers_of(model.model), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine or model.kind == 'proba': return None
-    net = _in_front(net, model.scaled)
+    slope,shift = _affine_map(model.scaled, net.weight[0].shape[1]) # a scaling in front of the layers, entry by entry
+    net = net._replace(scale=np.diag(slope), shift=shift)
     if answers_numbers(model): return net
     return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
 

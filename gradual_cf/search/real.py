@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded, Question, State, changed_groups
+from ..core import Encoded, Question, State, changed_groups, by_target
 from ..data.columns import _entry_slices, MISSING
 from ..models.asking import _Over, _until, predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
@@ -188,10 +188,9 @@ def _never_farther(
     if not _has_rows(cf) or not left.any() or time.perf_counter() > until: return xp
     try:
         with _until(cf.model, until):
-            for label in q.target.unique(dim=0):
-                mine = ((q.target == label).view(len(q), -1).all(1).cpu() & left).nonzero()[:, 0].to(xp.device)
-                if len(mine):
-                    for i in mine.split(_rows_at_once(cf)): _write_nearest(cf, q, xp, i, met)
+            for _,mine in by_target(q.target):
+                mine = mine[left.to(mine.device)[mine]]
+                for i in mine.split(_rows_at_once(cf)) if len(mine) else (): _write_nearest(cf, q, xp, i, met)
     except _Over: pass
     return xp
 
@@ -212,8 +211,7 @@ def _nearest_real(
     "How far the nearest real row is that has all that the settings ask: the sum of its ways, or its price."
     out = np.full(len(enc.x), np.nan)
     if not _has_rows(cf): return out
-    for label in target.unique(dim=0):
-        mine = (target == label).view(len(target), -1).all(1).nonzero()[:, 0]
+    for _,mine in by_target(target):
         for i in mine.split(_rows_at_once(cf)):
             s = _states_of_rows(cf, enc.take(i), target[i])
             way = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x), torch.inf)).way

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Effort, Encoded, Question, State, Target
+from ..core import Effort, Encoded, Question, State, Target, check_range
 from ..data.columns import MISSING
 from ..data.tables import _check_names
 from ..models.asking import predict
@@ -47,7 +47,9 @@ class _Noise:
     words,together = '{} that withstand noise', _SEARCHED # How a proof names such answers; rows searched together
     def __init__(self, demands, q:_Question, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
-        reach = self.reach = _reach(q.grid, demands.robust['noise'])
+        noise = demands.robust['noise']
+        far = [2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in q.grid.columns]
+        reach = self.reach = np.array(far) # positions by which each column may come out otherwise
         silent = own == _POSITION_OF_NONE # what is missing, and what is no number but a code, has no noise
         for g,codes in q.grid.holes.items(): silent[:, g] |= np.isin(own[:, g], codes)
         self.silent = silent | (reach == 0)
@@ -462,18 +464,12 @@ def _most_within(c, far:float) -> int:
     steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # nobody's choice
     return int(steps) + int(between.max(initial=0))
 
-def _reach(grid:_Grid, noise:dict) -> np.ndarray: # Raw units -> positions `(g,)`
-    "How far each column may come out otherwise."
-    return np.array([2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in grid.columns])
-
 def _check_robust(cf, readings:list, robust:dict):
     "Raise `ValueError` for what answers cannot be made to withstand, or what is not known of a model."
     one = isinstance(robust, dict) and len(robust) == 1 and set(robust) <= {'weights', 'noise'}
     if not one: raise ValueError(f"robust must be dict(weights=δ) or dict(noise={{column: how far}}), got {robust!r}")
     if 'noise' in robust: return _check_noise(cf.domain.features, robust['noise'])
-    by = robust['weights']
-    if isinstance(by, bool) or not isinstance(by, (int, float)) or not 0 < by < np.inf:
-        raise ValueError(f'weights must differ by a number above 0, got {by!r}')
+    check_range('weights', robust['weights'], above=0, below=np.inf)
     if any(r.layers is None or np.isnan(r.layers.net.moves).any() for r in readings):
         raise ValueError(f'robust must be noise for a model without layers of ReLU that can be read, got weights, {cf.model!r}')
 
@@ -484,5 +480,4 @@ def _check_noise(columns, noise):
     kind = {c.name: c.ordered for c in columns}
     for name,far in noise.items():
         if not kind[name]: raise ValueError(f'noise must be of numbers, got the category {name!r}')
-        if isinstance(far, bool) or not isinstance(far, (int, float)) or not 0 < far < np.inf:
-            raise ValueError(f'noise of {name!r} must be a number above 0, in its own units, got {far!r}')
+        check_range(f'noise of {name!r}', far, above=0, below=np.inf)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..core import changed_groups, State
+from ..core import changed_groups, State, by_target
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
 from .goals import (_closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, required,
@@ -39,8 +39,7 @@ def _lenders(cf, s:State, row:int) -> Tensor: # Series of the target of a row, `
 def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
     "For each row the nearest series of its target, at the shift that is nearest."
     out,size = s.x[:, None].repeat(1, _DONORS, 1, 1), max(1, s.x.shape[-1]//40)
-    for t in s.target.label.unique(dim=0):
-        rows = (s.target.label == t).view(len(s.x), -1).all(1).nonzero()[:, 0]
+    for _,rows in by_target(s.target.label):
         pool = _lenders(cf, s, int(rows[0]))
         if not len(pool): continue
         moved = torch.stack([_shifted(pool, lag*size) for lag in _LAGS])
@@ -124,11 +123,6 @@ def _faded(spans:Tensor, shape) -> Tensor: # Channel, start, end `(m, p, 3)` -> 
     mine = (channel == torch.arange(c, device=spans.device)) | (channel < 0)
     return (inside[:, :, None]*mine[..., None]).amax(1)
 
-def _room_beside(still:Tensor) -> Tensor: # Points that stay, bool `(m, c, length)` -> in [0, 1]
-    "Nothing beside a point that stays, everything from seven points on."
-    near = [nn.functional.max_pool1d(still.float(), 2*r + 1, stride=1, padding=r) for r in range(7)]
-    return 1 - torch.stack(near).mean(0)
-
 def n_segments(
     x:Tensor,  # Series, `(n, c, length)`
     xp:Tensor, # What became of them
@@ -164,11 +158,6 @@ def _reference_series(x:Tensor) -> tuple: # Series `(m, c, length)` -> `(m, d)`,
     reach = far.topk(max(2, min(_AROUND, len(x)//3)), largest=False).values[:, -1]
     return x.flatten(1), reach, _outlier_distances(far, reach)[0]
 
-def _crowds(cf, label:Tensor) -> list: # Targets -> (target, crowd), those with enough series
-    "The crowds of all targets."
-    own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in label.unique(dim=0))
-    return [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
-
 def _outlying(crowds:list, xp:Tensor, label:Tensor) -> Tensor: # `(m,)`, near 1 for usual; 1 where nobody judges
     "Local outlier factors among the real series of targets."
     out = torch.ones_like(xp[:, 0, 0])
@@ -185,7 +174,9 @@ _FINALISTS = 4 # Candidates of a row that are made smaller
 def _pasted_segments(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tuple: # Rows, what they lack `(m,)`
     "Donors in the segments of rows; `row`: positions, `(m,)`."
     now = s._replace(on=None, c=None, logits=None).take(row)
-    weight = _faded(spans, s.x.shape[1:]).to(now.x)*_room_beside(now.enc.low == now.enc.high)
+    still = (now.enc.low == now.enc.high).float()
+    near = [nn.functional.max_pool1d(still, 2*r + 1, stride=1, padding=r) for r in range(7)] # points that stay
+    weight = _faded(spans, s.x.shape[1:]).to(now.x)*(1 - torch.stack(near).mean(0))
     xp = admissible(now.enc, torch.where(weight > 0, torch.lerp(now.x, donor, weight), now.x), cf.project)
     now = now._replace(xp=xp, logits=predict(cf.model, xp))
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
@@ -275,7 +266,9 @@ def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Po
     now = s.take(rows)
     now = now._replace(xp=now.x, logits=predict(cf.model, now.x), target=asked)
     before = lacking(cf, now)
-    for xp,lack in _stages(cf, now, partial(_beyond_bar, _crowds(cf, asked.label), most)):
+    own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in asked.label.unique(dim=0))
+    crowds = [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
+    for xp,lack in _stages(cf, now, partial(_beyond_bar, crowds, most)):
         new = torch.where((lack < before)[:, None, None], xp, now.x)
         on = changed_groups(now.x, new, cf.groups(new)) & ~now.enc.frozen
         s.put(rows, now._replace(xp=new, logits=predict(cf.model, new), on=on, c=new, target=s.target.take(rows)))

@@ -18,7 +18,7 @@ from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, t
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, _SAME
-from ..core import Question, State, bisected, changed_groups, per_row, rows_of, take_rows
+from ..core import Question, State, bisected, changed_groups, per_row, rows_of
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 

@@ -221,11 +221,6 @@ class _Level(NamedTuple):
     high:np.ndarray # Cell after the last, `(b, g)`
     levels:np.ndarray # Levels that lead there, bool `(b, all levels)`
 
-# %% ../../nbs/search/07_trees.ipynb #3ce72cc0
-def _first_level(t:_Grown) -> np.ndarray: # `(g + 1,)`
-    "Where the levels of each category start among all levels."
-    return np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])]
-
 # %% ../../nbs/search/07_trees.ipynb #f253fb78
 def _children(t:_Grown, b:_Level, left:bool, first) -> _Level:
     "The children on one side, with the cells that lead to each."
@@ -266,7 +261,7 @@ def _reach_of(t:_Grown, b:_Level, g, first) -> list:
 def _with_reach(t:_Grown) -> _Grown:
     "Add which cells lead to each node."
     size = np.array([a.size for a in t.axes])
-    first = _first_level(t)
+    first = np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])] # level of each category among all levels
     count = len(t.roots)
     b = _Level(t.roots, np.zeros((count, len(size)), int), np.tile(size, (count, 1)), np.ones((count, first[-1]), bool))
     reach = []
@@ -459,12 +454,6 @@ def _lacks_at(explainer, m:_Trees, s:State, scores:np.ndarray) -> np.ndarray: # 
     many = State(s.enc, s.xp, z, s.target._replace(near=None).uncompared().repeated(q))
     return lacking(explainer, many).view(n, q).cpu().numpy()
 
-# %% ../../nbs/search/07_trees.ipynb #c116
-def _column_sizes(f:_Flat, first:np.ndarray, s:State) -> np.ndarray: # `(n, g)`
-    "How far each column of rows is from the input."
-    far = (s.xp - s.x).abs().detach().cpu().double().numpy()
-    return np.add.reduceat(far, first[:-1], 1)
-
 # %% ../../nbs/search/07_trees.ipynb #c118
 def _placed(m:_Trees, xp:Tensor, value:np.ndarray, at:np.ndarray) -> Tensor: # Places `(n,)` and their values
     "Rows with the value of one place put in."
@@ -498,7 +487,8 @@ def _sweep(m:_Trees, s:State, free:Tensor, off:float=0.) -> _Swept: # `off`: how
     base,shift = _shifted_scores(m.grown, own, open_)
     if off: base = base + off*np.where(s.target.label.cpu().numpy() == 1, 1., -1.)[:, None]
     value,size = _nearest_in_cells(m.grown, f, s.enc, start, raw)
-    sizes = _column_sizes(f, m.first, s)
+    far = (s.xp - s.x).abs().detach().cpu().double().numpy()
+    sizes = np.add.reduceat(far, m.first[:-1], 1)
     rest = sizes.sum(1, keepdims=True) - sizes
     may = open_[:, f.group] & (f.cell != own[:, f.group]) & f.real
     return _Swept(base, shift, np.where(may, rest[:, f.group] + size, np.inf), value, open_)

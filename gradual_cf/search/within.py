@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import Counterfactuals
-from ..core import changed_groups, check_whole, Effort, Encoded, Question, take_rows
+from ..core import changed_groups, check_range, Effort, Encoded, Question, take_rows
 from ..models.asking import Account, account, counting, predict, Spent
 from ..models.fitted import _may_deny
 from .composition import admissible
@@ -31,7 +31,7 @@ __all__ = []
 @contextmanager
 def spending(calls:int|None, rows:int|None, progress:bool=False, keeps:bool=False):
     "The account of a question; raises `ValueError` where the model may not even be asked about the rows themselves."
-    check_whole(**{name: v for name,v in dict(calls=calls, rows=rows).items() if v is not None})
+    for name,v in dict(calls=calls, rows=rows).items(): check_range(name, v, none=True, least=1, whole=True)
     limited = calls is not None or rows is not None
     most = lambda v: np.inf if v is None else v
     with tqdm(total=calls, desc='calls', disable=not (progress and (limited or keeps))) as bar:
@@ -44,7 +44,7 @@ def spending(calls:int|None, rows:int|None, progress:bool=False, keeps:bool=Fals
 # %% ../../nbs/search/17_within.ipynb #iw22
 def sampled(sample:int|None) -> Account: # As `fit` takes it
     "The account of a fit; raises `ValueError` for what is no number of rows."
-    if sample is not None: check_whole(8, sample=sample)
+    check_range('sample', sample, none=True, least=8, whole=True)
     return Account(rows=np.inf if sample is None else sample)
 
 def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their labels or None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..answers import Counterfactuals, _row_names
-from ..core import changed_groups, check_whole, Encoded, Question, take_rows
+from ..core import changed_groups, check_range, Encoded, Question, take_rows, bisected
 from ..data.columns import _entry_slices, _decoded_numbers
 from ..data.tables import _Cost
 from ..render import count_text, Exports, plot_text, render, subplots, value_text, without_math
@@ -182,12 +182,9 @@ _PAIRS_AT_ONCE = 2**15 # Rows with an action each that the model is asked about 
 def _first_across(rows, i:Tensor, steps:Tensor, many:Tensor, grain:int) -> Tensor: # Of rows `i` `(q,)`; places, `(q,)`
     "The first place at which rows are across, to a share of a move."
     enc,target = rows.enc.take(i), rows.target[i]
-    low,high = torch.zeros_like(many), many*grain
-    while (todo := high - low > 1).any():
-        middle = (low + high)//2
-        _,across = _after_first_moves(rows, enc, target, steps, middle/grain)
-        low,high = torch.where(todo & ~across, middle, low), torch.where(todo & across, middle, high)
-    return high.double()/grain
+    across = lambda place: _after_first_moves(rows, enc, target, steps, place/grain)[1]
+    last = many*grain
+    return bisected(across, 0*last, last, int(last.max()).bit_length(), lambda a, b: (a + b)//2).double()/grain
 
 def _cost_to_cross(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
     "What it costs each row to get across with each action, infinite where it does not; and its place on the way."
@@ -708,9 +705,8 @@ def actions(
     >>> actions(cf, X_test[model.predict(X_test) == 'refused'][:30], k=2)
     """
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
-    check_whole(k=k, columns=columns)
-    if worth is not None and (isinstance(worth, bool) or not isinstance(worth, (int, float)) or not worth > 0):
-        raise ValueError(f'worth must be a positive number or None, got {worth!r}')
+    for name,v in dict(k=k, columns=columns).items(): check_range(name, v, least=1, whole=True)
+    check_range('worth', worth, none=True, above=0)
     needy,already,goal = _needy_rows(cf, cf.ask(rows, target, **constraints))
     terms = _Choice(int(k), worth, int(columns), bool(free))
     found = _catalogue_for(needy, terms, seed)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
-from ..core import changed_groups, check_whole, Effort, Encoded, per_row, Question, rows_of, State, take_rows, Target
+from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, rows_of, State, take_rows, Target
 from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..models.asking import _Over, _until
@@ -25,7 +25,7 @@ from ..search.masking import _legal_values, _plain_lack, _trials
 from ..search.real import _never_farther
 from ..search.proven import _check_limits, _MENU, _with_begun, by_default
 from ..search.shorten import _group_sizes
-from .plans import _Between, _legal_steps, _own_changes
+from .plans import _Between, _legal_steps, _own_changes, each_put_back
 
 # %% auto #0
 __all__ = ['minimal', 'Alternatives', 'plot_ways']
@@ -41,17 +41,15 @@ def _meet_demands(explainer, cfs, enc):
 
 def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     "Changes that can be put back one by one."
-    idle = changed_groups(cfs.x, cfs.xp, explainer.groups(cfs.x)) & False
-    if not cfs.valid.any(): return idle
     between = _Between(explainer, cfs)
-    row,g = (between.on & (between.on.sum(1, keepdim=True) > 1)).nonzero(as_tuple=True) # one change alone is never idle
-    if not len(row): return idle
-    less = between.measured(row, between.on[row].scatter(1, g[:, None], False))
-    good = less.tensors.valid
-    row,g,less = row[good], g[good], less[good]
-    if not len(row): return idle
-    enc = between.question.enc.take(row)
-    idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
+    between.on &= between.on.sum(1, keepdim=True) > 1 # one change alone is never idle
+    idle = between.on & False
+    for row,g,less in each_put_back(between):
+        good = less.tensors.valid
+        if not good.any(): continue
+        row,g,less = row[good], g[good], less[good]
+        enc = between.question.enc.take(row)
+        idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
     return idle
 
 def minimal(
@@ -104,16 +102,13 @@ def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None)
     while len(chosen) < k:
         shown = {sets[i] for i in chosen}
         fresh = np.array([one not in shown for one in sets])
-        gain = _not_covered(on, chosen) if fresh.any() else _farness(on, moved, chosen)
+        other = (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1) # the share of groups that no chosen answer changes
+        gain = other if fresh.any() else _farness(on, moved, chosen)
         score = (1 - diversity)*near + diversity*gain
         score[~fresh if fresh.any() else gain <= _SAME] = -np.inf
         if score.max() == -np.inf: break
         chosen.append(int(score.argmax()))
     return chosen
-
-def _not_covered(on, chosen):
-    "The share of each candidate's groups that no chosen answer changes."
-    return (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1)
 
 def _farness(on, moved, chosen):
     "The distance to the nearest chosen answer of the same groups, as a share of the largest."
@@ -230,7 +225,6 @@ def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the 
     return out
 
 _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
-_TRIED = 8 # Groups of a row, the best ones, with which an answer goes on
 
 def _at_most(enc, sets:list): # Sets of groups that answers of each row change
     "Rows, limited to few more changes than in their shortest answer."
@@ -238,33 +232,12 @@ def _at_most(enc, sets:list): # Sets of groups that answers of each row change
     return enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c33
-def _again(pool, row, enc, seed, xp=None): # Positions of rows, what may become of them, where to start
+def _again(pool, row, enc, seed): # Positions of rows, what may become of them
     "Search once more, a few rows at a time, and keep what is found."
     size,e = pool.explainer.settings.batch_size, pool.explainer
     parts = torch.arange(len(row), device=row.device).split(size)
-    found = [e.resume(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed), None if xp is None else xp[i]) for i in parts]
+    found = [e.resume(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed)) for i in parts]
     if parts: pool.add(row, torch.cat(found))
-
-def _add_started(pool, one:_Single, k:int, diversity:float, seed:int):
-    "Candidates that start with a group that does not do alone."
-    sets,missing = _changed_sets(pool, k), torch.zeros(len(pool.target), dtype=torch.long, device=pool.row.device)
-    for row,there in sets.items(): # as many as a row lacks, and up to twice as many to choose from
-        missing[row] = math.ceil((1 + diversity**2)*max(k - len(there), 1))
-    one = one.take((one.merit <= 0) & (one.merit > -torch.inf) & (missing > 0)[one.row])
-    one = one.take(_first_few(one.row, torch.full_like(missing, _TRIED)))
-    shut = torch.ones_like(pool.enc.frozen).index_put_((one.row, one.group), torch.tensor(False, device=one.row.device))
-    one = one.take(_first_few(one.row, missing))
-    if not len(one.row): return
-    enc = pool.enc.take(one.row)
-    enc = enc._replace(frozen=enc.frozen | _earlier(one, shut[one.row]))
-    _again(pool, one.row, _at_most(enc, [sets[r] for r in one.row.tolist()]), seed, one.xp)
-
-def _earlier(one:_Single, forbidden:Tensor) -> Tensor: # Groups, bool `(q, g)`
-    "What is forbidden, and the groups of entries of the same row that come before."
-    out,row = forbidden.clone(), one.row.tolist()
-    for j in range(1, len(row)):
-        if row[j] == row[j - 1]: out[j] = out[j - 1].index_fill(0, one.group[j - 1], True)
-    return out
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
 _VAIN = 2    # Failed searches after which a row is given up
@@ -342,7 +315,8 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
     here = pool.groups == per_row(g, enc.x[:1])
     category = per_row(here.flatten(1).sum(1) > 1, enc.x)
-    for low,high in _limits_without(enc.x, torch.where(category, _largest_taken(pool)[row], pool.xp[at]), lowest, highest, here, alone):
+    now = torch.where(category, _largest_taken(pool)[row], pool.xp[at])
+    for low,high in _limits_without(enc.x, now, lowest, highest, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
@@ -370,7 +344,7 @@ def _lessened(pool, missing:Tensor) -> tuple: # How many answers each row lacks,
     each = each[_first_few(row[each], torch.full_like(missing, _BASES))]
     return row[each], xp[each]
 
-def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows `(b,)`, where they stand `(b, *s)` -> the same of what does
+def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows and where they stand -> the same of what does
     "What brings rows to the target with one more change."
     e,enc = pool.explainer, pool.enc.take(row)
     s,most = State(enc, base, None, e.aim(pool.target[row], enc)), most_groups(e, enc)
@@ -643,7 +617,6 @@ def _filled(pool, k:int, diversity:float, seed:int, begun:bool=False):
     if not begun: pool.add(_everybody(pool), _first(pool, one, seed))
     if k == 1: return
     _add_alone(pool, one, k)
-    _add_started(pool, one, k, diversity, seed)
     _add_others(pool, k, diversity, seed)
     _add_values(pool, k if known else _ALONE, seed)
     if known and pool.explainer.ties['relations'] is None: _add_swapped(pool, k)
@@ -660,10 +633,9 @@ def _filled_until(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which
 
 def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
     "Find several answers to a question of `ask`; raises `ValueError` for a number or a weight that makes no sense."
-    check_whole(k=k)
+    check_range('k', k, least=1, whole=True)
     _check_limits(seconds, 0.)
-    if isinstance(diversity, bool) or not isinstance(diversity, (int, float)) or not 0 <= diversity <= 1:
-        raise ValueError(f'diversity must be a number in [0, 1], got {diversity!r}')
+    check_range('diversity', diversity, least=0, most=1)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
     begun = np.ones(len(pool.target), bool)
     if seconds is None: _filled(pool, k, diversity, seed)
@@ -705,7 +677,7 @@ def plot_ways(
     ValueError
         For larger sets, or none
     """
-    check_whole(most=most)
+    check_range('most', most, least=1, whole=True)
     if not len(menu) or menu['columns'].map(len).max() > 2:
         raise ValueError('menu must hold sets of one or two columns: ways(cf, rows, target, k=2)')
     share = _column_shares(menu)

@@ -15,7 +15,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import check_whole, comparable, Effort, Question, take_rows
+from ..core import check_range, comparable, Effort, Question
 from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
 from ..search.explainer import Explainer
 
@@ -81,10 +81,6 @@ def _read_by(cf:Explainer, rows) -> Any:
     "Rows without the columns that the model does not read."
     names = cf.domain.display.columns
     return rows[[c for c in names if c in rows]] if isinstance(rows, pd.DataFrame) and names else rows
-
-def _wanted(cf:Explainer, target): # As `audit` takes it
-    "The target that is meant: of two classes the second one where none is named."
-    return cf.goal.plain(1, cf.classes) if target is None and cf.z_train.shape[1] == 2 else target
 
 def _refused_answers(cf:Explainer, question:Question, target, effort:Effort) -> tuple: # What its `ask` returned; as told
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
@@ -453,10 +449,9 @@ class Audit(Exports):
 # %% ../../nbs/use/03_audit.ipynb #c71
 def _check_audit(least, resamples, crossed, level):
     "Raise `ValueError` for numbers that make no audit."
-    check_whole(2, least=least)
-    check_whole(99, resamples=resamples)
-    check_whole(crossed=crossed)
-    if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
+    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
+        check_range(name, v, least=fewest, whole=True)
+    check_range('level', level, above=0, below=1)
 
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _measures_frame(measures:dict, groups:list, how:_Drawing, progress:bool) -> pd.DataFrame:
@@ -531,7 +526,7 @@ def audit(
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
-    target = _wanted(cf, target)
+    if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
     question = cf.ask(_read_by(cf, rows), target, **constraints)
     refused,answers = _refused_answers(cf, question, target, Effort(seed, progress))
     measures = _measures_of(refused, answers)

@@ -286,10 +286,6 @@ def _cells_at(c, desk:_Desk, places) -> tuple:
 # %% ../../nbs/use/06_editors.ipynb #c53
 _STOPS = 200 # Steps of a slider
 
-def _stop_step(c, low:float, high:float) -> float:
-    "The distance between two stops of a slider of numbers."
-    return c.step*max(1., round((high - low)/_STOPS/c.step)) if c.step else (high - low)/_STOPS
-
 def _named_stops(c, desk:_Desk) -> list: # (text, number)
     "The stops of a column of dates or ordered levels, by name; none of a column of numbers."
     if not (c.measure or c.levels): return []
@@ -308,7 +304,7 @@ def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training 
     low,high = c.low, max(c.high, c.low)
     if not stops and len(known): low,high = np.quantile(known, (.01, .99)).clip(low, high).tolist()
     if not low < high: low,high = c.low, max(c.high, c.low + (c.step or 1.))
-    step = _stop_step(c, low, high)
+    step = c.step*max(1., round((high - low)/_STOPS/c.step)) if c.step else (high - low)/_STOPS
     if not stops: low,high = np.floor(low/step)*step, np.ceil(high/step)*step
     low,high,step = (round(float(v), 12) for v in (low, high, step))
     return dict(low=low, high=high, step=step, stops=[(v, text) for text,v in stops] or None,

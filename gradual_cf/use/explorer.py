@@ -19,7 +19,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..answers import aimed_at, needed
-from ..render import csv_text, ENGLISH, Language, language_of, N_, render
+from ..core import check_range
+from ..render import csv_text, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
 from .drawing import (
@@ -333,8 +334,7 @@ def _box_class():
 def _check_panel(desk:_Desk, preset, k, **columns): # Name of an argument -> what it says of columns
     "Raise `ValueError` for arguments that a panel cannot show."
     if preset not in desk.presets: raise ValueError(f'preset must be one of {list(desk.presets)}, got {preset!r}')
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= len(_NUMBERS):
-        raise ValueError(f'k must be a whole number in 1..{len(_NUMBERS)}, got {k!r}')
+    check_range('k', k, least=1, most=len(_NUMBERS), whole=True)
     names = list(desk.cf.domain.display.names)
     for arg,told in columns.items():
         bad = [name for name in told or {} if name not in names]

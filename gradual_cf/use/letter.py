@@ -17,7 +17,7 @@ from markupsafe import Markup
 from torch import Tensor
 
 from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
-from ..core import check_whole, comparable, Domain, Question
+from ..core import check_range, comparable, Question
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
@@ -29,7 +29,7 @@ from ..search.proven import _NONE_EXISTS
 from ..search.robust import _scope, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
 from ..search.goals import class_words, goal_of, in_target, NUMBERS
 from .alternatives import _with_menu, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _level_texts, _line_said,
+from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
 from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
@@ -263,7 +263,7 @@ def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways:
         out.setdefault(i, []).append([after, more.prob[k].item()])
     return out
 
-def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts; the probability stands in the record
+def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts
     "One other way as a letter shows it."
     line = lambda g, text: record[g] | dict(after=said[g].local(text))
     return dict(changes=[_change(columns[g], said[g], line(g, text)) for g,text in way[0]])
@@ -340,13 +340,8 @@ def _asked_reasons(reasons) -> dict: # k, codes and never
     "How reasons are asked for; raises `ValueError` for what is neither a number nor what `reasons` says."
     if reasons is None: return dict(k=0, codes={}, never=())
     if isinstance(reasons, Reasons): return reasons.asked
-    check_whole(reasons=reasons)
+    check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons, codes={}, never=())
-
-def _comparable(explainer, answer) -> bool:
-    "Whether there are accepted training rows to compare with, for every target."
-    z = explainer.z_train
-    return z is not None and len(z) > 0 and all(in_target(z, t).any() for t in answer.tensors.target.unique(dim=0))
 
 def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
@@ -620,7 +615,8 @@ def letter(
     out:list = [_unread_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
     if not len(read): return out
     some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
-    if asked['k'] and not _comparable(explainer, some): asked = asked | dict(k=0)
+    z,targets = explainer.z_train, some.tensors.target.unique(dim=0)
+    if z is None or not len(z) or not all(in_target(z, t).any() for t in targets): asked = asked | dict(k=0)
     told = _all_told(explainer, some, others, _Shared(day, lang.name, asked['k'], bool(ranges)))
     for i,known in zip(read, _all_fields(explainer, some, spoken, told, asked)):
         fields = known | slots[i]

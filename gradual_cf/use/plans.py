@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, needed, _row_names, went
-from ..core import changed_groups, Question, take_rows
+from ..core import changed_groups, Question
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 
 # %% auto #0

@@ -16,7 +16,7 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..core import check_whole
+from ..core import check_range
 from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
@@ -458,10 +458,6 @@ def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Seque
             number(tested.back), *map(number, rivals))
     return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
 
-def _over_units(units:list, values:Tensor) -> Tensor: # Of each column `(n, g)` -> of each reason `(n, u)`
-    "What the columns of reasons add on average."
-    return torch.stack([values[:, unit.columns].sum(1) for unit in units], 1)
-
 def _second_class(cf) -> Any:
     "The second of two classes; raises `ValueError` where they have names, whose order says nothing."
     named = [v for v in cf.classes if isinstance(v, str)]
@@ -515,7 +511,7 @@ def reasons(
     --------
     >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4)
     """
-    check_whole(k=k)
+    check_range('k', k, least=1, whole=True)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     lang = language_of(language)
@@ -534,7 +530,8 @@ def reasons(
     owner = unit_of[groups]
     held = _held_back(cf, x, label, places, progress)
     tested = _tested_reasons(cf, x, label, held, owner, units, k)
-    rivals = {name: _over_units(units, v/-held.base[:, None]) for name,v in (('near', held.near), ('all', held.all))}
+    shares = {name: v/-held.base[:, None] for name,v in (('near', held.near), ('all', held.all))}
+    rivals = {name: torch.stack([v[:, u.columns].sum(1) for u in units], 1) for name,v in shares.items()}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
     frame,enough[given] = _reason_lines(cf, data, x, label, owner, units, tested, list(rivals.values()), given, lang)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from ..core import check_whole, take_rows
+from ..core import check_range, take_rows
 from ..data.datasets import _csv_rows, _own_task
 from ..data.tables import tabular
 from ..gradual import GradualCF
@@ -53,7 +53,7 @@ def _check_of(told, i:int, run) -> dict: # Checks are counted from 1
     if run.champion is None and (against == 'champion' or name == 'reasons' or name == 'holds' and run.issued is None):
         raise ValueError(f'champion{" or issued"*(name == "holds")} must be given for {where}, got none')
     if run.issued is None or name not in ('holds', 'rules'): _members(run.rows, by) # of what was issued: later
-    check_whole(k=check['k'])
+    check_range('k', check['k'], least=1, whole=True)
     return check
 
 # %% ../../nbs/use/13_suites.ipynb #s12
@@ -301,8 +301,8 @@ def run_suite(
     if not isinstance(rows, pd.DataFrame):
         raise ValueError(f'rows must be a file or a frame, got {type(rows).__name__}')
     level,target,issued = told['level'], told['target'], told.get('issued')
-    if not isinstance(level, float) or not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
-    check_whole(2, fewest=told['fewest'])
+    check_range('level', level, above=0, below=1)
+    check_range('fewest', told['fewest'], least=2, whole=True)
     given = [name for name in ('model', 'champion') if told.get(name) is not None]
     models = {name: _explainer_named(name, told, folder, training) for name in given}
     rows,target = rows.reset_index(drop=True), tuple(target) if isinstance(target, list) else target

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..answers import Counterfactuals, told_of
-from ..core import take_rows
+from ..core import take_rows, check_range
 from ..measures.metrics import _frames
 from ..render import Exports, plot_text, render, subplots, terminal, without_math
 from ..search.explainer import Explainer
@@ -61,14 +61,11 @@ class _Measured(NamedTuple):
     rows:pd.DataFrame  # Rows it is known of, to tell groups apart
     values:np.ndarray  # 0 or 1, or lengths, `(n,)`
 
-def _way_lengths(cf, data, raw) -> np.ndarray: # `(n,)`, ≥ 0
-    "How long ways are, as the explainer of today counts."
-    return spent(cf.encode(data).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
-
 def _way_measures(cf, said:_Advice) -> dict: # Name -> `_Measured`; lengths of the valid ones
     "Who has no way, and how long the ways of the others are."
     data,raw = take_rows(said.data, said.valid), take_rows(said.raw, said.valid)
-    lengths = _way_lengths(cf, _read_by(cf, data), raw) if len(raw) else np.zeros(0)
+    lengths = np.zeros(0)
+    if len(raw): lengths = spent(cf.encode(_read_by(cf, data)).x, cf.encode(raw).x, cf.domain.cost).double().cpu().numpy()
     return dict(without=_Measured(said.data, 1. - said.valid), length=_Measured(data, lengths))
 
 def _said_today(cf, rows, target, seed, progress) -> _Advice:
@@ -220,13 +217,8 @@ def _expected_share(batch, least) -> float:
     "What share of the advice may be expected to hold; raises `ValueError` unless it is a share."
     known = getattr(batch, 'confirmed', None)
     if least is None: least = _EXPECTED if known is None else float(np.nanmean(known[batch.valid]).clip(.01, .99))
-    if not 0 < least < 1: raise ValueError(f'least must be in (0, 1), got {least!r}')
+    check_range('least', least, above=0, below=1)
     return least
-
-def _check_batch(batch):
-    "Raise `ValueError` for what holds no answers."
-    if isinstance(batch, (Counterfactuals, str, Path, pd.DataFrame)): return
-    raise ValueError(f'batch must be answers or a folder of explain_dataset, got {type(batch).__name__}')
 
 def _explainer_today(batch, model) -> Explainer:
     "Today's explainer; raises `ValueError` for anything that is not a fitted explainer and cannot become one."
@@ -285,8 +277,9 @@ def watch(
     ValueError
         If nothing can be compared
     """
-    if not 0 < level < 1: raise ValueError(f'level must be in (0, 1), got {level!r}')
-    _check_batch(batch)
+    check_range('level', level, above=0, below=1)
+    if not isinstance(batch, (Counterfactuals, str, Path, pd.DataFrame)):
+        raise ValueError(f'batch must be answers or a folder of explain_dataset, got {type(batch).__name__}')
     least,cf = _expected_share(batch, least), _explainer_today(batch, model)
     said,target = _said_then(batch, cf, target)
     today = _said_today(cf, said.data if rows is None else rows, target, seed, progress)
