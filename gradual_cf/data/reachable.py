@@ -25,12 +25,13 @@ def _years(within) -> float: # More than 0
     return float(years)
 
 # %% ../../nbs/data/07_reachable.ipynb #rch09
+def _share(text:str) -> float: return float(re.fullmatch(r'(.+)%', text.strip())[1])/100 # TypeError for what is none
+
 def _rate_a_year(column, told) -> tuple: # ((down, is a share), (up, is a share)), a year
     "How fast a column falls and grows; raises `ValueError` for what is no rate."
     if isinstance(pair := told, (str, Real)): pair = (told, 0) if str(told).lstrip().startswith('-') else (0, told)
     try:
-        shares = [re.fullmatch(r'(.+)%', v.strip()) if isinstance(v, str) else None for v in pair]
-        parts = tuple((float(share[1])/100, True) if share else (float(v), False) for share, v in zip(shares, pair))
+        parts = tuple((_share(v), True) if isinstance(v, str) else (float(v), False) for v in pair)
         (down, _), (up, _) = parts
         if -np.inf < down <= 0 <= up < np.inf: return parts
     except (TypeError, ValueError): pass
