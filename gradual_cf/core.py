@@ -651,7 +651,7 @@ def check_range(name:str, v, none:bool=False, **limits): # An argument, and its 
     "Raise `ValueError` unless an argument is a number in its range."
     if v is None and none: return
     number = isinstance(v, (int, np.integer) if limits.get('whole') else (int, float, np.number)) and not isinstance(v, bool)
-    tests = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
+    tests:dict[str, Any] = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     ends = [(test, limits[k]) for k,test in tests.items() if limits.get(k) is not None]
     if ends and not (number and all(test(v, end) for test,end in ends)):
         raise ValueError(f'{name} must be {range_text(**limits)}, got {v!r}')

@@ -20,18 +20,16 @@ def _years(within) -> float: # More than 0
     "A time in years: `'18 months'`, `'2 years'`, or a number of years."
     told = re.fullmatch(r'\s*(\d+\.?\d*|\.\d+)\s*(year|month|week|day)s?\s*', within if isinstance(within, str) else '')
     years = float(told[1])/_A_YEAR[told[2]] if told else within
-    if isinstance(years, bool) or not isinstance(years, Real) or not 0 < years < np.inf:
+    if isinstance(years, bool) or not isinstance(years, Real) or not 0 < float(years) < np.inf:
         raise ValueError(f"within must be a time such as '12 months', or a number of years above 0, got {within!r}")
     return float(years)
 
 # %% ../../nbs/data/07_reachable.ipynb #rch09
-def _share(text:str) -> float: return float(re.fullmatch(r'(.+)%', text.strip())[1])/100 # TypeError for what is none
-
 def _rate_a_year(column, told) -> tuple: # ((down, is a share), (up, is a share)), a year
     "How fast a column falls and grows; raises `ValueError` for what is no rate."
     if isinstance(pair := told, (str, Real)): pair = (told, 0) if str(told).lstrip().startswith('-') else (0, told)
     try:
-        parts = tuple((_share(v), True) if isinstance(v, str) else (float(v), False) for v in pair)
+        parts = tuple((float(str(v)[:-1])/100, True) if str(v).endswith('%') else (float(v), False) for v in pair)
         (down, _), (up, _) = parts
         if -np.inf < down <= 0 <= up < np.inf: return parts
     except (TypeError, ValueError): pass

@@ -6,7 +6,6 @@
 from __future__ import annotations
 import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Sequence
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn, Tensor
 
