@@ -1,4 +1,5 @@
 """What the site's builder decides: when a kept run is still true, what a name in backticks means, what an entry says."""
+import re
 import sys
 import types
 from pathlib import Path
@@ -11,7 +12,9 @@ pytest.importorskip('myst_nb', reason='need the requirements of the site (make d
 sys.path.insert(0, str(ROOT/'docs'))
 import api      # noqa: E402
 import build    # noqa: E402
+import doors    # noqa: E402
 import execute  # noqa: E402
+import gallery  # noqa: E402
 
 
 def notebook(path, *cells):
@@ -27,6 +30,11 @@ def test_a_run_depends_on_code_and_not_on_prose(tmp_path):
     first = execute.key(notebook(p, ('md', '# A'), code))
     assert execute.key(notebook(p, ('md', '# B, said otherwise'), code)) == first
     assert execute.key(notebook(p, ('md', '# A'), ('code', code[1] + '\nmix()'))) != first
+
+
+def test_every_line_of_the_gallery_has_its_cell():
+    sources = {re.sub(r'^\d\d_', '', p.stem): p for p in (ROOT/'nbs').rglob('*.ipynb') if '.ipynb_checkpoints' not in p.parts}
+    for line in doors.table('gallery.tsv'): gallery.found(nbformat.read(sources[line['page']], 4), line['cell'])
 
 
 def test_what_a_reader_cannot_see_is_found(tmp_path):
