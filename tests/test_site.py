@@ -19,7 +19,7 @@ from execute import UNSEEN  # noqa: E402
 pytestmark = pytest.mark.skipif(not (SITE/'index.html').exists(), reason='need the site (make docs)')
 
 
-MOST_WORDS = dict(page=4800, all=54_300)  # of Start and Guide, code and what it prints counted; what they should become is 2,000 and 26,000
+MOST_WORDS = dict(page=2200, all=28_000)  # of Start and Guide, code and what it prints counted; what they should become is 2,000 and 26,000
 
 
 def modules():
@@ -76,7 +76,7 @@ def test_guides_show_sentences_and_tables():
     told = re.compile(r'<div class="output text_plain[^>]*>(.*?)</div>\s*</div>', re.S)
     pages = [page for page, line in doors.places().items() if line.door in ('Start', 'Guide')]
     shown = {page: [html.unescape(re.sub(r'<[^>]+>', '', t)).strip() for t in told.findall((SITE/f'{page}.html').read_text())] for page in pages}
-    assert sum(map(len, shown.values())) > 20
+    assert sum(map(len, shown.values())) > 2
     assert {page: bad for page, texts in shown.items() if (bad := [t[:60] for t in texts if t[:1] in ('{', '[', '(')])} == {}
 
 

@@ -173,11 +173,12 @@ def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: 
     rise,fall = (low >= x - _CLOSE) & (least < x - _CLOSE), (high <= x + _CLOSE) & (most > x + _CLOSE)
     out = np.select([rise, fall], [lang.say(_WHY[c.more]), lang.say(_WHY[c.less])], '').astype(object)
     if c.measure or not c.scalable: return out
-    for i in np.flatnonzero((out == '') & ((low > least + _CLOSE) | (high < most - _CLOSE))):
-        above = high[i] < most - _CLOSE
+    ends = (low > least + _CLOSE) & ~rise, (high < most - _CLOSE) & ~fall # that no direction has told of
+    for i in np.flatnonzero(ends[0] | ends[1]):
+        above = bool(ends[1][i])
         end = value_text(round(float(c.decoded(high[i] if above else low[i])), c.digits), lang=lang)
         told = N_('values above {end} were not considered.') if above else N_('values below {end} were not considered.')
-        out[i] = lang.say(told, end=said.amount(end))
+        out[i] = '; '.join([*([out[i].rstrip('.')] if out[i] else []), lang.say(told, end=said.amount(end))])
     return out
 
 def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
