@@ -610,3 +610,14 @@ def test_what_is_enough_is_enough(make):
     assert certified(letter(answer[:1])[0]) and not certified(letter(answer[:1], ranges=False)[0])
     asked = GradualCF(lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 1.5], 1), tabular(df), 'sparse').fit(df)
     assert not any(map(certified, letter(asked.explain(refused(asked, df)[:3], 1))))
+
+
+@pytest.mark.parametrize('direction, limit, words', [
+    ('increase_only', (None, 60), 'only higher values were considered; values above 60 were not considered.'),
+    ('decrease_only', (40, None), 'only lower values were considered; values below 40 were not considered.'),
+    (None, (None, 60), 'values above 60 were not considered.'), ('increase_only', (None, None), 'only higher values were considered.')])
+def test_a_letter_without_an_answer_tells_a_direction_and_its_limit(direction, limit, words):
+    df = pd.DataFrame({'age': np.arange(20, 80), 'debt': np.arange(60)*100})
+    cf = GradualCF(lambda x: torch.stack([x.sum(1)*0 + 2, x.sum(1)*0], 1), tabular(df)).fit(df)  # it refuses everybody
+    answer = cf.explain(df.iloc[30:31], 1, immutable=['debt'], bounds={'age': limit}, **{direction: ['age']} if direction else {})
+    assert not answer.valid.any() and f'* age: {words}' in letter(answer, date=DAY)[0]
