@@ -23,7 +23,7 @@ from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast
 from ..core import (changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
-                             check_range, range_text, by_target)
+                             check_range, _range_text, by_target)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
                                      NUMBERS, said)
@@ -94,7 +94,7 @@ def _limits_of(f) -> dict: # A field of settings -> as `check` takes them
 def _range_of_field(f) -> str:
     "The range of a field in words; empty where any value will do."
     options = f.metadata['options']
-    return f'one of {tuple(options)}' if options else range_text(**_limits_of(f))
+    return f'one of {tuple(options)}' if options else _range_text(**_limits_of(f))
 
 # %% ../../nbs/search/00_explainer.ipynb #c17
 def _brief(v):

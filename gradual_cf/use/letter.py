@@ -177,8 +177,9 @@ def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: 
     for i in np.flatnonzero(ends[0] | ends[1]):
         above = bool(ends[1][i])
         end = value_text(round(float(c.decoded(high[i] if above else low[i])), c.digits), lang=lang)
-        told = N_('values above {end} were not considered.') if above else N_('values below {end} were not considered.')
-        out[i] = '; '.join([*([out[i].rstrip('.')] if out[i] else []), lang.say(told, end=said.amount(end))])
+        words = N_('values above {end} were not considered.') if above else N_('values below {end} were not considered.')
+        told = lang.say(words, end=said.amount(end))
+        out[i] = f'{str(out[i]).rstrip(".")}; {told}' if out[i] else told
     return out
 
 def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
