@@ -11,7 +11,7 @@ from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.fitted import predictor
 from gradual_cf.models.networks import save_model, tabular_mlp
-from gradual_cf.search.likelihood import Density, load_density
+from gradual_cf.search.likelihood import Density
 from gradual_cf.search.plausible import Plausibility
 
 RNG = np.random.default_rng(0)
@@ -88,10 +88,10 @@ def test_what_is_around_stays_as_it_was():
 def test_a_file_gives_the_same_density(tmp_path):
     df = table(**ODD['missing'])
     density, x = learnt(df)
-    again = load_density(density.save(tmp_path/'density.safetensors'), density.domain)
+    again = Density.load(density.save(tmp_path/'density.safetensors'), density.domain)
     assert torch.equal(again.log_prob(x, 0), density.log_prob(x, 0)) and again.sample(9).equals(density.sample(9))
-    with pytest.raises(ValueError, match='domain must have the columns'): load_density(tmp_path/'density.safetensors', tabular(df[['a', 'b']]))
-    with pytest.raises(ValueError, match='file of a density'): load_density(save_model(tabular_mlp(4, 2), tmp_path/'net'), density.domain)
+    with pytest.raises(ValueError, match='domain must have the columns'): Density.load(tmp_path/'density.safetensors', tabular(df[['a', 'b']]))
+    with pytest.raises(ValueError, match='file of a density'): Density.load(save_model(tabular_mlp(4, 2), tmp_path/'net'), density.domain)
 
 
 def chance(rows):

@@ -21,7 +21,7 @@ from .goals import in_target
 from .plausible import Plausible, _by_circle, _Company, _has_enough_rows, _pasted_rows
 
 # %% auto #0
-__all__ = ['masked_mlp', 'Density', 'load_density', 'Likely']
+__all__ = ['masked_mlp', 'Density', 'Likely']
 
 # %% ../../nbs/search/13_likelihood.ipynb #lk09
 _MOST,_ROWS = 24, 12  # Bins of a column of numbers, and rows in one, at least
@@ -314,35 +314,31 @@ class Density:
         """
         return save_model(self.net, path, bins=[b._asdict() for b in self.bins])
 
-def load_density(
-    path,   # A file that `Density.save` wrote
-    domain, # Of the same table
-) -> Density:
-    """Read a density; raises `ValueError` for a file of something else, or of other columns.
+    @classmethod
+    def load(cls,
+        path,   # A file that `save` wrote
+        domain, # Of the same table
+    ):
+        """Read a density; raises `ValueError` for a file of something else, or of other columns.
 
-    Parameters
-    ----------
-    path
-        A file that `Density.save` wrote
-    domain
-        Of the same table
+        Parameters
+        ----------
+        path
+            A file that `save` wrote
+        domain
+            Of the same table
 
-    Returns
-    -------
-    Density
-
-    Raises
-    ------
-    ValueError
-        For a file of something else, or of other columns
-    """
-    out = Density(domain)
-    out.net = load_model(path).requires_grad_(False)
-    try: out.bins = [_Bins(**b) for b in out.net.meta['bins']]
-    except (KeyError, TypeError): raise ValueError(f'path must be a file of a density, got {str(path)!r}') from None
-    entries = [len(b.entry) for b in out.bins]
-    if entries == [c.width for c in domain.features]: return out
-    raise ValueError(f'domain must have the columns of the density, got {[c.name for c in domain.features]} for {len(entries)}')
+        Raises
+        ------
+        ValueError
+            For a file of something else, or of other columns
+        """
+        out = cls(domain)
+        out.net = load_model(path).requires_grad_(False)
+        try: out.bins = [_Bins(**b) for b in out.net.meta['bins']]
+        except (KeyError, TypeError): raise ValueError(f'path must be a file of a density, got {str(path)!r}') from None
+        if [len(b.entry) for b in out.bins] == [c.width for c in domain.features]: return out
+        raise ValueError(f'domain must have the columns of the density, got {[c.name for c in domain.features]} for {len(out.bins)}')
 
 # %% ../../nbs/search/13_likelihood.ipynb #lk28
 _LIKELY = .5 # Weight of a nat beside logits
