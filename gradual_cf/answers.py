@@ -136,12 +136,12 @@ def went(cfs, i:int) -> str: # Position of a row
     goal = cfs.goal
     before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
-    return _plain(f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
+    return _in_plain_words(f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
 
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
 
-def _plain(told:str) -> str:
+def _in_plain_words(told:str) -> str:
     "What is said of an answer in words for people."
     for said,read in _PLAINLY.items(): told = re.sub(rf'\b(?:{said})\b', read, told)
     return told
