@@ -3,7 +3,8 @@
     python benchmarks/estimators.py [--rows 20] [--only KNeighborsClassifier …]
 
 Each kind is fitted to the same 400 rows of four whole numbers; all 2,401 legal rows are put to its own `predict`, so the fewest
-changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam too, which no extra brings. Written to `benchmarks/results/estimators.csv`.
+changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam too, which
+no extra brings. Written to `benchmarks/results/estimators.csv`.
 """
 import argparse
 import itertools
