@@ -657,8 +657,8 @@ def _demo_table(out, rows, seed):
     _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these.')
     _say(f'What would have led to {yes!r}? Late payments stay as they are, and nobody gets younger.\n')
     _say(cfs.text())
-    _say(f'\nTypical: how ordinary the answer is among {yes} applications; these have 50% on average. It is {_USUAL:.0%} or more for '
-         f'{usual.sum()} of the first {len(asked)} {no} applications; the first {len(cfs)} of these are shown.')
+    _say(f'\nLooks like real cases: how ordinary the answer is among {yes} applications; these have 50% on average. '
+         f'It is {_USUAL:.0%} or more for {usual.sum()} of the first {len(asked)} {no} applications; the first {len(cfs)} are shown.')
     cfs.plot(most=rows).savefig(out, dpi=150)
     return len(cfs) == rows
 
