@@ -39,6 +39,8 @@ import numpy as _np
 from matplotlib_inline.backend_inline import set_matplotlib_formats as _formats
 import matplotlib.pyplot as _plt
 import gradual_cf.answers as _answers
+import axes as _axes
+_axes.watch()
 get_ipython().run_line_magic('matplotlib', 'inline')  # at once, so that the first figure that a cell returns is drawn too
 _formats('retina')
 get_ipython().events.unregister('post_execute', _plt._draw_all_if_interactive)  # drawn once, when it is shown
@@ -47,7 +49,7 @@ _np.set_printoptions(legacy='1.25')  # numbers as people write them: 0.5, and no
 _warnings.formatwarning = lambda message, category, *_: f'{category.__name__}: {message}\\n'  # no path of this machine'''
 END = """import json as _json, sys as _sys, time as _time
 _ran = _sys.modules.get('ran')
-print(_json.dumps([_time.process_time(), _ran and _ran.taken()]))"""
+print(_json.dumps([_time.process_time(), _ran and _ran.taken(), _axes.FOUND]))"""
 UNSEEN = re.compile(r'<(?:Figure size|Axes|matplotlib|function|bound method)\b[^>]*>|<[^<>\n]* at 0x[0-9a-fA-F]+>')  # Python's words for what a reader came to see
 
 
@@ -227,9 +229,9 @@ def run(p):
     nb.cells.append(nbformat.v4.new_code_cell(END))
     kernel = dict(kernel_name='python3', kernel_manager_class=Manager, extra_arguments=['--log-level=ERROR'])
     NotebookClient(nb, timeout=900, store_widget_state=True, resources={'metadata': {'path': str(p.parent)}}, **kernel).execute()
-    cpu, ran = json.loads(nb.cells.pop().outputs[0].text)
+    cpu, ran, axes = json.loads(nb.cells.pop().outputs[0].text)
     del nb.cells[0]
-    nb.metadata.update(seconds=round(time.time() - start, 1), cpu=round(cpu, 1), ran=ran, source=source_key(p), key=key(p, ran))
+    nb.metadata.update(seconds=round(time.time() - start, 1), cpu=round(cpu, 1), ran=ran, axes=axes, source=source_key(p), key=key(p, ran))
     return nb
 
 
@@ -246,6 +248,7 @@ def execute(p, anew=False):
     if anew or not is_kept(p):
         done = run(p)
         if found := unseen(done): raise ValueError(f'{label(p)} shows what a reader cannot see: {found}; return a figure that has something drawn on it, or end the line with a semicolon')
+        if axes := done.metadata.axes: raise ValueError(f'{label(p)} shows axes of numbers that do not say what they count: {axes}')
         keep(done, p)
     ran, nb = read_kept(p), nbformat.read(p, 4)
     if not anew and 'shrunk' not in ran.metadata:

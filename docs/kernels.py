@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FORKS, ONE_AT_A_TIME = multiprocessing.get_context('forkserver'), Lock()
 FORKS.set_forkserver_preload([
     'ran',  # before the package, whose functions it marks
+    'axes',  # looks at the pictures of a page
     'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'pandas.io.formats.html', 'pandas.io.formats.style', 'safetensors.torch',
     'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model', 'sklearn.model_selection', 'datasets',
     'typer._adapters', 'skops.io', 'jsonschema', 'fastapi',  # what commands, files and the server import when they are asked

@@ -216,7 +216,7 @@ def _plot_changes(cfs, most:int=5):
         x,xp,mask = (v[i].flatten().cpu() for v in (cfs.x, cfs.xp, cfs.mask))
         ax.plot(x, 'o-', ms=3, color='.5', lw=1, label='before')
         ax.plot(xp.where(mask, torch.nan), 'o-', ms=4, color=CHANGED, lw=2, label='after')
-        ax.set_title(plot_text(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
+        ax.set(title=plot_text(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), xlabel='entry', ylabel='value')
     ax.legend(fontsize=8)
     return fig
 

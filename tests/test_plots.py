@@ -1,5 +1,7 @@
-"""Pictures of answers, plans, audits, actions, reasons, watches and ways: no word lies on another or leaves the picture, at three widths."""
+"""Pictures of answers, plans, audits, actions, reasons, watches and ways: no word lies on another or leaves the picture, at three widths, and each axis of numbers says what it counts."""
+import sys
 import warnings
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,6 +22,9 @@ from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.use.audit import audit
 from gradual_cf.use.reasons import reasons
 from gradual_cf.use.watch import watch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'docs'))
+import axes  # noqa: E402
 
 WIDTHS = 5.5, 8, 11  # inches: a narrow cell, a column of text, a screen
 
@@ -84,3 +89,16 @@ def at_width(fig, width):
 def test_no_word_lies_on_another(pictures):
     found = {(name, width): at_width(fig, width) for name, fig in pictures.items() for width in WIDTHS}
     assert len(found) == 33 and not {at: words for at, words in found.items() if words}
+
+
+def test_axes_without_a_name_are_found():
+    fig, (bare, said) = plt.subplots(1, 2)
+    for ax in (bare, said): ax.plot([1, 2])
+    said.set(xlabel='step', ylabel='certainty')
+    found = axes.bare(fig)
+    plt.close(fig)
+    assert [line[:11] for line in found] == ['x of axes 0', 'y of axes 0']
+
+
+def test_each_axis_of_numbers_says_what_it_counts(pictures):
+    assert not {name: found for name, fig in pictures.items() if (found := axes.bare(fig))}

@@ -265,7 +265,7 @@ def _draw_bars(ax, df:pd.DataFrame, title='', most:int=10): # Lines of feature, 
     ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)],
                   fontsize=8)
     ax.axvline(0, color='.3', lw=.8)
-    ax.set_title(title, fontsize=9)
+    ax.set(title=title, xlabel='relevance')
 
 # %% ../../nbs/measures/01_relevance.ipynb #c59
 def _draw_heat(ax, r:Tensor, title=''): # Relevance, `(c, h, w)`
@@ -303,8 +303,7 @@ def _relevance_bars(rel, n):
     "A bar chart for each of `n` rows."
     (fig,axes),df = subplots(n, 1, squeeze=False, figsize=(6, 2.6*n)), rel.df()
     for i,ax in enumerate(axes[:, 0]):
-        title = f'for {plot_text(rel.name(i))}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
-        _draw_bars(ax, df[df.row == i], title)
+        _draw_bars(ax, df[df.row == i], f'for {plot_text(rel.name(i))}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
     return fig
 
 # %% ../../nbs/measures/01_relevance.ipynb #c68

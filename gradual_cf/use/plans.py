@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, needed, _row_names, went
+from ..answers import aimed_at, CHANGED, Counterfactuals, _in_plain_words, needed, _row_names, went
 from ..core import changed_groups, Question
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 
@@ -252,6 +252,7 @@ def _plot_plan(plan, most:int=10):
         beside.text(0, .5, text, va='center', fontsize=8)
         beside.axis('off')
     if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
+    else: fig.supylabel(_in_plain_words(plan.answers.goal.said), fontsize=8)
     return fig
 
 # %% ../../nbs/use/01_plans.ipynb #c35
