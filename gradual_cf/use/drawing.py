@@ -326,7 +326,7 @@ def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Call
     places = range(len(names))
     bars = ax.bar(places, [0.]*len(names), color=[CHANGED if k == label else '.7' for k in places])
     for bar in trace.goal.bars(label, needed(_state_after(trace, 0), 0)): ax.axhline(bar, color='.3', lw=1, ls=':')
-    ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names)
+    ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names, xlabel='class')
     ax.set_title('probabilities', fontsize=9)
     def move(i):
         z = _logits_at_step(trace, i).expand(len(names), -1)
@@ -354,7 +354,7 @@ def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list,
                medianprops=dict(color='.3'), boxprops=grey, whiskerprops=grey, capprops=grey)
     dots, = ax.plot(range(len(names)), trace.before[0].cpu(), 'o', ms=5, color=CHANGED)
     seen = torch.cat([sample.flatten(), *(_logits_at_step(trace, i).cpu().flatten() for i in range(len(trace) + 1))])
-    ax.set(ylim=(seen.min().item() - 1, seen.max().item() + 1))
+    ax.set(ylim=(seen.min().item() - 1, seen.max().item() + 1), xlabel='class' if trace.goal is CLASSES else '')
     ax.set_title(title, fontsize=9)
     return [dots], lambda i: dots.set_ydata(_logits_at_step(trace, i)[0].cpu())
 
