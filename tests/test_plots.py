@@ -20,6 +20,7 @@ from gradual_cf.search.proven import ways
 from gradual_cf.use.actions import actions
 from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.use.audit import audit
+from gradual_cf.use.enough import _card_lines
 from gradual_cf.use.reasons import reasons
 from gradual_cf.use.watch import watch
 
@@ -102,3 +103,16 @@ def test_axes_without_a_name_are_found():
 
 def test_each_axis_of_numbers_says_what_it_counts(pictures):
     assert not {name: found for name, fig in pictures.items() if (found := axes.bare(fig))}
+
+
+def test_the_ring_of_a_card_is_what_the_told_values_come_to():
+    rows = pd.DataFrame(np.random.default_rng(1).integers(0, 1_000, (200, 3)), columns=['income', 'savings', 'debt'])
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, rows.income + rows.savings - rows.debt > 400)
+    cf = GradualCF(model, tabular(rows)).fit(rows)
+    answers = cf.explain(rows[~model.predict(rows)][:8], True)
+    for i in np.flatnonzero(answers.valid):
+        one = answers[int(i)]
+        lines, ring = _card_lines(cf, one, {}, {})
+        told = one.data.assign(**{name: float(enough.split()[-1].replace(',', '')) for name, _, enough in lines if enough})
+        assert ring == pytest.approx(model.predict_proba(told)[0, 1], abs=1e-6) and .5 <= ring <= one.prob[0] + 1e-6
+    assert answers.valid.sum() > 3

@@ -21,7 +21,7 @@ from ..data.found import Indicators
 from ..answers import aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
-from ..search.goals import arrived
+from ..search.goals import arrived, said
 from ..search.readings import _has_bounds
 from .plans import _Between, each_put_back
 
@@ -259,12 +259,16 @@ def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) ->
     return out.tolist()
 
 # %% ../../nbs/use/11_enough.ipynb #en000019
+def _asked_texts(explainer, texts:list) -> tuple: # Texts of each column -> raw rows, and their logits `(m, k)`
+    "What the model says of rows of texts."
+    domain = explainer.domain
+    made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
+    return made, explainer.logits(made, explainer.encode(made).x)
+
 def _tried_texts(explainer, answer, texts:list, i:np.ndarray) -> np.ndarray: # Texts of columns of rows `i` -> bool
     "Whether rows of texts lead to their targets, and are legal."
-    domain = answer.domain
-    made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
-    z,at = explainer.logits(made, explainer.encode(made).x), torch.as_tensor(i)
-    target = answer.tensors.target[at]
+    (made,z),domain = _asked_texts(explainer, texts), answer.domain
+    target = answer.tensors.target[torch.as_tensor(i)]
     led = explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))
     return led.cpu().numpy() & cast(Any, domain).legal(domain.rows(answer.data).iloc[i], made).all(1)
 
@@ -349,37 +353,35 @@ def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Langua
 # %% ../../nbs/use/11_enough.ipynb #en0000c2
 _MOST_LINES = 14      # Columns of a card, those that change first
 _GRANTED = '#2f9e6e'  # The side of the target
-_CARD_PLACES = 0., .36, .62 # Where its three texts begin
-_CARD_WIDTHS = 22, 16, 22   # Most characters of a line of each
+_CARD_PLACES = 0., .34, .57 # Where its three texts begin
+_CARD_WIDTHS = 17, 12, 20   # Most characters of a line of each
+_CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
 
-def _card_lines(explainer, answer, names:dict, units:dict) -> list: # One row -> (name, now, enough) each; '' where it stays
-    "All columns of a row as texts, with what would have been enough."
-    found:dict = {}
-    if answer.valid[0] and answer.mask[0].any():
-        _,needed_there,_ = _put_back(explainer, answer)
-        found = enough_of(explainer, answer, needed_there)[0]
-    out = []
+def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough) each, '' where it stays; a probability
+    "All columns of a row as texts, with what would have been enough, and how far that leads."
+    some = answer.valid[0] and answer.mask[0].any()
+    found:dict = enough_of(explainer, answer, _put_back(explainer, answer)[1])[0] if some else {}
+    out,reached,raw = [], [], answer.domain.rows(answer.raw)
     for g,c in enumerate(answer.domain.features):
         local,unit = _in_language(c, ENGLISH), units.get(c.name, '')
         amount = lambda text, unit=unit: with_unit(text, unit) if unit else text
         now = _column_texts(c, answer.data)[0]
+        reached.append([_column_texts(c, raw)[0] if found[g].kind == 'levels' else found[g].texts[0]] if g in found else [now])
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
         name = str(names.get(c.name, str(c.name).replace('_', ' ')))
         out.append((name, now, _line_said(c, found[g], local, amount) if g in found else ''))
-    return out
+    return out, said(_asked_texts(explainer, reached)[1], answer.tensors.target, explainer.cut).item()
 
-def _draw_needle(ax, answer, top:float) -> None: # Where it lies
+def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached; where it lies
     "From 0 to 100%: what the model says before and after, and what is needed."
     bar = needed(answer, 0)
-    if bar is None: return
-    before,after = float(answer.before[0]), float(answer.prob[0])
     for low,high,colour in ((0, bar, CHANGED), (bar, 1, _GRANTED)):
         ax.plot([low, high], [top, top], color=colour, alpha=.35, lw=6, solid_capstyle='butt')
     ax.plot([bar, bar], [top - .32, top + .32], color='.5', lw=1)
-    ax.plot(before, top, 'o', color=CHANGED, ms=9)
+    ax.plot(answer.before[0], top, 'o', color=CHANGED, ms=9)
     if answer.valid[0]: ax.plot(after, top, 'o', mfc='none', mec=_GRANTED, mew=2.5, ms=9)
     for x,text,side in ((0, '0%', 'left'), (1, '100%', 'right')):
-        ax.text(x, top - .75, text, ha=side, va='center', fontsize=9, color='.5')
+        ax.text(x, top - .75, text, ha=side, va='center', fontsize=_CARD_LETTERS, color='.5')
 
 def _card_title(answer) -> str:
     "What was decided, and what the model says."
@@ -401,31 +403,30 @@ def _plot_card(
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
     for told in (names, units):
-        if told is None or isinstance(told, dict): continue
-        raise ValueError(f'names and units must be dicts of columns, got {told!r}')
-    lines = sorted(_card_lines(explainer, answer, names or {}, units or {}), key=lambda line: not line[2])
+        if not isinstance(told, (dict, type(None))): raise ValueError(f'names and units must be dicts of columns, got {told!r}')
+    lines,after = _card_lines(explainer, answer, names or {}, units or {})
+    lines.sort(key=lambda line: not line[2])
     shown = lines[:max(_MOST_LINES, sum(bool(line[2]) for line in lines))]
     foot = [f'and {len(lines) - len(shown)} other columns, as they are']*(len(lines) > len(shown))
     scale = 0. if answer.goal.numbers or needed(answer, 0) is None else 2.
-    title = plot_text(_card_title(answer), 54)
+    title = plot_text(_card_title(answer), 44)
     written = [[plot_text(v, wide) for v,wide in zip(line, _CARD_WIDTHS)] for line in shown]
     heights = [.45 + .55*max(text.count('\n') + 1 for text in line) for line in written]
     top = -.4*title.count('\n')
     rows = 1.9 - top + scale + sum(heights) + len(foot)
-    fig,ax = subplots(figsize=(7.2, .34*rows))
+    fig,ax = subplots(figsize=(4.7, .32*rows))
     ax.set(xlim=(-.01, 1.01), ylim=(1 - rows, 1))
     ax.axis('off')
-    ax.text(0, .6, title, fontsize=11, weight='bold', va='top')
-    if scale: _draw_needle(ax, answer, top - 1)
-    at = top - 1 - scale
+    ax.text(0, .6, title, fontsize=_CARD_LETTERS, weight='bold', va='top')
+    if scale: _draw_needle(ax, answer, after, top - 1)
+    at = top - 1.5 - scale
     for x,text in zip(_CARD_PLACES[1:], ('on record', 'would have been enough')):
-        ax.text(x, at, text, fontsize=9, color='.5', va='center')
-    at -= .5
+        ax.text(x, at + .5, text, fontsize=_CARD_LETTERS, color='.5', va='center')
     for line,height in zip(written, heights):
         ax.plot([0, 1], [at, at], color='.5', alpha=.4, lw=.6)
         looks = {}, {}, dict(weight='bold', color=_GRANTED)
         for x,text,look in zip(_CARD_PLACES, line, looks):
-            ax.text(x, at - height/2, text, fontsize=9, va='center', **look)
+            ax.text(x, at - height/2, text, fontsize=_CARD_LETTERS, va='center', **look)
         at -= height
-    for y,text in enumerate(foot): ax.text(0, at - .5 - y, text, fontsize=9, color='.5', va='center')
+    for y,text in enumerate(foot): ax.text(0, at - .5 - y, text, fontsize=_CARD_LETTERS, color='.5', va='center')
     return fig
