@@ -16,6 +16,7 @@ try {
   await p.goto(url);
   await p.locator('.jp-Notebook .jp-Cell').first().waitFor({ timeout: 90000 });
   await p.getByText(/\| Idle/).first().waitFor({ timeout: 60000 });
+  await p.addStyleTag({ content: '.Toastify { display: none }' });  // JupyterLab's own news
   const menu = async (...names) => { for (const name of names) { const at = p.locator('.lm-MenuBar-itemLabel:visible, .lm-Menu-itemLabel:visible').filter({ hasText: new RegExp(`^${name}$`) }).last(); await at.click(); await p.waitForTimeout(250); } };
   await menu('Run', 'Run All Cells');
   await p.locator('.jp-Dialog .jp-mod-accept').click({ timeout: 2000 }).catch(() => {});
