@@ -10,6 +10,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import written
@@ -47,6 +48,7 @@ def pytest_addoption(parser):
     parser.addoption('--shuffle', type=int, metavar='SEED', help='files, and the tests in each, in another order')
 
 
+NIGHT = frozenset((Path(__file__).parent/'night.txt').read_text().splitlines())  # tests that run nothing and notice nothing that others do not, see .ci/mutants/day.py
 TABLES = 'contract', 'proofs', 'refusals', 'refusals_of_use', 'notebooks', 'site'  # files whose every case is a promise of its own
 
 
@@ -56,8 +58,8 @@ def is_size(place, many):
 
 
 def sizes(items):
-    "Cases that the night takes, unless somebody names one."
-    tests, large = {}, {item for item in items if item.get_closest_marker('night')}
+    "Cases and tests that the night takes, unless somebody names one."
+    tests, large = {}, {item for item in items if item.get_closest_marker('night') or item.nodeid.partition('[')[0] in NIGHT}
     for item in items:
         if hasattr(item, 'callspec') and item not in large and item.path.stem.removeprefix('test_') not in TABLES:
             tests.setdefault(item.nodeid.partition('[')[0], []).append(item)
