@@ -49,10 +49,11 @@ def only_imports(tree): return all(isinstance(n, (ast.Import, ast.ImportFrom)) f
 
 
 def defined(tree):
-    "Names that a cell gives: functions, constants, classes and their public methods."
+    "Names that a cell gives: functions, constants, classes and their public methods, and what decorators call them (commands)."
     out = set()
     for n in tree.body:
         if isinstance(n, (*FUNCTIONS, ast.ClassDef)): out.add(n.name)
+        if isinstance(n, FUNCTIONS): out |= {a.value for d in n.decorator_list for a in getattr(d, 'args', ()) if isinstance(a, ast.Constant)}
         if isinstance(n, ast.ClassDef): out |= {m.name for m in n.body if isinstance(m, FUNCTIONS) and m.name[0] != '_'}
         if isinstance(n, ast.Assign): out |= {t.id for t in n.targets if isinstance(t, ast.Name)}
         if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name): out.add(n.target.id)
