@@ -49,10 +49,11 @@ def only_imports(tree): return all(isinstance(n, (ast.Import, ast.ImportFrom)) f
 
 
 def defined(tree):
-    "Names that a cell gives: functions, constants, classes and their public methods."
+    "Names that a cell gives: functions, constants, classes and their public methods, and what decorators call them (commands)."
     out = set()
     for n in tree.body:
         if isinstance(n, (*FUNCTIONS, ast.ClassDef)): out.add(n.name)
+        if isinstance(n, FUNCTIONS): out |= {a.value for d in n.decorator_list for a in getattr(d, 'args', ()) if isinstance(a, ast.Constant)}
         if isinstance(n, ast.ClassDef): out |= {m.name for m in n.body if isinstance(m, FUNCTIONS) and m.name[0] != '_'}
         if isinstance(n, ast.Assign): out |= {t.id for t in n.targets if isinstance(t, ast.Name)}
         if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name): out.add(n.target.id)
@@ -150,7 +151,8 @@ def measure(root):
     lines = [l for c in exports for _, l in c.lines]
     names = [n.id for c in exports for n in ast.walk(c.tree) if isinstance(n, ast.Name)]
     words = sum(len(c.source.split()) for cs in books for c in cs if c.kind == 'markdown')
-    run, known = [r for cs in books for r in run_at_once(cs)], classes(texts)
+    by_chapter = {p.relative_to(Path(root)/'nbs').with_suffix('').as_posix(): run_at_once(cs) for p,cs in zip(notebooks(root), books)}
+    run, known = [r for each in by_chapter.values() for r in each], classes(texts)
     deepest = max((k for k in known if k[1][0] != '_'), key=lambda k: depth(known, k))
     return dict(
         modules=len(texts),
@@ -162,6 +164,7 @@ def measure(root):
         wide=sum(len(l) > LIMIT for l in lines)/len(lines),
         longest=max(map(len, lines)),
         run=sum(run)/len(run),
+        run_in={name: sum(each)/len(each) for name,each in by_chapter.items() if each},
         unlike=sum(len(unlike(c.tree)) for c in exports),
         repeated=len(repeated(texts)),
         many_arguments=many_arguments(texts),
@@ -181,6 +184,7 @@ def table(m):
         ('greatest depth of a public class', '{} ({})'.format(*m['deepest'])),
         (f'lines over {LIMIT} characters', f'{m["wide"]:.1%} (longest {m["longest"]})'),
         ('exports followed directly by a cell that runs them', f'{m["run"]:.0%}'),
+        ('the least of these in a chapter', '{1:.0%} ({0})'.format(*min(m['run_in'].items(), key=lambda v: v[1]))),
         ('prose words for each exported line', f'{m["prose"]:.1f}'),
         ('assignments of three or more unlike values', m['unlike']),
         ('names that several modules define', m['repeated']),

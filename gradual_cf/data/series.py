@@ -26,6 +26,30 @@ from ..search.segments import n_segments
 # %% auto #0
 __all__ = ['load_series', 'dtw', 'series']
 
+# %% ../../nbs/08_series.ipynb #t11
+def _padded(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`, or `(n, length)` for one
+    "Put series of different lengths into one array, NaN behind their ends."
+    many,longest = {len(r) for r in rows}, max((len(c) for r in rows for c in r), default=0)
+    if len(many) != 1 or not longest: raise ValueError(f'series of as many channels each, not {sorted(many)}')
+    out = np.full((len(rows), many.pop(), longest), np.nan)
+    for i,r in enumerate(rows):
+        for j,c in enumerate(r): out[i, j, :len(c)] = c
+    return out[:, 0] if out.shape[1] == 1 else out
+
+def _series_array(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or `(n, c, length)`, or one series
+    "Series of any type as one array; raises `ValueError` for anything else."
+    if isinstance(data, Tensor): data = data.detach().cpu().numpy()
+    try:
+        if isinstance(data, pd.DataFrame):
+            if (data.dtypes == object).any(): return _padded(data.to_numpy())
+            v = data.to_numpy(float)
+            return v if channels in (None, 1) else v.reshape(len(v), channels, -1)
+        if isinstance(data, np.ndarray) and data.dtype != object: return data.astype(float)
+        rows = [v.to_numpy(float).T if isinstance(v, pd.DataFrame) else np.asarray(v, float) for v in data]
+        return np.array(rows) if rows and not rows[0].ndim else _padded([np.atleast_2d(v) for v in rows])
+    except (TypeError, ValueError) as e:
+        raise ValueError(f'data must be series: an array (n, channels, length), lists or a frame, got {e}') from None
+
 # %% ../../nbs/08_series.ipynb #t9
 def load_series(
     path, # A file of the UCR or UEA archive, `.ts` or `.tsv` (or `.txt`, `.csv` with the label first)
@@ -57,30 +81,6 @@ def load_series(
         return _padded(rows), np.array([label for *_,label in parts])
     except (OSError, ValueError) as e:
         raise ValueError(f'path must be a .ts or .tsv file of the archive, got {str(path)!r} ({e})') from None
-
-# %% ../../nbs/08_series.ipynb #t11
-def _padded(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`, or `(n, length)` for one
-    "Put series of different lengths into one array, NaN behind their ends."
-    many,longest = {len(r) for r in rows}, max((len(c) for r in rows for c in r), default=0)
-    if len(many) != 1 or not longest: raise ValueError(f'series of as many channels each, not {sorted(many)}')
-    out = np.full((len(rows), many.pop(), longest), np.nan)
-    for i,r in enumerate(rows):
-        for j,c in enumerate(r): out[i, j, :len(c)] = c
-    return out[:, 0] if out.shape[1] == 1 else out
-
-def _series_array(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length)` or `(n, c, length)`, or one series
-    "Series of any type as one array; raises `ValueError` for anything else."
-    if isinstance(data, Tensor): data = data.detach().cpu().numpy()
-    try:
-        if isinstance(data, pd.DataFrame):
-            if (data.dtypes == object).any(): return _padded(data.to_numpy())
-            v = data.to_numpy(float)
-            return v if channels in (None, 1) else v.reshape(len(v), channels, -1)
-        if isinstance(data, np.ndarray) and data.dtype != object: return data.astype(float)
-        rows = [v.to_numpy(float).T if isinstance(v, pd.DataFrame) else np.asarray(v, float) for v in data]
-        return np.array(rows) if rows and not rows[0].ndim else _padded([np.atleast_2d(v) for v in rows])
-    except (TypeError, ValueError) as e:
-        raise ValueError(f'data must be series: an array (n, channels, length), lists or a frame, got {e}') from None
 
 # %% ../../nbs/08_series.ipynb #t14
 @dataclass(frozen=True, eq=False)

@@ -137,6 +137,11 @@ def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     out[moved] = reader.vectors.table[_nearest_words(reader.vectors.table, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
+# %% ../../nbs/06_texts.ipynb #c32
+def _known_word_places(reader, text):
+    "Where the words stand that the network reads."
+    return _read_once(reader, text).spans[:reader.length]
+
 # %% ../../nbs/06_texts.ipynb #c30
 def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze words, wherever they stand; raises `ValueError` for any other constraint."
@@ -146,11 +151,6 @@ def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
         for p,span in enumerate(spans_of(text)):
             row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
     return enc._replace(frozen=frozen)
-
-# %% ../../nbs/06_texts.ipynb #c32
-def _known_word_places(reader, text):
-    "Where the words stand that the network reads."
-    return _read_once(reader, text).spans[:reader.length]
 
 # %% ../../nbs/06_texts.ipynb #c36
 def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plain:Callable=str) -> str:

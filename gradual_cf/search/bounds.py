@@ -25,24 +25,38 @@ class _Splits(NamedTuple):
     left:list      # Whether cells go left, for each column, bool `(its nodes, cells)`
     own:Any        # Positions of rows, rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
 
-class _Sides(NamedTuple):
-    "The nodes of one column, tree by tree."
-    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
-    start:np.ndarray # The first node of each, `(r,)`
-    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
-    right:np.ndarray # … without those left of it
+# %% ../../nbs/search/09_bounds.ipynb #1967d61a
+_MOST_BYTES = 2e9 # What tables of leaves may take
 
-class _LeafBits(NamedTuple):
-    "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
-    aim:np.ndarray    # Weights of scores, `(k,)`
-    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
-    value:np.ndarray  # What leaves add, `(t, 64·w)`
-    sides:list        # For each column its nodes, `_Sides`
-    full:np.ndarray   # All leaves, `(t, w)`
-    cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
-    upto:list         # The same for any cell up to here; None for a category
-    since:list        # … from here on
-    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
+def _bytes_of(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
+    "What tables would take: cells and nodes of each column, `(g,)`."
+    words = -(-leaves//64)
+    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
+
+def _bytes_read(m:_Trees) -> float:
+    "The same of trees that are read exactly."
+    t = m.grown
+    leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
+    nodes,leaves = np.bincount(t.group[~leaf], minlength=len(cells)), int(np.bincount(t.tree[leaf]).max())
+    return _bytes_of(cells, nodes, len(t.roots), leaves)
+
+def _check_size(size:float):
+    "Raise `ValueError` where tables would be too large."
+    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
+
+def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
+    "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
+    t,edges,left,ids = m.grown, [], [], []
+    _check_size(_bytes_read(m))
+    for g,a in enumerate(t.axes):
+        ids.append(np.flatnonzero(t.group == g))
+        cells = np.arange(a.size)
+        goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
+        left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
+        edges.append(grid.up_to(g, a.bounds))
+    group = [t.group[t.tree == i] for i in range(len(t.roots))]
+    own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
+    return _Splits(m.ensemble, group, edges, left, own)
 
 # %% ../../nbs/search/09_bounds.ipynb #c8
 def _leaf_bits(left, right, value:np.ndarray, leaf:np.ndarray) -> tuple: # Bits below each node, values in order
@@ -66,6 +80,25 @@ def _as_words(bits:int, size:int) -> np.ndarray: # `(size,)`, 64 bits each
     return np.array([bits >> 64*i & 0xffff_ffff_ffff_ffff for i in range(size)], np.uint64)
 
 # %% ../../nbs/search/09_bounds.ipynb #c11
+class _Sides(NamedTuple):
+    "The nodes of one column, tree by tree."
+    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
+    start:np.ndarray # The first node of each, `(r,)`
+    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
+    right:np.ndarray # … without those left of it
+
+class _LeafBits(NamedTuple):
+    "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
+    aim:np.ndarray    # Weights of scores, `(k,)`
+    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
+    value:np.ndarray  # What leaves add, `(t, 64·w)`
+    sides:list        # For each column its nodes, `_Sides`
+    full:np.ndarray   # All leaves, `(t, w)`
+    cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
+    upto:list         # The same for any cell up to here; None for a category
+    since:list        # … from here on
+    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
+
 _AT_A_TIME = 2**20 # Words that are gathered at a time
 
 def _left_over(words:_LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
@@ -321,39 +354,6 @@ def _has(words:np.ndarray, top:np.ndarray) -> np.ndarray: # `(b, t, w)`, `(b, t)
     one = words[:, :, 0] if words.shape[2] == 1 else np.take_along_axis(words, top[:, :, None] >> 6, 2)[:, :, 0]
     return (one >> (top & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
 
-# %% ../../nbs/search/09_bounds.ipynb #c15
-_MOST_BYTES = 2e9 # What tables of leaves may take
-
-def _bytes_of(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
-    "What tables would take: cells and nodes of each column, `(g,)`."
-    words = -(-leaves//64)
-    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
-
-def _bytes_read(m:_Trees) -> float:
-    "The same of trees that are read exactly."
-    t = m.grown
-    leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
-    nodes,leaves = np.bincount(t.group[~leaf], minlength=len(cells)), int(np.bincount(t.tree[leaf]).max())
-    return _bytes_of(cells, nodes, len(t.roots), leaves)
-
-def _check_size(size:float):
-    "Raise `ValueError` where tables would be too large."
-    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
-
-def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
-    "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
-    t,edges,left,ids = m.grown, [], [], []
-    _check_size(_bytes_read(m))
-    for g,a in enumerate(t.axes):
-        ids.append(np.flatnonzero(t.group == g))
-        cells = np.arange(a.size)
-        goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
-        left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
-        edges.append(grid.up_to(g, a.bounds))
-    group = [t.group[t.tree == i] for i in range(len(t.roots))]
-    own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
-    return _Splits(m.ensemble, group, edges, left, own)
-
 # %% ../../nbs/search/09_bounds.ipynb #a4bend2
 class _Lines(NamedTuple):
     "A line above and one below, for each unit of each box."
@@ -519,6 +519,79 @@ def _worse_levels(values:np.ndarray, slack:float) -> np.ndarray: # What levels a
     "Levels that another one is better than in every sum, by more than rounding."
     return np.array([(values >= v + 2*slack).all(1).any() for v in values], bool)
 
+# %% ../../nbs/search/09_bounds.ipynb #c28
+_ANY = 1e15 # More than any budget
+
+class _Reach:
+    "How far the features of boxes may go, and at what cost."
+    def __init__(self, m:_LayerBound, b:_Boxes, budget:np.ndarray):
+        q = self.q = m.q
+        self.m,self.b = m, b
+        first,last = _legal_ends(q, b.row, b.low, b.high)
+        none = (first > last) | q.grid.named
+        self.ends = np.where(none, b.corner, first), np.where(none, b.corner, last)
+        self.corner = m.features(b.row, b.corner)
+        self.far = [m.features(b.row, at) for at in self.ends]
+        self.cost = [_cost_at(q.grid, q.rows, q.price, b.row, at) - b.cost for at in self.ends]
+        for g in q.price.tables: self.cost[0][:, g] = self.cost[1][:, g] = 0. # nothing is known of the way
+        self.costs,self.left = np.maximum(*self.cost), np.clip(budget - b.cost.sum(1), 0, _ANY)
+        self.low,self.high = (side(side(*self.far), self.corner) for side in (np.minimum, np.maximum))
+        self.level:dict = {} # category -> which levels are in the box, and what they cost more than the corner
+        for g in m.layers.levels:
+            may = q.sets[g].masks[b.low[:, g]]
+            at = np.arange(may.shape[1])
+            more = q.price.levels[g][b.row] + q.price.toll*(at != q.rows.own[b.row, g, None]) - b.cost[:, g, None]
+            self.level[g] = may, np.maximum(np.where(may, more, np.inf), 0)
+            mine,v = np.flatnonzero(m.layers.owner == g), m.layers.levels[g]
+            for number in np.unique(b.low[:, g]): # boxes share their levels: a thousand levels have a million features
+                here,some = b.low[:, g] == number, v[q.sets[g].masks[number]]
+                self.low[np.ix_(here, mine)] = some.min(0, initial=np.inf)
+                self.high[np.ix_(here, mine)] = some.max(0, initial=-np.inf)
+
+    def items(self, slope:np.ndarray) -> tuple: # `(b, u, j)` -> gains, rates, positions, `(b, u, g)` each
+        "What each column offers to linear functions of the features."
+        low,high = ((slope*(far - self.corner)[:, None]) @ self.m.of_column for far in self.far)
+        gain,ends = np.maximum(np.maximum(low, high), 0), np.where(high >= low, *(v[:, None] for v in self.ends[::-1]))
+        rate = np.maximum(*(_rate(v, cost[:, None]) for v,cost in zip((low, high), self.cost)))
+        for g,(may,cost) in self.level.items():
+            mine = np.flatnonzero(self.m.layers.owner == g)
+            here = (slope[:, :, mine]*self.corner[:, None, mine]).sum(2, keepdims=True)
+            v = np.where(may[:, None], slope[:, :, mine] @ self.m.layers.levels[g].T - here, -np.inf)
+            gain[:, :, g],ends[:, :, g] = np.maximum(v.max(2), 0), v.argmax(2)
+            rate[:, :, g] = _rate(v, cost[:, None]).max(2)
+        return gain, rate, ends
+
+    def most(self, slope:np.ndarray, total:np.ndarray) -> np.ndarray: # `(b, u, j)`, `(b, u)` -> `(b, u)`
+        "The largest value of linear functions, within the box and within the budget."
+        gain,rate,_ = self.items(slope)
+        left = np.broadcast_to(self.left[:, None], gain.shape[:2])
+        return total + (slope*self.corner[:, None]).sum(2) + _gained(gain, rate, left)
+
+    def relaxed(self) -> tuple: # Slopes `(b, j)`, and what is added, `(b,)`
+        "A linear function of the features above the weighted sum of outputs."
+        weight,bias,lines = self.m.weight, self.m.bias, []
+        for i in range(len(weight) - 1):
+            low = -self.most(*self.back(-weight[i], -bias[i], lines))
+            high = self.most(*self.back(weight[i], bias[i], lines))
+            lines.append(self.m.bends[i].lines(low, high))
+        slope,total = self.back(weight[-1], bias[-1], lines)
+        return slope[:, 0], total[:, 0]
+
+    def back(self, weight, bias, lines) -> tuple: # `(b, u, j)`, `(b, u)`
+        "Units of a layer as linear functions of the features that are nowhere smaller."
+        n = len(self.b.row)
+        slope,total = np.broadcast_to(weight, (n, *weight.shape)), np.broadcast_to(bias, (n, len(bias)))
+        for line,w,b in zip(lines[::-1], self.m.weight[:len(lines)][::-1], self.m.bias[:len(lines)][::-1]):
+            up,down = np.maximum(slope, 0), np.minimum(slope, 0)
+            total = total + (up*line.rise[:, None] + down*line.fall[:, None]).sum(2)
+            slope = up*line.above[:, None] + down*line.below[:, None]
+            total,slope = total + slope @ b, slope @ w
+        return slope, total
+
+def _rate(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
+    "Gain for each unit of cost; infinite where it costs nothing, 0 where there is none."
+    with np.errstate(divide='ignore', invalid='ignore'): return np.where(gain > 0, gain/cost, 0.)
+
 # %% ../../nbs/search/09_bounds.ipynb #c27
 class _LayerBound:
     "A bound of layers for some rows of a question: a `_Condition`."
@@ -621,76 +694,3 @@ class _LayerBound:
 
 _BEYOND = 1., 1.03, 1.15, 1.5 # Times what the bound takes
 _LOWEST = -2**59               # Below this position a number is missing
-
-# %% ../../nbs/search/09_bounds.ipynb #c28
-_ANY = 1e15 # More than any budget
-
-class _Reach:
-    "How far the features of boxes may go, and at what cost."
-    def __init__(self, m:_LayerBound, b:_Boxes, budget:np.ndarray):
-        q = self.q = m.q
-        self.m,self.b = m, b
-        first,last = _legal_ends(q, b.row, b.low, b.high)
-        none = (first > last) | q.grid.named
-        self.ends = np.where(none, b.corner, first), np.where(none, b.corner, last)
-        self.corner = m.features(b.row, b.corner)
-        self.far = [m.features(b.row, at) for at in self.ends]
-        self.cost = [_cost_at(q.grid, q.rows, q.price, b.row, at) - b.cost for at in self.ends]
-        for g in q.price.tables: self.cost[0][:, g] = self.cost[1][:, g] = 0. # nothing is known of the way
-        self.costs,self.left = np.maximum(*self.cost), np.clip(budget - b.cost.sum(1), 0, _ANY)
-        self.low,self.high = (side(side(*self.far), self.corner) for side in (np.minimum, np.maximum))
-        self.level:dict = {} # category -> which levels are in the box, and what they cost more than the corner
-        for g in m.layers.levels:
-            may = q.sets[g].masks[b.low[:, g]]
-            at = np.arange(may.shape[1])
-            more = q.price.levels[g][b.row] + q.price.toll*(at != q.rows.own[b.row, g, None]) - b.cost[:, g, None]
-            self.level[g] = may, np.maximum(np.where(may, more, np.inf), 0)
-            mine,v = np.flatnonzero(m.layers.owner == g), m.layers.levels[g]
-            for number in np.unique(b.low[:, g]): # boxes share their levels: a thousand levels have a million features
-                here,some = b.low[:, g] == number, v[q.sets[g].masks[number]]
-                self.low[np.ix_(here, mine)] = some.min(0, initial=np.inf)
-                self.high[np.ix_(here, mine)] = some.max(0, initial=-np.inf)
-
-    def items(self, slope:np.ndarray) -> tuple: # `(b, u, j)` -> gains, rates, positions, `(b, u, g)` each
-        "What each column offers to linear functions of the features."
-        low,high = ((slope*(far - self.corner)[:, None]) @ self.m.of_column for far in self.far)
-        gain,ends = np.maximum(np.maximum(low, high), 0), np.where(high >= low, *(v[:, None] for v in self.ends[::-1]))
-        rate = np.maximum(*(_rate(v, cost[:, None]) for v,cost in zip((low, high), self.cost)))
-        for g,(may,cost) in self.level.items():
-            mine = np.flatnonzero(self.m.layers.owner == g)
-            here = (slope[:, :, mine]*self.corner[:, None, mine]).sum(2, keepdims=True)
-            v = np.where(may[:, None], slope[:, :, mine] @ self.m.layers.levels[g].T - here, -np.inf)
-            gain[:, :, g],ends[:, :, g] = np.maximum(v.max(2), 0), v.argmax(2)
-            rate[:, :, g] = _rate(v, cost[:, None]).max(2)
-        return gain, rate, ends
-
-    def most(self, slope:np.ndarray, total:np.ndarray) -> np.ndarray: # `(b, u, j)`, `(b, u)` -> `(b, u)`
-        "The largest value of linear functions, within the box and within the budget."
-        gain,rate,_ = self.items(slope)
-        left = np.broadcast_to(self.left[:, None], gain.shape[:2])
-        return total + (slope*self.corner[:, None]).sum(2) + _gained(gain, rate, left)
-
-    def relaxed(self) -> tuple: # Slopes `(b, j)`, and what is added, `(b,)`
-        "A linear function of the features above the weighted sum of outputs."
-        weight,bias,lines = self.m.weight, self.m.bias, []
-        for i in range(len(weight) - 1):
-            low = -self.most(*self.back(-weight[i], -bias[i], lines))
-            high = self.most(*self.back(weight[i], bias[i], lines))
-            lines.append(self.m.bends[i].lines(low, high))
-        slope,total = self.back(weight[-1], bias[-1], lines)
-        return slope[:, 0], total[:, 0]
-
-    def back(self, weight, bias, lines) -> tuple: # `(b, u, j)`, `(b, u)`
-        "Units of a layer as linear functions of the features that are nowhere smaller."
-        n = len(self.b.row)
-        slope,total = np.broadcast_to(weight, (n, *weight.shape)), np.broadcast_to(bias, (n, len(bias)))
-        for line,w,b in zip(lines[::-1], self.m.weight[:len(lines)][::-1], self.m.bias[:len(lines)][::-1]):
-            up,down = np.maximum(slope, 0), np.minimum(slope, 0)
-            total = total + (up*line.rise[:, None] + down*line.fall[:, None]).sum(2)
-            slope = up*line.above[:, None] + down*line.below[:, None]
-            total,slope = total + slope @ b, slope @ w
-        return slope, total
-
-def _rate(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
-    "Gain for each unit of cost; infinite where it costs nothing, 0 where there is none."
-    with np.errstate(divide='ignore', invalid='ignore'): return np.where(gain > 0, gain/cost, 0.)

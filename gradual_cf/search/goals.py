@@ -196,7 +196,7 @@ def l2_distance(
     """
     return (s.xp - s.x).flatten(1).norm(dim=1)
 
-# %% ../../nbs/02_goals.ipynb #c32
+# %% ../../nbs/02_goals.ipynb #c33
 def _steps(v):
     "Differences to the right and lower neighbour, zero at the edge; `(..., h, w)` each."
     right = torch.nn.functional.pad(v.diff(dim=-1), (0, 1))
@@ -209,7 +209,6 @@ def _tv_grad(s):
     up = torch.nn.functional.pad(down[..., :-1, :], (0, 0, 1, 0))
     return 2*(left - right + up - down), None
 
-# %% ../../nbs/02_goals.ipynb #c33
 @_closed_form(_tv_grad)
 def total_variation(
     s:State, # Where; `xp` is `(n, c, h, w)` or `(n, h, w)`

@@ -202,6 +202,7 @@ def _scene(cf, text:str, spans:list, free:list, target:int) -> _Scene|None:
 def _text_score(s:_Scene, total, square) -> Any: # Sums and squared norms -> above 0 for answers
     return total + s.b*(np.sqrt(np.maximum(square, 0.)) if s.normed else 1.)
 
+# %% ../../nbs/search/16_in_words.ipynb #773100df
 def _fewest_words_bound(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> int|None: # None where no number of words up to `most` does
     "The fewest words that may suffice."
     own = np.sort([s.u[i].sum() for _,i in s.places])[:most]

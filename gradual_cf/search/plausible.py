@@ -56,6 +56,85 @@ def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
     "How lonely each row is among the others."
     return loneliness(torch.cdist(rows, rows).fill_diagonal_(torch.inf))
 
+# %% ../../nbs/search/05_plausible.ipynb #c6
+_TREES,_SAMPLE,_LEVELS = 25, 256, 8 # Trees, rows that a tree sees, cuts in a row's way through it
+
+def _usual_depth(m:int) -> float:
+    "Mean depth at which `m` rows are told apart by random cuts."
+    if m <= 2: return float(m == 2)
+    return 2*(np.log(m - 1) + np.euler_gamma) - 2*(m - 1)/m
+
+def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels+1) - 1,)`
+    "Cut rows at random; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
+    nodes = 2**(levels + 1) - 1
+    column,bound,depth = np.zeros(nodes, int), np.full(nodes, np.inf), np.zeros(nodes)
+    usual = [_usual_depth(m) for m in range(len(rows) + 1)]
+    def cut(node, rows, level):
+        depth[node],left = level + usual[len(rows)], 2*node + 1
+        if left >= nodes: return
+        low,high = (rows.min(0), rows.max(0)) if len(rows) else ((), ())
+        varied = np.flatnonzero(np.not_equal(low, high))
+        if not len(varied): # nothing tells them apart: they fall to the left, and keep their depth
+            while left < nodes: depth[left],left = depth[node], 2*left + 1
+            return
+        c = column[node] = varied[rng.integers(len(varied))]
+        bound[node] = rng.uniform(low[c], high[c])
+        below = rows[:, c] <= bound[node]
+        cut(left, rows[below], level + 1)
+        cut(left + 1, rows[~below], level + 1)
+    cut(0, rows, 0)
+    return column, bound, depth
+
+# %% ../../nbs/search/05_plausible.ipynb #c11
+class _Forest(NamedTuple):
+    "Random cuts of rows, tree by tree: how strange others are."
+    column:Tensor # Entry that each node cuts, long `(t, m)`
+    bound:Tensor  # Where, `(t, m)`; inf where it does not
+    depth:Tensor  # How deep a row is that stays there, `(t, m)`
+    usual:float   # How deep rows are on average
+
+    def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
+        "How strange rows are."
+        cells,column,bound = (v.detach().cpu().numpy() for v in (x, self.column, self.bound)) # numpy picks faster
+        first,row = (np.arange(n)[:, None]*width for n,width in ((_TREES, column.shape[1]), x.shape))
+        node = np.zeros((len(x), _TREES), int)
+        for _ in range(_LEVELS):
+            at = node + first.T
+            node = 2*node + 1 + (cells.take(row + column.take(at)) > bound.take(at))
+        return 2**(-self.depth.take(torch.from_numpy(node + first.T).to(x.device)).mean(1)/self.usual)
+
+def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
+    "Random cuts of rows."
+    x = rows.double().cpu().numpy()
+    rng = np.random.default_rng(0)
+    few = min(_SAMPLE, len(rows))
+    trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
+    column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
+    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
+
+# %% ../../nbs/search/05_plausible.ipynb #ty02
+def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
+    "The smaller of two shares of known rows: of those that are lonelier, and of those that are stranger."
+    stranger = torch.stack([_at_least(*v) for v in zip(known['strange'], strange)]).mean(0)
+    return torch.minimum(_at_least(known['lonely'], lonely), stranger)
+
+def _ranked(x:Tensor, rows:Tensor, forests:list, known:dict, weaker:Tensor) -> Tensor: # `(n, *s)` -> in [0, 1], `(n,)`
+    "The share of known rows whose weaker side is no better."
+    x = x.flatten(1)
+    own = _weaker(loneliness(torch.cdist(x, rows)), [f(x) for f in forests], known)
+    return torch.searchsorted(weaker, own, right=True).to(own)/len(weaker)
+
+def crowd(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; None where there are too few
+    "How typical rows are of real ones that no search sees: a function, `(n, *s)` -> `(n,)`."
+    rows = x.flatten(1)[:_MOST]
+    if len(rows) < _FEWEST: return None
+    halves = rows[::2], rows[1::2]
+    forests = [_forest(half) for half in halves]
+    lonely,strange = _lonely_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
+    known = dict(lonely=lonely.sort().values, strange=[v.sort().values for v in strange])
+    sides = [_weaker(lonely[1 - j::2], [v], known | dict(strange=[known['strange'][j]])) for j,v in enumerate(strange)]
+    return partial(_ranked, rows=rows, forests=forests, known=known, weaker=torch.cat(sides).sort().values)
+
 # %% ../../nbs/search/05_plausible.ipynb #pc6
 def prototypes(
     z:Tensor,          # Logits of the training rows, `(n, k)`
@@ -172,84 +251,28 @@ def unsuitable(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`
     taken = changed_groups(s.x, s.xp, groups).double().mean(1).to(far)
     return far/(len(views)*usual) + taken
 
-# %% ../../nbs/search/05_plausible.ipynb #c6
-_TREES,_SAMPLE,_LEVELS = 25, 256, 8 # Trees, rows that a tree sees, cuts in a row's way through it
+# %% ../../nbs/search/05_plausible.ipynb #674c13d8
+class _ClassPCA:
+    "A loss term: the squared part of $X'$ that the target's principal components do not explain."
+    __name__ = 'class_pca'
+    def __init__(self, rank:int=20): self.rank = rank
 
-def _usual_depth(m:int) -> float:
-    "Mean depth at which `m` rows are told apart by random cuts."
-    if m <= 2: return float(m == 2)
-    return 2*(np.log(m - 1) + np.euler_gamma) - 2*(m - 1)/m
+    def fit(self, x, z):
+        "Learn mean and components of the rows that the model takes for each class."
+        flat,label = x.flatten(1), z.argmax(1)
+        rows = [flat[label == t] if (label == t).any() else flat for t in range(z.shape[1])]
+        self.mean = torch.stack([r.mean(0) for r in rows])
+        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
+        spread = [((r - m).T @ (r - m)).double() for r,m in zip(rows, self.mean)]
+        self.axes = torch.stack([torch.linalg.eigh(v)[1][:, -self.rank:].to(x) for v in spread]) # `(k, d, rank)`
 
-def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels+1) - 1,)`
-    "Cut rows at random; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
-    nodes = 2**(levels + 1) - 1
-    column,bound,depth = np.zeros(nodes, int), np.full(nodes, np.inf), np.zeros(nodes)
-    usual = [_usual_depth(m) for m in range(len(rows) + 1)]
-    def cut(node, rows, level):
-        depth[node],left = level + usual[len(rows)], 2*node + 1
-        if left >= nodes: return
-        low,high = (rows.min(0), rows.max(0)) if len(rows) else ((), ())
-        varied = np.flatnonzero(np.not_equal(low, high))
-        if not len(varied): # nothing tells them apart: they fall to the left, and keep their depth
-            while left < nodes: depth[left],left = depth[node], 2*left + 1
-            return
-        c = column[node] = varied[rng.integers(len(varied))]
-        bound[node] = rng.uniform(low[c], high[c])
-        below = rows[:, c] <= bound[node]
-        cut(left, rows[below], level + 1)
-        cut(left + 1, rows[~below], level + 1)
-    cut(0, rows, 0)
-    return column, bound, depth
+    def rest(self, s):
+        "What the components leave over, `(n, d)`."
+        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
+        return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
 
-# %% ../../nbs/search/05_plausible.ipynb #c11
-class _Forest(NamedTuple):
-    "Random cuts of rows, tree by tree: how strange others are."
-    column:Tensor # Entry that each node cuts, long `(t, m)`
-    bound:Tensor  # Where, `(t, m)`; inf where it does not
-    depth:Tensor  # How deep a row is that stays there, `(t, m)`
-    usual:float   # How deep rows are on average
-
-    def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
-        "How strange rows are."
-        cells,column,bound = (v.detach().cpu().numpy() for v in (x, self.column, self.bound)) # numpy picks faster
-        first,row = (np.arange(n)[:, None]*width for n,width in ((_TREES, column.shape[1]), x.shape))
-        node = np.zeros((len(x), _TREES), int)
-        for _ in range(_LEVELS):
-            at = node + first.T
-            node = 2*node + 1 + (cells.take(row + column.take(at)) > bound.take(at))
-        return 2**(-self.depth.take(torch.from_numpy(node + first.T).to(x.device)).mean(1)/self.usual)
-
-def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
-    "Random cuts of rows."
-    x = rows.double().cpu().numpy()
-    rng = np.random.default_rng(0)
-    few = min(_SAMPLE, len(rows))
-    trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
-    column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
-    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
-
-# %% ../../nbs/search/05_plausible.ipynb #ty02
-def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
-    "The smaller of two shares of known rows: of those that are lonelier, and of those that are stranger."
-    stranger = torch.stack([_at_least(*v) for v in zip(known['strange'], strange)]).mean(0)
-    return torch.minimum(_at_least(known['lonely'], lonely), stranger)
-
-def _ranked(x:Tensor, rows:Tensor, forests:list, known:dict, weaker:Tensor) -> Tensor: # `(n, *s)` -> in [0, 1], `(n,)`
-    "The share of known rows whose weaker side is no better."
-    x = x.flatten(1)
-    own = _weaker(loneliness(torch.cdist(x, rows)), [f(x) for f in forests], known)
-    return torch.searchsorted(weaker, own, right=True).to(own)/len(weaker)
-
-def crowd(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; None where there are too few
-    "How typical rows are of real ones that no search sees: a function, `(n, *s)` -> `(n,)`."
-    rows = x.flatten(1)[:_MOST]
-    if len(rows) < _FEWEST: return None
-    halves = rows[::2], rows[1::2]
-    forests = [_forest(half) for half in halves]
-    lonely,strange = _lonely_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
-    known = dict(lonely=lonely.sort().values, strange=[v.sort().values for v in strange])
-    sides = [_weaker(lonely[1 - j::2], [v], known | dict(strange=[known['strange'][j]])) for j,v in enumerate(strange)]
-    return partial(_ranked, rows=rows, forests=forests, known=known, weaker=torch.cat(sides).sort().values)
+    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
+    def __call__(self, s): return self.rest(s).pow(2).sum(1)
 
 # %% ../../nbs/search/05_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at
@@ -830,26 +853,3 @@ def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at the
     if not len(there): return
     s.put(there, _smaller_changes(explainer, _lowered(s.take(there))))
     yield there
-
-# %% ../../nbs/search/05_plausible.ipynb #674c13d8
-class _ClassPCA:
-    "A loss term: the squared part of $X'$ that the target's principal components do not explain."
-    __name__ = 'class_pca'
-    def __init__(self, rank:int=20): self.rank = rank
-
-    def fit(self, x, z):
-        "Learn mean and components of the rows that the model takes for each class."
-        flat,label = x.flatten(1), z.argmax(1)
-        rows = [flat[label == t] if (label == t).any() else flat for t in range(z.shape[1])]
-        self.mean = torch.stack([r.mean(0) for r in rows])
-        # in 64 bits: blank borders repeat the eigenvalue 0, on which solvers in 32 bits may not converge
-        spread = [((r - m).T @ (r - m)).double() for r,m in zip(rows, self.mean)]
-        self.axes = torch.stack([torch.linalg.eigh(v)[1][:, -self.rank:].to(x) for v in spread]) # `(k, d, rank)`
-
-    def rest(self, s):
-        "What the components leave over, `(n, d)`."
-        d,axes = s.xp.flatten(1) - self.mean[s.target.label], self.axes[s.target.label]
-        return d - (axes @ (d[:, None] @ axes).transpose(1, 2))[:, :, 0]
-
-    def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
-    def __call__(self, s): return self.rest(s).pow(2).sum(1)

@@ -50,6 +50,7 @@ def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
     longest = sum(2. if grid.named[g] else max(ends(g)) for g in range(len(grid.columns)))
     return _distance_price(grid, rows, toll=2.**np.ceil(np.log2(2*(1 + float(longest)))))
 
+# %% ../../nbs/search/10_proven.ipynb #6a08f58a
 def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
     "What functions ask for each value of their column, row by row."
     levels,tables = {}, {}
@@ -391,6 +392,7 @@ def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest 
     nothing = np.zeros(len(many)) # is known of other columns
     _merged(new, many, found._replace(bound=nothing, distance_bound=nothing))
 
+# %% ../../nbs/search/10_proven.ipynb #24f04c84
 _NOT_BEGUN = 'not begun: the time was over'
 
 _APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
@@ -502,7 +504,7 @@ def _unproven(cf, q:Question, effort:Effort) -> Counterfactuals:
     proof = answers.proof or ['']*len(begun)
     return replace(answers, proof=[told if answers.valid[i] else known.get(i, told) for i,told in enumerate(proof)])
 
-# %% ../../nbs/search/10_proven.ipynb #c6
+# %% ../../nbs/search/10_proven.ipynb #d28fa255
 _NORMS = dict(l0='columns', l1='distance', cost='columns, then distance') # How changes are counted, and its names
 
 class _Reopened(NamedTuple):
@@ -515,7 +517,6 @@ class _Reopened(NamedTuple):
     valid:np.ndarray    # Whether it reaches the target, and as the question allows, bool `(n,)`
     most:np.ndarray     # Most columns that may change, `(n,)`
 
-# %% ../../nbs/search/10_proven.ipynb #d28fa255
 def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     "Read a question from its answer."
     enc = cf.encode(answer.data) if answer.enc is None else answer.enc

@@ -29,6 +29,7 @@ def _far(cf, x:Tensor, xp:Tensor) -> Tensor: # Rows `(n, d)` each -> `(2, n)`, o
     price = cf.ties['price']
     return torch.stack([(xp - x).abs().sum(1), (xp - x).norm(dim=1)] if price is None else [price(x, xp)]).double()
 
+# %% ../../nbs/search/15_real.ipynb #7f697585
 def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
     "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
     out = real != MISSING
@@ -42,6 +43,7 @@ def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many r
     still = enc.frozen[:, cf.groups(enc.x)] | ~known
     return admissible(enc, torch.where(still, enc.x, real), cf.project)
 
+# %% ../../nbs/search/15_real.ipynb #0e6c5c72
 _NUMBERS = 2**22 # Numbers that are compared at once
 
 def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(2 or 1, n, m)`
@@ -58,11 +60,16 @@ def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n,
     return torch.cat(out, 1)
 
 # %% ../../nbs/search/15_real.ipynb #nr8
+def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
+    "Rows at their inputs, and what they must have."
+    return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
+
 def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # bool `(n,)`
     "Whether answers change what the question allows, to legal values."
     q = _question_of(_grid_of(cf.domain.features), enc, most)
     return _lawful_positions(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
 
+# %% ../../nbs/search/15_real.ipynb #9f1080c1
 def _met_by_rows(met, i:Tensor): # Of rows that were taken: positions, long `(q,)`
     "What more is asked of some rows, by their new positions; None where nothing is."
     return None if met is None else lambda xp, j: met(xp, i[j])
@@ -81,6 +88,8 @@ def _asked_at(cf, s:State, xp:Tensor, met=None) -> Tensor: # Rows, other values 
     if met is not None: fine &= met(xp, j)
     return ok.index_put((j,), fine)
 
+# %% ../../nbs/search/15_real.ipynb #f749ded2
+_SAME = 1e-4 # Relative difference of two distances that counts as none
 _FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then …
 _TOGETHER = 4096    # … this many at a time
 
@@ -116,7 +125,6 @@ def _those_with_all(cf, s:State, below:Tensor, met=None) -> _RealRows: # Rows of
     return _RealRows(way + known.nan_to_num(torch.inf, torch.inf), real, cells)
 
 # %% ../../nbs/search/15_real.ipynb #nr10
-_SAME = 1e-4  # Relative difference of two distances that counts as none
 _WALKED = 4   # Real rows of each row that are walked back, by each distance
 _FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
@@ -150,10 +158,6 @@ def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
     here = cf.x_train is not None and cf.summary is None
     return here and bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal
-
-def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
-    "Rows at their inputs, and what they must have."
-    return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
 
 def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and `_RealRows`
     "Answers that are farther than some real row with all that is asked, or are none."

@@ -42,6 +42,12 @@ def _parted(q:_Question, b:_Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
 # %% ../../nbs/search/09_robust.ipynb #73647396
 _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 
+def _most_within(c, far:float) -> int:
+    "How many legal values of a column lie within a distance on one side, at most; a part of a step is a whole one."
+    between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
+    steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # nobody's choice
+    return int(steps) + int(between.max(initial=0))
+
 class _Noise:
     "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
     words,together = '{} that withstand noise', _SEARCHED # How a proof names such answers; rows searched together
@@ -171,6 +177,7 @@ def _against(weight:list, bias:list, by:float, last:float, x:np.ndarray) -> tupl
         effect = effect @ weight[i]
     return tuple(map(list, zip(*out[::-1])))
 
+# %% ../../nbs/search/09_robust.ipynb #83d7cdec
 class _Retrained:
     "Rows that networks of other weights accept too: a `_Condition`."
     words,together = '{} that withstand other weights', 1 # networks are against one row each
@@ -457,12 +464,6 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's o
         xp[i[begun]] = found[begun]
         there[left] = _withstands(some, xp[i])
     return xp, there
-
-def _most_within(c, far:float) -> int:
-    "How many legal values of a column lie within a distance on one side, at most; a part of a step is a whole one."
-    between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
-    steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # nobody's choice
-    return int(steps) + int(between.max(initial=0))
 
 def _check_robust(cf, readings:list, robust:dict):
     "Raise `ValueError` for what answers cannot be made to withstand, or what is not known of a model."

@@ -68,11 +68,10 @@ def _constraints_of(cfs:Counterfactuals, i:int) -> list:
         out.append(_constraint(c, not enc.frozen[i, g], low, high, g in led))
     return out
 
-# %% ../../nbs/use/10_evidence.ipynb #e10
+# %% ../../nbs/use/10_evidence.ipynb #e11
 def _template(name:str) -> str:
     return (resources.files('gradual_cf')/'templates'/'evidence'/name).read_text(encoding='utf-8')
 
-# %% ../../nbs/use/10_evidence.ipynb #e11
 @cache
 def answer_schema() -> dict:
     "The JSON Schema of questions, answers and evidence."

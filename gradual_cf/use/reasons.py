@@ -28,10 +28,8 @@ from ..search.shorten import _with_followers
 # %% auto #0
 __all__ = ['HMDA', 'Reasons', 'reasons', 'against_direction']
 
-# %% ../../nbs/use/08_reasons.ipynb #r9
-_LEAST = 1e-6 # Least that a refused row lacks: it may be a tie
-
 # %% ../../nbs/use/08_reasons.ipynb #r11
+_LEAST = 1e-6 # Least that a refused row lacks: it may be a tie
 _QUARTER,_FEWEST,_MOST = .25, 20, 500 # Share of the accepted rows that stand at the cut-off; at least, at most
 
 def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, d)`
