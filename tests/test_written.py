@@ -30,7 +30,7 @@ def test_every_network_can_be_made_again(monkeypatch):
 
 @pytest.mark.parametrize('harm', ['missing', 'damaged'])
 def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp_path):
-    for name in ('written.py', 'conftest.py', 'spent.py'): shutil.copy(HERE/name, tmp_path)
+    for name in ('written.py', 'conftest.py', 'spent.py', 'night.txt'): shutil.copy(HERE/name, tmp_path)
     shutil.copytree(written.FOLDER, tmp_path/'networks')
     (tmp_path/'test_nothing.py').write_text('def test_nothing(): pass\n')
     bad = tmp_path/'networks/grades.safetensors'
