@@ -7,7 +7,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 try: from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError: from wheel.bdist_wheel import bdist_wheel  # setuptools before 70.1
+except ImportError:
+    try: from wheel.bdist_wheel import bdist_wheel  # setuptools before 70.1
+    except ImportError: bdist_wheel = None  # and no wheel: pip before 23.1 installs without one
 
 root = Path(__file__).parent
 ini = ConfigParser(delimiters=["="], interpolation=None)
@@ -38,7 +40,7 @@ class Library(build_ext):
         super().copy_extensions_to_source()
 
 
-class Wheel(bdist_wheel):
+class Wheel(bdist_wheel or object):
     """One wheel of a platform for every Python; one for all platforms where nothing was compiled."""
     def get_tag(self):
         built = any(p.suffix in (".so", ".dll") for p in Path(self.bdist_dir or ".").rglob("gradual_cf/search/core.*"))
@@ -70,7 +72,7 @@ setup(
     extras_require=extras,
     entry_points={"console_scripts": reqs("console_scripts")},
     ext_modules=[core],
-    cmdclass={"build_py": Build, "build_ext": Library, "bdist_wheel": Wheel},
+    cmdclass={"build_py": Build, "build_ext": Library} | ({"bdist_wheel": Wheel} if bdist_wheel else {}),
     zip_safe=False,
     # A path entry instead of an import hook: the folder that holds a clone would else be taken for an empty package of this name
     options={"editable_wheel": {"mode": "compat"}},
