@@ -1,7 +1,7 @@
 """Axes of numbers that do not say what they count, or whose ends stand nowhere. `execute.py` looks at every picture that a page shows."""
 import re
 
-NUMBER = re.compile(r'[−–+\-<≤>≥×~€$£ ]*\d[\d.,\u202f ]*(?:[eE][+−-]?\d+)?\s*(?:[%×kKmM€$£]|ms|s|h|min|\$\\mathdefault.*)?')
+NUMBER = re.compile(r'[−–+\-<≤>≥×~€$£ ]*\d[\d.,\u202f ]*(?:[eE][+−-]?\d+)?\s*(?:[%×kKmM€$£]|ms|s|h|min)?')
 FOUND = []  # What pictures of this process had, one line each
 
 

@@ -44,11 +44,11 @@ def pytest_configure(config):
 def pytest_addoption(parser):
     parser.addoption('--pages', choices=['chapters', 'changed', 'all'], default='changed',
                      help='notebooks that run beside the chapters: none, those whose source changed since their kept run, or all')
-    parser.addoption('--cases', choices=['few', 'all'], default='few', help='of a test with many cases its first, middle and last, or all (make night)')
+    parser.addoption('--cases', choices=['day', 'few', 'all'], default='day', help='of a test with many cases its first, middle and last, of every test (few) or without those of night.txt (day); or all (make night)')
     parser.addoption('--shuffle', type=int, metavar='SEED', help='files, and the tests in each, in another order')
 
 
-NIGHT = frozenset((Path(__file__).parent/'night.txt').read_text().splitlines())  # tests that run nothing and notice nothing that others do not, see .ci/mutants/day.py
+NIGHT = frozenset((Path(__file__).parent/'night.txt').read_text().splitlines())  # tests that run no line that others do not run, see .ci/mutants/day.py
 TABLES = 'contract', 'proofs', 'refusals', 'refusals_of_use', 'notebooks', 'site'  # files whose every case is a promise of its own
 
 
@@ -58,8 +58,8 @@ def is_size(place, many):
 
 
 def sizes(items):
-    "Cases and tests that the night takes, unless somebody names one."
-    tests, large = {}, {item for item in items if item.get_closest_marker('night') or item.nodeid.partition('[')[0] in NIGHT}
+    "Cases that the night takes, unless somebody names one."
+    tests, large = {}, {item for item in items if item.get_closest_marker('night')}
     for item in items:
         if hasattr(item, 'callspec') and item not in large and item.path.stem.removeprefix('test_') not in TABLES:
             tests.setdefault(item.nodeid.partition('[')[0], []).append(item)
@@ -76,8 +76,9 @@ def fewer_examples(items):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     named = any('::' in arg for arg in config.args) or config.option.keyword or 'soak' in ' '.join(config.args)
-    if config.getoption('cases') == 'few' and not named:
-        left = sizes(items)
+    if config.getoption('cases') != 'all' and not named:
+        day = config.getoption('cases') == 'day' and not any('.py' in arg for arg in config.args)  # whoever names a file wants all of it
+        left = sizes(items) | {item for item in items if day and item.nodeid.partition('[')[0] in NIGHT}
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
         fewer_examples(items)

@@ -169,6 +169,7 @@ def test_mistakes_are_a_line(folder, tmp_path):
     more = '--no-open', '--port', 0
     assert 'DATASET must be one of' in refused('titanic', *more)
     assert 'DATASET must be given' in refused(*more)
+    assert 'csv must be a readable CSV file, got' in refused('breast_cancer', '--rows', 'none.csv', *more)
     assert 'must be a readable CSV file' in refused('--model', model, '--rows', tmp_path/'none.csv', *more)
     assert 'existing file' in refused('--model', tmp_path/'none.json', '--rows', rows, *more)
     (tmp_path/'model.pkl').write_bytes(b'cos\nsystem\n')

@@ -32,6 +32,7 @@ from torch import nn
 
 from gradual_cf.all import CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search, predictor, put_back, tabular
 from gradual_cf.core import changed_groups, comparable, take_rows
+from gradual_cf.data import words
 from gradual_cf.models.asking import predict
 from gradual_cf.models.decisions import FrameModel, Predictor
 from gradual_cf.models.fitted import load_fitted
@@ -566,7 +567,7 @@ WORTH = {
     'lightgbm, plausible': (4, 3.3901, 3), 'lightgbm, one': (3, 1.0532, 4), 'xgboost, one': (3, 1.1213, 4), 'hist, one': (3, .9802, 4),
     'forest, one': (2, .5925, 3), 'forest, 3 classes': (2, .3937, 4), 'regressor': (3, .7405, 4), 'onnx': (3, .5418, 4),
     'network, robust': (3, 1.4404, 3), 'lightgbm, robust': (4, 3.3104, 3),
-    'images': (6, 11.1373, 2), 'text': (2, 8.9080, 2), 'series': (6, 138.7910, 2)}
+    'images': (6, 11.1373, 2), 'text': (2, 8.9080, 2) if words._can_tag() else (3, 11.6526, 2), 'series': (6, 138.7910, 2)}
 
 
 @of(TABLE)

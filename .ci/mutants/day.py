@@ -1,4 +1,4 @@
-"""Which tests the day can leave to the night: all lines and branches that they run are run by others too, and every mistake that they noticed others notice.
+"""Which tests the day can leave to the night: all lines and branches that they run are run by others too, and no mistake that was tried was noticed by them first.
 
     make mutants; python .ci/mutants/day.py [MAP ...]      # folders of `run.py`, build/mutants where none is named; writes tests/night.txt
 

@@ -303,7 +303,8 @@ def _relevance_bars(rel, n):
     "A bar chart for each of `n` rows."
     (fig,axes),df = subplots(n, 1, squeeze=False, figsize=(6, 2.6*n)), rel.df()
     for i,ax in enumerate(axes[:, 0]):
-        _draw_bars(ax, df[df.row == i], f'for {plot_text(rel.name(i))}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}')
+        title = f'for {plot_text(rel.name(i))}: logit {rel.logit[i]:.2f}, delta {rel.delta[i]:.2f}'
+        _draw_bars(ax, df[df.row == i], title)
     return fig
 
 # %% ../../nbs/measures/01_relevance.ipynb #c68

@@ -354,22 +354,23 @@ def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Langua
 _MOST_LINES = 14      # Columns of a card, those that change first
 _GRANTED = '#2f9e6e'  # The side of the target
 _CARD_PLACES = 0., .34, .57 # Where its three texts begin
-_CARD_WIDTHS = 17, 12, 20   # Most characters of a line of each
+_CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word makes the card wider, up to 1.6 times
 _CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
 
-def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough) each, '' where it stays; a probability
+def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
     some = answer.valid[0] and answer.mask[0].any()
     found:dict = enough_of(explainer, answer, _put_back(explainer, answer)[1])[0] if some else {}
-    out,reached,raw = [], [], answer.domain.rows(answer.raw)
+    out,reached = [], []
     for g,c in enumerate(answer.domain.features):
         local,unit = _in_language(c, ENGLISH), units.get(c.name, '')
         amount = lambda text, unit=unit: with_unit(text, unit) if unit else text
         now = _column_texts(c, answer.data)[0]
-        reached.append([_column_texts(c, raw)[0] if found[g].kind == 'levels' else found[g].texts[0]] if g in found else [now])
+        told = found.get(g, _Enough('own', (now,)))
+        reached.append(told.texts[:1])
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
         name = str(names.get(c.name, str(c.name).replace('_', ' ')))
-        out.append((name, now, _line_said(c, found[g], local, amount) if g in found else ''))
+        out.append((name, now, _line_said(c, told, local, amount) if g in found else ''))
     return out, said(_asked_texts(explainer, reached)[1], answer.tensors.target, explainer.cut).item()
 
 def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached; where it lies
@@ -393,28 +394,26 @@ def _card_title(answer) -> str:
     share = goal.sided(float(answer.before[0]), bar)
     return f'{was}: “{aimed_at(answer, 0)}” has {share}' + ('' if bar is None else f', {bar:.0%} is needed')
 
-def _plot_card(
-    explainer,    # Whose model it is
-    answer,       # One row of answers
-    names=None,   # Column -> what people call it
-    units=None,   # Column -> its unit, such as '€'
-):
+def _plot_card(explainer, answer, names=None, units=None): # One row; column -> what people call it, and its unit
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
     for told in (names, units):
-        if not isinstance(told, (dict, type(None))): raise ValueError(f'names and units must be dicts of columns, got {told!r}')
+        if not isinstance(told, (dict, type(None))):
+            raise ValueError(f'names and units must be dicts of columns, got {told!r}')
     lines,after = _card_lines(explainer, answer, names or {}, units or {})
     lines.sort(key=lambda line: not line[2])
     shown = lines[:max(_MOST_LINES, sum(bool(line[2]) for line in lines))]
     foot = [f'and {len(lines) - len(shown)} other columns, as they are']*(len(lines) > len(shown))
     scale = 0. if answer.goal.numbers or needed(answer, 0) is None else 2.
-    title = plot_text(_card_title(answer), 44)
-    written = [[plot_text(v, wide) for v,wide in zip(line, _CARD_WIDTHS)] for line in shown]
+    longest = max(len(word)/wide for line in shown for v,wide in zip(line, _CARD_WIDTHS) for word in v.split())
+    stretch = min(max(longest, 1.), 1.6)
+    written = [[plot_text(v, int(wide*stretch)) for v,wide in zip(line, _CARD_WIDTHS)] for line in shown]
     heights = [.45 + .55*max(text.count('\n') + 1 for text in line) for line in written]
+    title = plot_text(_card_title(answer), int(44*stretch))
     top = -.4*title.count('\n')
     rows = 1.9 - top + scale + sum(heights) + len(foot)
-    fig,ax = subplots(figsize=(4.7, .32*rows))
+    fig,ax = subplots(figsize=(4.7*stretch, .32*rows))
     ax.set(xlim=(-.01, 1.01), ylim=(1 - rows, 1))
     ax.axis('off')
     ax.text(0, .6, title, fontsize=_CARD_LETTERS, weight='bold', va='top')
