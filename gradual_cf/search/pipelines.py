@@ -31,6 +31,10 @@ class _Features(NamedTuple):
     of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
     ask:Any          # (column, positions) -> its features `(positions, its features)`
 
+    @property
+    def kept(self) -> tuple: # What another process may begin with; nothing where that is too much
+        return (self.owner, self.still, self.values) if sum(v.size for v in self.values) <= _HELD else ()
+
 def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
     names = model.predictor.names
@@ -151,15 +155,34 @@ def _values_together(s:_Sweeps, owner:np.ndarray, still:np.ndarray) -> list: # `
     return values
 
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint6
-def _opened_parts(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
+def _opened_anew(s:_Sweeps) -> tuple:
+    "Owners, features that never move, and values at all positions."
+    owner,still = _owners(s)
+    _moved_by_illegal_values(s, owner, still)
+    return owner, still, _values_together(s, owner, still)
+
+def _opened_as_kept(s:_Sweeps, kept) -> tuple|None: # `_Features.kept`, or anything
+    "The same as it was kept, if the pipeline says all of it again in an order that nobody could foretell."
+    try:
+        owner,still,values = kept
+        known = owner.dtype.kind == 'i' and ((owner >= -1) & (owner < len(s.at))).all()
+        if not known or not owner.shape == still.shape == s.of(s.x[:1])[0].shape: return None
+        s.rng,drawn = np.random.default_rng(), s.rng
+        said = _values_together(s, owner, still)
+        s.rng = drawn
+        same = len(said) == len(values) and all(a.shape == b.shape and _same(a, b).all() for a,b in zip(said, values))
+        return (owner, still, said) if same else None
+    except (_Unfit, *_UNLIKE): return None
+
+_UNLIKE = (AttributeError, IndexError, KeyError, TypeError, ValueError) # What parts of another make may raise
+
+def _opened_parts(of, grid:_Grid, x:np.ndarray, kept=()) -> _Features|None: # Training rows `(n, d)`; `_Features.kept`
     """Which column moves which feature, and how; None where parts do not say what the whole says.
 
     Raises `_Unfit` where a feature reads several columns.
     """
     s = _Sweeps(of, grid, x)
-    owner,still = _owners(s)
-    _moved_by_illegal_values(s, owner, still)
-    values = _values_together(s, owner, still)
+    owner,still,values = _opened_as_kept(s, kept) or _opened_anew(s)
     for g,(there,said) in enumerate(zip(s.at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
         if not every and not _one_way(said): return None
