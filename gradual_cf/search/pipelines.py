@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..models.decisions import FrameModel
+from ..models.decisions import asked_alike, FrameModel
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
 from .trees import _Ensemble, _Unfit
@@ -37,10 +37,8 @@ class _Features(NamedTuple):
 
 def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
-    names = model.predictor.names
     def of(x:np.ndarray) -> np.ndarray:
-        frame = model.write(torch.from_numpy(x))
-        out = transform(frame[list(names)] if names else frame.to_numpy())
+        out = asked_alike(transform, model.predictor, model.write(torch.from_numpy(x)))
         return np.asarray(out.toarray() if hasattr(out, 'toarray') else out, float)
     return of
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..models.decisions import FrameModel
+from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import _curve_of
 from .bounds import _needed, _Net, _rate
 from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
@@ -80,7 +80,7 @@ def _folds_said(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
 
 def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and its link
     "The scores of a model that is a sum, as a function of encoded rows; None for another."
-    source,names,threshold = model.predictor.source, model.predictor.names, model.predictor.threshold
+    source,threshold = model.predictor.source, model.predictor.threshold
     if source is None or model.predictor.over: return None
     steps = _steps_of(source)
     last = steps[-1]
@@ -95,8 +95,7 @@ def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k
         said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
         link = _Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
     def of(x:np.ndarray) -> np.ndarray: # Encoded rows
-        frame = model.write(torch.from_numpy(x))
-        return said(frame[list(names)] if names else frame.to_numpy())
+        return asked_alike(said, model.predictor, model.write(torch.from_numpy(x)))
     return of, link
 
 # %% ../../nbs/search/09_sums.ipynb #2cfa7036
