@@ -475,11 +475,11 @@ def _lines_of(m:_Trees) -> _LeafLines:
         number,ends = np.searchsorted(columns, column), _ends_of_nodes(t, columns)
         found.append((np.full(len(leaf), i), leaf, number, slope, start, *(v[leaf, number] for v in ends)))
     def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
-        x = torch.from_numpy(x)
-        frame,out = m.write(x), []
+        t = torch.from_numpy(x)
+        frame,out = m.write(t), []
         for g,v in zip(group, levels):
             c = m.columns[g]
-            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][_levels_in(m, x, g)])
+            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][_levels_in(m, t, g)])
         return np.stack(out, 1)
     return _LeafLines(group, levels, read, *map(np.concatenate, zip(*found)))
 

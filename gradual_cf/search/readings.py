@@ -5,7 +5,6 @@
 # %% ../../nbs/search/09_readings.ipynb #11ce8406
 from __future__ import annotations
 from functools import partial
-from itertools import zip_longest
 from typing import Any, cast, NamedTuple
 
 import numpy as np
@@ -153,7 +152,7 @@ def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
         left_child,right_child = np.asarray(t.left), np.asarray(t.right)
         while (inner := group[at] >= 0).any():
             at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
-        out += t.value[at] if numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
+        out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
     return out
 
 def _on_lines(l:_LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
@@ -289,8 +288,8 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     if _shared_places(grid): return None
     models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
-    for m,kept in zip_longest(models, cf.kept[:len(models)], fillvalue=()):
-        whole = m
+    for whole,kept in zip(models, [*cf.kept, *((),)*len(models)]):
+        m = whole
         if isinstance(m, _Asked): m = m.model
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
