@@ -25,7 +25,7 @@ from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.readings import _readings
 
 COLUMNS, VALUES, ROWS = list('abcd'), 7, 400
-READ = dict(lines='linear', layers='layers', trees='trees', sums='sum of one term a column')
+READ = dict(leaves='trees of lines', lines='linear', layers='layers', trees='trees', sums='sum of one term a column')
 LINE, SEED = linear_model.LogisticRegression(max_iter=500), dict(random_state=0)
 GROWN = tree.DecisionTreeClassifier(max_depth=3, **SEED)
 FOREST = ensemble.RandomForestClassifier(7, max_depth=4, **SEED)
@@ -75,7 +75,7 @@ def kinds():
             'calibrated forest': calibration.CalibratedClassifierCV(FOREST, cv=2),
             'XGBoost': of('xgboost', 'XGBClassifier', **X7), 'XGBoost, forest': of('xgboost', 'XGBRFClassifier', **X7), 'XGBoost, dart': of('xgboost', 'XGBClassifier', booster='dart', **X7),
             'XGBoost, 3 for missing': of('xgboost', 'XGBClassifier', missing=3, **X7), 'LightGBM, zero for missing': of('lightgbm', 'LGBMClassifier', zero_as_missing=True, **L7),
-            'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'LightGBM, dart': of('lightgbm', 'LGBMClassifier', boosting_type='dart', **L7),
+            'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7), 'LightGBM, dart': of('lightgbm', 'LGBMClassifier', boosting_type='dart', **L7),
             'EBM with pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=2, **EBM),
             'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT),
             'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
@@ -95,8 +95,7 @@ def kinds():
             'StackingClassifier, a line': ensemble.StackingClassifier([('a', FOREST), ('b', LINE)], cv=3), 'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE),
             'VotingClassifier, soft, a line': voting('soft', FOREST, LINE), 'GradientBoosting, a line as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, **SEED),
             'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
-            'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU()),
-            'LightGBM, linear leaves': of('lightgbm', 'LGBMClassifier', linear_tree=True, **L7)}}
+            'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU())}}
 
 
 def table():

@@ -29,7 +29,7 @@ from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
-             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'constant_start', 'bent', 'sigmoid', 'straight', 'pairs', 'lopsided']  # by chance, at night
+             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'leaning_number', 'constant_start', 'bent', 'sigmoid', 'straight', 'pairs', 'lopsided']  # by chance, at night
 SAID = [f'ignore:{words}' for words in ('lbfgs failed to converge', 'n_quantiles', 'plausibility is left out', '`TargetEncoder', 'Missing values detected')]  # while models are fitted
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
@@ -145,6 +145,7 @@ MODELS |= dict(
     constant_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), random_state=0)),
     coded=Make(library('xgboost', 'XGBClassifier', n_estimators=7, max_depth=3, missing=2.), missing=True), zeros=Make(library('lightgbm', 'LGBMClassifier', zero_as_missing=True, **lgb), missing=True),
     stack=Make(ensemble.StackingClassifier([('a', FOREST), ('b', GROWN), ('c', GROWN_DEEP)], cv=2)), stack_number=Make(ensemble.StackingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))], linear_model.Ridge(), cv=2)),
+    leaning=Make(library('lightgbm', 'LGBMClassifier', linear_tree=True, **lgb), True, True), leaning_number=Make(library('lightgbm', 'LGBMRegressor', linear_tree=True, **lgb), True, True),
     catboost=Make(lambda: __import__('catboost').CatBoostClassifier(**cat), missing=True), lopsided=Make(lambda: __import__('catboost').CatBoostClassifier(grow_policy='Lossguide', **cat), missing=True))
 TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack']  # are models of two classes here
 

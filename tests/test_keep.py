@@ -1,5 +1,7 @@
 """A fitted explainer as a folder: the same answers from it, bit for bit; what no file can hold is refused by name."""
 import json
+import pickle
+from copy import copy, deepcopy
 
 import numpy as np
 import pandas as pd
@@ -16,9 +18,10 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.impute import KNNImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
@@ -27,6 +30,9 @@ from gradual_cf.all import (GradualCF, Settings, images, load_cbf, load_digits, 
     without_images)
 from made import by_hand, people, pipeline
 from gradual_cf.scale import keep
+from gradual_cf.search import pipelines, sums
+from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.readings import _readings
 
 
 def same(a, b):
@@ -161,6 +167,91 @@ def test_a_model_is_brought_along_and_must_be_the_same(lone):
     same(cf.explain(df[:3]), GradualCF.load(folder, predictor(age_decides, cf.domain)).explain(df[:3]))
     with pytest.raises(ValueError, match='the model that the explainer was fitted with, got logits that are off by up to 0.5'):
         GradualCF.load(folder, predictor(age_decides_otherwise, cf.domain))
+
+
+def earners():
+    "Two numbers, a category, and whether it is enough."
+    r = np.random.default_rng(0)
+    df = pd.DataFrame(dict(age=r.integers(18, 70, 300), income=r.integers(15, 60, 300), job=pd.Categorical(r.choice(['clerk', 'cook', 'smith'], 300))))
+    return df, (df.age/25 + df.income/20 + (df.job == 'cook') + r.normal(0, .5, 300) > 4).astype(int)
+
+
+def opened(last, before=None):
+    "A pipeline of two numbers and a category that was read, with questions to it."
+    df, y = earners()
+    coded = ColumnTransformer([('n', before or StandardScaler(), ['age', 'income']), ('c', OneHotEncoder(sparse_output=False), ['job'])])
+    cf = GradualCF(make_pipeline(coded, last).fit(df, y), tabular(df), 'sparse').fit(df)
+    return cf, df[:6]
+
+
+READ_BEHIND = dict(line=lambda: opened(LogisticRegression()), splines=lambda: opened(LogisticRegression(), SplineTransformer(3)),
+                   forest=lambda: opened(RandomForestClassifier(5, max_depth=3, random_state=0)), bayes=lambda: opened(GaussianNB()))
+ANEW = '_opened_anew', '_tables_asked'
+
+
+def counted(monkeypatch, calls):
+    "Which pipelines are opened anew from now on."
+    for module, name in ((pipelines, ANEW[0]), (sums, ANEW[1])):
+        do = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, do=do: calls.append(do.__name__) or do(*args))
+
+
+@pytest.mark.parametrize('make', READ_BEHIND)
+@pytest.mark.filterwarnings('ignore:the folder holds no model')
+def test_what_was_read_goes_along(make, tmp_path, monkeypatch):
+    cf, rows = READ_BEHIND[make]()
+    answers = cf.explain(rows, optimal='distance')
+    counted(monkeypatch, calls := [])
+    for again in (GradualCF.load(cf.save(tmp_path/'cf'), cf.model.predictor.source), copy(cf), pickle.loads(pickle.dumps(cf))):
+        same(answers, again.explain(rows, optimal='distance'))
+    assert calls == []
+    without = tmp_path/'without'
+    if make != 'forest': GradualCF.load(cf.save(without, rows=False), cf.model.predictor.source)
+    told = json.loads(next((tmp_path/'cf').glob('explainer-*')).read_text())
+    assert told['learnt']['of'][-1][0] == 'opened' and 'opened' not in (next(without.glob('explainer-*')).read_text() if without.exists() else '')
+
+
+def forged(v):
+    "Kept parts with something else in one place."
+    if isinstance(v, (list, tuple)):
+        kind = type(v)
+        for i, u in enumerate(v): yield from (kind([*v[:i], w, *v[i + 1:]]) for w in forged(u))
+        yield from (kind(), kind(v[:-1]), kind([*v, *v[-1:]]), kind(v[::-1]), 'x')
+    else:
+        for at in {0, len(v)//2, len(v) - 1}:
+            off = v.copy()
+            off[at] += 1
+            yield off
+        yield from (v + 1, np.roll(v, 1, 0), v[:-1], v.astype(str), v*np.nan, 3)
+
+
+@pytest.mark.parametrize('make', READ_BEHIND)
+def test_forged_parts_are_read_anew(make, monkeypatch):
+    "What is read then is what was read first, to the last bit."
+    cf, _ = READ_BEHIND[make]()
+    grid = _grid_of(cf.domain.features)
+    _readings(cf, grid)
+    kept = cf._opened()
+    counted(monkeypatch, calls := [])
+    for n, parts in enumerate(forged(kept)):
+        again = copy(cf)
+        again.kept = parts if isinstance(parts, list) else [parts]
+        _readings(again, grid)
+        for a, b in zip(again._opened()[0], kept[0], strict=True): assert all(map(np.array_equal, a, b))
+    assert len(calls) > n/2  # what a feature that moves would be if it did not is nobody's concern
+
+
+def test_parts_of_another_model_are_read_anew(tmp_path, monkeypatch):
+    "Of one that says the same of every row that is compared, and another thing elsewhere."
+    cf, rows = READ_BEHIND['line']()
+    cf.explain(rows, optimal='columns')
+    folder = cf.save(tmp_path/'cf')
+    other = deepcopy(cf.model.predictor.source)
+    other[0].named_transformers_['n'].scale_ *= 1 + 1e-7
+    counted(monkeypatch, calls := [])
+    again = GradualCF.load(folder, other)
+    fresh = GradualCF(other, cf.domain, cf.settings).fit(earners()[0])
+    assert (again.explain(rows, optimal='distance').bound == fresh.explain(rows, optimal='distance').bound).all() and calls.count('_opened_anew') == 2
 
 
 def test_damage_is_named(lone, tmp_path):

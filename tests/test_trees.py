@@ -240,7 +240,9 @@ def test_what_cannot_be_read_goes_through_the_frame():
     assert _parsed(linear) is None and read(linear, PLAIN.drop(columns='flag'))[0] is None
     lgb = pytest.importorskip('lightgbm')
     leaves = lgb.LGBMClassifier(n_estimators=3, linear_tree=True, verbose=-1, n_jobs=1).fit(PLAIN, Y)
-    assert read(leaves, PLAIN)[0] is None
+    assert read(leaves, PLAIN)[0] is None and _parsed(leaves).leans
+    bags = ensemble.BaggingClassifier(leaves, 2, random_state=0).fit(PLAIN, Y)
+    assert _parsed(bags) is None  # which are no sums of cells
     from sklearn.linear_model import LogisticRegression
     assert read(LogisticRegression().fit(PLAIN, Y), PLAIN)[0] is None
 

@@ -49,6 +49,10 @@ def names_of(model) -> tuple: # Columns it was fitted on, and how many these wer
 
 def of_array(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame.to_numpy()) # Of a model that was fitted on no frame
 
+def asked_alike(ask:Callable, p:Predictor, frame:pd.DataFrame) -> Any: # A part of a model, as the whole is asked
+    if p.names: return ask(frame[list(p.names)])
+    return of_array(ask, frame) if hasattr(p.source, 'n_features_in_') else ask(frame) # a scorecard knows no names, and reads them
+
 def last_step(model) -> Any: return last_step(model.steps[-1][1]) if hasattr(model, 'steps') else model # Of pipelines
 
 # %% ../../nbs/models/02_decisions.ipynb #c27

@@ -679,22 +679,27 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
         return 0 <= n['threshold'] if n['missing_type'] == 'None' else n['default_left']
     part = lambda key, none: np.array([n.get(key, none) for n in nodes])
     feature = np.where(part('left', -1) < 0, -1, part('split_feature', -1))
+    plain = lambda n: n.get('leaf_value', 0.) if n.get('leaf_features') else n.get('leaf_const', n.get('leaf_value', 0.))
+    value = np.array([plain(n) for n in nodes])
     tree = _Nodes(feature, bound, listed, np.array([missing(n) for n in nodes], bool), part('left', -1),
-                  part('right', -1), _as_scores(part('leaf_value', 0.)*weight, k, width))
+                  part('right', -1), _as_scores(value*weight, k, width))
     zeros = (part('missing_type', '') == 'Zero') & (part('decision_type', '') == '<=')
-    return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
+    lines = [(i, f, v, n['leaf_const']) for i,n in enumerate(nodes)
+             for f,v in zip(n.get('leaf_features', ()), n.get('leaf_coeff', ()))]
+    if not lines: return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
+    if zeros.any(): raise _Unfit('linear leaves where zero counts as missing')
+    leaf,column,slope,start = map(np.array, zip(*lines))
+    return tree._replace(lines=(leaf, column, *(_as_scores(v*weight, k, width) for v in (slope, start))))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec68
 _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
     ('regression', 'regression_l1', 'huber', 'quantile'), 'number') # Objective -> what the sum of leaves is
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
-    "All trees of LightGBM; raises `_Unfit` for linear leaves and objectives unknown here."
+    "All trees of LightGBM; raises `_Unfit` for objectives unknown here."
     told = getattr(model, 'booster_', model).dump_model()
     kind,k = _LIGHTGBM_KINDS.get((told.get('objective') or 'none').split()[0]), told['num_tree_per_iteration']
     tops = [t['tree_structure'] for t in told['tree_info']]
-    odd = any(n.get('leaf_coeff') for top in tops for n in _flattened(top))
-    if odd: raise _Unfit('linear leaves, where linear_tree=False makes none')
     if kind is None: raise _Unfit(f"the objective {told.get('objective')!r}, which is unknown here")
     weight = k/len(tops) if told['average_output'] else 1.
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
@@ -746,7 +751,7 @@ def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
     return _Ensemble(nodes, _Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
 
 def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
-    return e is not None and not (e.order or e.codes or e.link.calibrated)
+    return e is not None and not (e.order or e.codes or e.link.calibrated or e.leans)
 
 def _from_bagging(model) -> _Ensemble|None:
     "The mean of the shares, or the numbers, of trees on columns of their own."

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .boxes import _Boxes, _Grid, _legal_ends, _open, _cost_at, _Question, _Seen
-from .trees import _Ensemble, _Trees
+from .boxes import _as_sets, _Boxes, _Grid, _legal_ends, _open, _cost_at, _Question, _Seen, _wide
+from .trees import _Ensemble, _levels_as_read, _levels_in, _Nodes, _random_rows, _reader, _Trees
 
 # %% auto #0
 __all__ = []
@@ -24,6 +24,7 @@ class _Splits(NamedTuple):
     edges:list     # Last position of each cell but the last, for each number, `(cells - 1,)`
     left:list      # Whether cells go left, for each column, bool `(its nodes, cells)`
     own:Any        # Positions of rows, rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
+    lines:Any=None # `_LeafLines`, where leaves are lines
 
 # %% ../../nbs/search/09_bounds.ipynb #1967d61a
 _MOST_BYTES = 2e9 # What tables of leaves may take
@@ -56,12 +57,15 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
         edges.append(grid.up_to(g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
-    return _Splits(m.ensemble, group, edges, left, own)
+    return _Splits(m.ensemble, group, edges, left, own, _lines_of(m) if m.ensemble.leans else None)
 
 # %% ../../nbs/search/09_bounds.ipynb #c8
+def _by_value(value:np.ndarray, leaf:np.ndarray) -> np.ndarray: # Leaves of a tree, the largest first
+    return np.flatnonzero(leaf)[np.argsort(-value[leaf], kind='stable')]
+
 def _leaf_bits(left, right, value:np.ndarray, leaf:np.ndarray) -> tuple: # Bits below each node, values in order
     "The leaves below each node of a tree, as bits in the order of their values."
-    order = np.flatnonzero(leaf)[np.argsort(-value[leaf], kind='stable')]
+    order = _by_value(value, leaf)
     bits:list[Any] = [None]*len(left)
     for rank,node in enumerate(order.tolist()): bits[node] = 1 << rank
     todo = [0]
@@ -98,6 +102,7 @@ class _LeafBits(NamedTuple):
     upto:list         # The same for any cell up to here; None for a category
     since:list        # … from here on
     spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
+    lines:Any=None    # `_LeafLines` by bits, those of a leaf together
 
 _AT_A_TIME = 2**20 # Words that are gathered at a time
 
@@ -133,7 +138,8 @@ def _leaf_bits_of(nodes:_Splits, aim:np.ndarray) -> _LeafBits: # Weights of scor
             without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
             sides[group[node]].append((i, *without))
     adds = np.stack([t.value.any(0) for t in trees]).astype(float)
-    words = _LeafBits(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {})
+    lines = None if nodes.lines is None else _lines_by_bits(nodes, aim)
+    words = _LeafBits(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {}, lines)
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
@@ -184,6 +190,12 @@ class _TreeBound:
         self.trees = np.arange(len(words.value))
         self.width = words.full.size
         self.any:dict = {} # (category, set) -> leaves
+        self.lines,self.leaves = words.lines, int(np.isfinite(words.value).sum(1).max())
+        if self.lines is None: return
+        place = self.lines.tree*self.leaves + self.lines.leaf
+        self.leaning,self.first = np.unique(place, return_index=True) # leaves that are lines, and their first parts
+        self.numbers = self.lines.read(q.rows.x)
+        self.width = self.trees.size*self.leaves + len(place)
 
     def _strange(self) -> np.ndarray: # bool `(n, g)`
         "Whether a row's own value is no legal one with the same leaves."
@@ -231,6 +243,57 @@ class _TreeBound:
         if len(odd): out[odd] = self.own[g][b.row[odd]]
         return out
 
+    def ranges(self, b:_Boxes, first, last) -> tuple: # Least, largest, whether one may be missing, `(b, f)` each
+        "Between which numbers those of lines are in boxes."
+        l,own = self.lines, self.numbers[b.row]
+        low,high = np.full(own.shape, np.inf), np.full(own.shape, -np.inf)
+        stays = b.stays[:, l.group]
+        gone = stays & np.isnan(own)
+        for f,(g,levels) in enumerate(zip(l.group, l.levels)):
+            if levels is None:
+                i = np.flatnonzero(first[:, g] <= last[:, g])
+                low[i, f],high[i, f] = (self.q.grid.numbers(g, at[i, g]) for at in (first, last))
+                continue
+            may = self.q.sets[g].masks[b.low[:, g]]
+            low[:, f] = np.fmin.reduce(np.where(may, levels, np.inf), 1)
+            high[:, f] = np.fmax.reduce(np.where(may, levels, -np.inf), 1)
+            gone[:, f] |= (may & np.isnan(levels)).any(1)
+        return np.where(stays, np.fmin(low, own), low), np.where(stays, np.fmax(high, own), high), gone
+
+    def corners_alone(self, b:_Boxes) -> tuple: # As `ranges`
+        "The numbers of lines at corners."
+        at = _as_sets(self.q, b.corner)
+        alone = b._replace(low=at, high=at, stays=b.corner == self.q.rows.own[b.row])
+        return self.ranges(alone, *_legal_ends(self.q, b.row, at, at))
+
+    def parts(self, low:np.ndarray, high:np.ndarray) -> np.ndarray: # `(b, f)` each -> `(b, p)`
+        "What each part of lines adds at most."
+        l = self.lines
+        up,down = np.minimum(high[:, l.number], l.high), np.maximum(low[:, l.number], l.low)
+        return l.slope*np.where(l.slope > 0, up, np.where(l.slope < 0, down, 0.))
+
+    def best(self, words:np.ndarray, within:Any=None) -> tuple: # `(b, t, w)`, `ranges` -> `(b, t)` each
+        "The best leaf of each tree, and what it adds."
+        top = _lowest(words)
+        if within is None: return top, self.words.value[self.trees, top]
+        low,high,gone = within
+        v = np.tile(self.words.value[:, :self.leaves].ravel(), (len(low), 1))
+        line = self.lines.start[self.first] + np.add.reduceat(self.parts(low, high), self.first, 1)
+        none = np.logical_or.reduceat(gone[:, self.lines.number], self.first, 1)
+        v[:, self.leaning] = np.where(none, np.maximum(line, v[:, self.leaning]), line)
+        there = np.unpackbits(words.view(np.uint8), axis=2, bitorder='little', count=self.leaves)
+        v = np.where(there, v.reshape(there.shape), -np.inf)
+        top = v.argmax(2)
+        return top, np.take_along_axis(v, top[:, :, None], 2)[:, :, 0]
+
+    def leant(self, b:_Boxes, open_, top, within, point) -> np.ndarray: # `(b, asks)`
+        "What the lines of best leaves gain in each column; if none does, 1 for what may be cut."
+        l = self.lines
+        with np.errstate(invalid='ignore'): far = self.parts(*within[:2]) - self.parts(*point[:2])
+        far = np.where((top[:, l.tree] == l.leaf) & np.isfinite(far), far, 0.)
+        gain = np.maximum(far @ (l.group[l.number][:, None] == np.array(self.asks)), 0.)*open_[:, self.asks]
+        return np.where(gain.max(1, keepdims=True, initial=0.) > 0, gain, _wide(self.q, b)[:, self.asks])
+
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
         n,open_ = len(b.row), _open(self.q, b)
@@ -243,13 +306,15 @@ class _TreeBound:
         for g in self.asks:
             i = np.flatnonzero(open_[:, g])
             if len(i): words[i] &= self.met(b.take(i), first[i], last[i], g)
-        top = _lowest(words)
-        best = self.words.value[self.trees, top]
+        within = None if self.lines is None else self.ranges(b, first, last)
+        top,best = self.best(words, within)
         most,here,slack = self.spare(b.row, best), np.full(n, -np.inf), np.full(n, self.slack)
         seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=slack)
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
-        leaves,column,upper = self.corners(b.take(i), open_[i], rest[i], first[i], last[i], top[i], best[i])
+        some,point = b.take(i), None
+        if within is not None: within,point = [v[i] for v in within], self.corners_alone(some)
+        leaves,column,upper = self.corners(some, open_[i], rest[i], first[i], last[i], top[i], best[i], (within, point))
         seen.here[i],seen.column[i],seen.upper[i] = self.spare(b.row[i], leaves), column, upper
         if self.nodes.e.link.calibrated: slack[i] = (seen.here[i] - self.spare(b.row[i], leaves, -1.))/2
         return seen
@@ -261,7 +326,7 @@ class _TreeBound:
         share = link.share(link.base + sign*(leaves @ self.words.adds + way*self.slack))
         return sign*share - self.need[row] + way*_SHARE_SLACK
 
-    def corners(self, b:_Boxes, open_, rest, first, last, top, best) -> tuple: # Leaves `(b, t)`; columns, positions
+    def corners(self, b:_Boxes, open_, rest, first, last, top, best, lines) -> tuple: # `(b, t)`; columns, positions
         "What the leaves of corners add, and where the best leaves of most trees leave them."
         words,inside = rest.copy(), []
         for g in self.asks:
@@ -271,9 +336,10 @@ class _TreeBound:
                 words[i] &= leaves
                 within[i] = _has(leaves, top[i])
             inside.append(within)
-        here = self.words.value[self.trees, _lowest(words)]
+        here = self.best(words, lines[1])[1]
         gain,weight = best - here, np.zeros((len(b.row), len(self.asks)))
         for j,within in enumerate(inside): weight[:, j] = np.where(within, 0., gain).sum(1)
+        if lines[0] is not None: weight += self.leant(b, open_, top, *lines)
         some = np.flatnonzero(weight.max(1, initial=0.) > 0) if len(self.asks) else np.zeros(0, int)
         column,upper = np.full(len(b.row), -1), np.zeros(len(b.row), np.int64)
         if len(some):
@@ -353,6 +419,68 @@ def _has(words:np.ndarray, top:np.ndarray) -> np.ndarray: # `(b, t, w)`, `(b, t)
     "Whether a bit is set in each row of words."
     one = words[:, :, 0] if words.shape[2] == 1 else np.take_along_axis(words, top[:, :, None] >> 6, 2)[:, :, 0]
     return (one >> (top & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
+
+# %% ../../nbs/search/09_bounds.ipynb #ln000002
+class _LeafLines(NamedTuple):
+    "Leaves that are lines: a part for each leaf and number."
+    group:np.ndarray  # Column of the table of each number, `(f,)`
+    levels:list       # What its levels are, NaN for a missing one; None where it is the column itself
+    read:Any          # Encoded rows `(n, d)` -> numbers `(n, f)`
+    tree:np.ndarray   # Tree of each part, `(p,)`
+    leaf:np.ndarray   # Its leaf: a node, or its bit once an aim is known
+    number:np.ndarray # The number that it multiplies
+    slope:np.ndarray  # Of each score `(p, k)`, or of their weighted sum
+    start:np.ndarray  # What its leaf is at 0, in the same way
+    low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
+    high:np.ndarray
+
+def _lines_by_bits(nodes:_Splits, aim:np.ndarray) -> _LeafLines:
+    "Lines of one weighted sum of scores, by bits."
+    l,bit = nodes.lines, np.zeros(len(nodes.lines.tree), int)
+    for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
+        place,order = np.zeros(len(group), int), _by_value(t.value @ aim, group < 0)
+        place[order] = np.arange(len(order))
+        bit[l.tree == i] = place[l.leaf[l.tree == i]]
+    order = np.lexsort((bit, l.tree))
+    return _LeafLines(*l[:3], *(v[order] for v in (l.tree, bit, l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
+
+def _ends_of_nodes(t:_Nodes, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
+    "Between which numbers rows of each node lie."
+    low = np.full((len(t.feature), len(columns)), -np.inf)
+    high = -low
+    for i in np.flatnonzero(t.feature >= 0): # parents first
+        for child in (t.left[i], t.right[i]): low[child],high[child] = low[i], high[i]
+        j = columns == t.feature[i]
+        high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
+    return low, high
+
+def _lines_of(m:_Trees) -> _LeafLines:
+    "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
+    trees = m.ensemble.trees
+    frame = m.write(_random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
+    r = _reader(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
+    columns,levels,found = np.unique(np.concatenate([t.lines[1] for t in trees if t.lines])), [], []
+    group = r.group[columns]
+    for f,g in zip(columns, group):
+        c = m.columns[g]
+        levels.append(_levels_as_read(r, f, False) if len(c.levels) else None)
+        if c.ordered and len(c.levels): # positions are what it is
+            if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
+            levels.append(None)
+    if not np.isin(group, m.grown.group).all(): raise ValueError('a line of what no node asks about')
+    for i,t in enumerate(trees):
+        if not t.lines: continue
+        leaf,column,slope,start = t.lines
+        number,ends = np.searchsorted(columns, column), _ends_of_nodes(t, columns)
+        found.append((np.full(len(leaf), i), leaf, number, slope, start, *(v[leaf, number] for v in ends)))
+    def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
+        t = torch.from_numpy(x)
+        frame,out = m.write(t), []
+        for g,v in zip(group, levels):
+            c = m.columns[g]
+            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][_levels_in(m, t, g)])
+        return np.stack(out, 1)
+    return _LeafLines(group, levels, read, *map(np.concatenate, zip(*found)))
 
 # %% ../../nbs/search/09_bounds.ipynb #a4bend2
 class _Lines(NamedTuple):
@@ -648,8 +776,7 @@ class _LayerBound:
         q = self.q
         n = len(b.row)
         rows = np.arange(n)
-        wide = b.low < b.high
-        for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
+        wide = _wide(q, b)
         within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])
         hope = np.where(wide, within + 1e-12*(1 + v.costs), -1.)
         column = np.where(wide.any(1), hope.argmax(1), -1)

@@ -356,11 +356,15 @@ def _last_step_before(q:_Question, g:int, far:np.ndarray, side:Callable) -> np.n
     first = q.grid.up_to(g, v - _HAIR*c.grain)
     return first + 2*(q.grid.numbers(g, first) < v - _HAIR*c.grain)
 
+def _wide(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
+    "Columns of which more than one value is left."
+    out = b.low < b.high
+    for g in np.flatnonzero(q.grid.named): out[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
+    return out
+
 def _open(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns that may have another value than the row's own."
-    out = ~b.stays | (b.low < b.high)
-    for g in np.flatnonzero(q.grid.named): out[:, g] |= q.sets[g].masks[b.low[:, g]].sum(1) > 1
-    return out
+    return ~b.stays | _wide(q, b)
 
 def _within_budget(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be spent, `(b,)`
     "The same boxes without what costs more; boxes that nothing is left of are dropped."

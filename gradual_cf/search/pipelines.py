@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..models.decisions import FrameModel
+from ..models.decisions import asked_alike, FrameModel
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
-from .trees import _Ensemble
+from .trees import _Ensemble, _Unfit
 
 # %% auto #0
 __all__ = []
@@ -31,12 +31,14 @@ class _Features(NamedTuple):
     of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
     ask:Any          # (column, positions) -> its features `(positions, its features)`
 
+    @property
+    def kept(self) -> tuple: # What another process may begin with; nothing where that is too much
+        return (self.owner, self.still, self.values) if sum(v.size for v in self.values) <= _HELD else ()
+
 def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
-    names = model.predictor.names
     def of(x:np.ndarray) -> np.ndarray:
-        frame = model.write(torch.from_numpy(x))
-        out = transform(frame[list(names)] if names else frame.to_numpy())
+        out = asked_alike(transform, model.predictor, model.write(torch.from_numpy(x)))
         return np.asarray(out.toarray() if hasattr(out, 'toarray') else out, float)
     return of
 
@@ -62,9 +64,6 @@ def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.n
     return of(rows)
 
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint2
-class _Mixed(Exception):
-    "Features that read several columns: their numbers, as its argument."
-
 _FEWEST = 64   # Rows of a sweep, at least
 
 class _Sweeps:
@@ -97,7 +96,7 @@ def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: 
     return out
 
 def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
-    "Which column moves which feature; raises `_Mixed` where one has several."
+    "Which column moves which feature; raises `_Unfit` where one has several."
     rows,place = s.together(s.some)
     said = s.of(rows)
     still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
@@ -106,10 +105,10 @@ def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a
     for _ in range(_SWEEPS):
         rows,place = s.together(s.some)
         now = s.of(rows)
-        if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Mixed(np.flatnonzero(late))
+        if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Unfit(np.flatnonzero(late))
         for g,row in enumerate(first): may[g] &= _foretold(some, now[:, moving], row[place[:, g]])
         if (may.sum(0) <= 1).all(): break
-    if (mixed := may.sum(0) != 1).any(): raise _Mixed(moving[mixed])
+    if (mixed := may.sum(0) != 1).any(): raise _Unfit(moving[mixed])
     owner = np.full(said.shape[1], -1)
     owner[moving] = may.argmax(0)
     return owner, said[0]
@@ -120,7 +119,7 @@ _CHECKED = 300 # Training rows on which what was opened is compared with the who
 def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
 def _moved_by_illegal_values(s:_Sweeps, owner:np.ndarray, still:np.ndarray):
-    "Find the columns of features that only values move which nobody proposes; writes to `owner`, raises `_Mixed`."
+    "Find the columns of features that only values move which nobody proposes; writes to `owner`, raises `_Unfit`."
     x,own = s.x[:_CHECKED], s.own[:_CHECKED]
     odd = (~_same(s.of(x), still) & (owner < 0)).any(1)
     for g,there in enumerate(s.at):
@@ -129,13 +128,13 @@ def _moved_by_illegal_values(s:_Sweeps, owner:np.ndarray, still:np.ndarray):
         pair = x[rows[:1]].repeat(2, 0)
         pair[1, s.grid.first[g]:s.grid.first[g + 1]] = _entries_at(s.grid, g, there[:1])[0]
         moved = np.logical_not(_same(*s.of(pair)))
-        if (twice := moved & (owner >= 0) & (owner != g)).any(): raise _Mixed(np.flatnonzero(twice))
+        if (twice := moved & (owner >= 0) & (owner != g)).any(): raise _Unfit(np.flatnonzero(twice))
         owner[moved] = g
 
 _HELD = 2**22 # Numbers that are asked about at a time
 
 def _values_together(s:_Sweeps, owner:np.ndarray, still:np.ndarray) -> list: # `(positions, its features)`
-    "What the features of each column are at its positions; raises `_Mixed` where one is not always the same there."
+    "What the features of each column are at its positions; raises `_Unfit` where one is not always the same there."
     rows,place = s.together(s.at)
     mine,known = [np.flatnonzero(owner == g) for g in range(len(s.at))], [np.zeros(len(v), bool) for v in s.at]
     values,fixed = [np.zeros((len(v), len(m))) for v,m in zip(s.at, mine)], owner < 0
@@ -150,19 +149,38 @@ def _values_together(s:_Sweeps, owner:np.ndarray, still:np.ndarray) -> list: # `
             bad[m] = ~_same(now[old], values[g][where[old]]).all(0)
             values[g][where],known[g][where] = now, True
             bad[m] |= ~_same(now, values[g][where]).all(0)
-        if bad.any(): raise _Mixed(np.flatnonzero(bad))
+        if bad.any(): raise _Unfit(np.flatnonzero(bad))
     return values
 
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint6
-def _opened_parts(of, grid:_Grid, x:np.ndarray) -> _Features|None: # Training rows, `(n, d)`
-    """Which column moves which feature, and how; None where parts do not say what the whole says.
-
-    Raises `_Mixed` where a feature reads several columns.
-    """
-    s = _Sweeps(of, grid, x)
+def _opened_anew(s:_Sweeps) -> tuple:
+    "Owners, features that never move, and values at all positions."
     owner,still = _owners(s)
     _moved_by_illegal_values(s, owner, still)
-    values = _values_together(s, owner, still)
+    return owner, still, _values_together(s, owner, still)
+
+def _opened_as_kept(s:_Sweeps, kept) -> tuple|None: # `_Features.kept`, or anything
+    "The same as it was kept, if the pipeline says all of it again in an order that nobody could foretell."
+    try:
+        owner,still,values = kept
+        known = owner.dtype.kind == 'i' and ((owner >= -1) & (owner < len(s.at))).all()
+        if not known or not owner.shape == still.shape == s.of(s.x[:1])[0].shape: return None
+        s.rng,drawn = np.random.default_rng(), s.rng
+        said = _values_together(s, owner, still)
+        s.rng = drawn
+        same = len(said) == len(values) and all(a.shape == b.shape and _same(a, b).all() for a,b in zip(said, values))
+        return (owner, still, said) if same else None
+    except (_Unfit, *_UNLIKE): return None
+
+_UNLIKE = (AttributeError, IndexError, KeyError, TypeError, ValueError) # What parts of another make may raise
+
+def _opened_parts(of, grid:_Grid, x:np.ndarray, kept=()) -> _Features|None: # Training rows `(n, d)`; `_Features.kept`
+    """Which column moves which feature, and how; None where parts do not say what the whole says.
+
+    Raises `_Unfit` where a feature reads several columns.
+    """
+    s = _Sweeps(of, grid, x)
+    owner,still,values = _opened_as_kept(s, kept) or _opened_anew(s)
     for g,(there,said) in enumerate(zip(s.at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
         if not every and not _one_way(said): return None

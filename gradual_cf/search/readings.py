@@ -14,15 +14,15 @@ from torch import Tensor, nn
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
-from .bounds import (_elu_of, _LayerBound, _Layers, _layers_on_table, _Net, _net, _nodes_read, _ramp,
+from .bounds import (_elu_of, _LayerBound, _Layers, _layers_on_table, _LeafLines, _Net, _net, _nodes_read, _ramp,
                                       _RELU, _SIGMOID, _SOFTPLUS, _Splits, _TANH, _TreeBound, _leaf_bits_of,
                                       _with_one_kink)
-from .pipelines import _features_asked, _layers_behind, _Mixed, _nodes_behind, _opened_parts
+from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_read,
+from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_read,
                                     _through_steps)
-from .trees import _Link, _Trees, _Unfit
+from .trees import _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
 __all__ = []
@@ -123,8 +123,9 @@ class _Reading(NamedTuple):
     bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # What was read: 'trees', 'layers', 'lines', of which bounds are exact, or 'sums', which need none
+    of:str='layers' # What was read: 'trees', 'leaves' (lines), 'layers', 'lines' (exact), or 'sums', which need no bounds
     layers:Any=None # `_Layers`, where these were read
+    kept:tuple=()   # What another process may begin with
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
@@ -141,7 +142,8 @@ def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     left = nodes.own(x)
     seen = [0]*len(nodes.left)
     out = np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
-    for t,group in zip(nodes.e.trees, nodes.group):
+    numbers = None if nodes.lines is None else nodes.lines.read(x)
+    for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
         goes = np.zeros((len(group), len(x)), bool)
         for node in np.flatnonzero(group >= 0):
             goes[node] = left[group[node]][seen[group[node]]]
@@ -150,13 +152,23 @@ def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
         left_child,right_child = np.asarray(t.left), np.asarray(t.right)
         while (inner := group[at] >= 0).any():
             at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
-        out += t.value[at]
+        out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
     return out
+
+def _on_lines(l:_LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
+    "What the leaves `at` of rows say in a tree of lines: their plain value where a number is missing."
+    p = np.flatnonzero(l.tree == tree)
+    if not len(p): return value
+    mine = at[:, None] == l.leaf[p]
+    v = np.where(mine, numbers[:, l.number[p]], 0.)
+    plain = ~mine.any(1) | np.isnan(v).any(1)
+    return np.where(plain[:, None], value, l.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ l.slope[p])
 
 def _reading_of_trees(nodes:_Splits, threshold:float) -> _Reading:
     "A reading of trees."
     bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of='trees')
+    kind = 'trees' if nodes.lines is None else 'leaves'
+    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of=kind)
 
 def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
     "A reading of the layers of a model."
@@ -172,11 +184,11 @@ def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
-def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
+def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model as a sum of one term a column, if it is one."
     found = _additive_scores(model)
-    terms = None if found is None else _terms_read(found[0], grid, x)
-    return None if found is None or terms is None else _reading_of_sum(terms, found[1])
+    terms = None if found is None else _terms_read(found[0], grid, x, kept)
+    return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
 
 def _feature_names(steps:list, names, which:np.ndarray) -> str: # Names of columns, numbers of features
     "What a pipeline calls some of the features that its last step reads."
@@ -193,29 +205,39 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
     reads = '1 feature that reads' if len(which) == 1 else f'{len(which)} features that read'
     return f'{reads} several columns ({shown})'
 
-def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
+def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: return None # what decides is not among the scores
     steps = _steps_of(source)
+    if len(steps) == 1 and type(source).__module__.startswith('lightgbm.'):
+        trees = _read_exactly(model, _parsed) # leaves that are lines; others were read before
+        return _reading_of_trees(_nodes_read(trees, grid), threshold) if trees and trees.ensemble.leans else None
     net = _layers_fitted(steps[-1])
     try: e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
     except _Unfit as why:
         model.unread = str(why)
         return None
     if net is None and e is None: return None
-    try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x)
-    except _Mixed as e:
+    if e is not None and e.leans:
+        model.unread = 'linear leaves behind a step that changes what they read'
+        return None
+    try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x, kept)
+    except _Unfit as e:
         model.unread = _words_of_mixed(steps, model.predictor.names, *e.args)
         return None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
-        return None if nodes is None else _reading_of_trees(nodes, threshold)
-    layers = _layers_behind(cast(_Net, net), f, grid)
-    if layers is None and len(cast(_Net, net).weight) > 1:
+        return None if nodes is None else _reading_of_trees(nodes, threshold)._replace(kept=f.kept)
+    layers = _layers_behind(net := cast(_Net, net), f, grid)
+    if layers is not None: return _reading_of_layers(layers, model, threshold)._replace(kept=f.kept)
+    if len(net.weight) > 1:
         model.unread = 'a step that bends a number in front of its layers'
-    return None if layers is None else _reading_of_layers(layers, model, threshold)
+        return None
+    terms,kind = _terms_behind(net, f, grid, x), 'number' if answers_numbers(model) else 'logit'
+    link = _Link(np.zeros(0), kind, threshold=threshold)
+    return None if terms is None else _reading_of_sum(terms, link)._replace(kept=f.kept)
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
@@ -266,21 +288,21 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     if _shared_places(grid): return None
     models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
-    for m in models:
-        whole = m
+    for whole,kept in zip(models, [*cf.kept, *((),)*len(models)]):
+        m = whole
         if isinstance(m, _Asked): m = m.model
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
             elif isinstance(m, FrameModel):
                 rows = x.detach().cpu().double().numpy()
-                r = _read_fitted(m, grid, rows)
+                r = _read_fitted(m, grid, rows, kept)
             else:
                 net = _unfolded(m)
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, x.detach().cpu().double().numpy())
             if r is None and isinstance(m, FrameModel):
-                r = _with_rounding(_read_sum(m, grid, rows), z, rows)
+                r = _with_rounding(_read_sum(m, grid, rows, kept), z, rows)
         except _UNREAD: r = None
         if isinstance(m, FrameModel): m.unread = '' if r is not None else m.unread or _NOTHING_READ
         if r is None: return None

@@ -19,7 +19,7 @@ from ..models.asking import predict
 from .bounds import _Splits, _TreeBound, _leaf_bits_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
-                                     _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen)
+                                     _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen, _wide)
 from .goals import at_level, most_groups, required
 from .likelihood import Likely
 from .plausible import _AROUND, NEIGHBOURS, Plausible
@@ -230,8 +230,8 @@ def _encoded_ends(q:_Question, b:_Boxes) -> tuple: # `(b, d)` each
 
 def _seen_between(q:_Question, b:_Boxes, most:np.ndarray, spare:np.ndarray, low:np.ndarray, high:np.ndarray) -> _Seen:
     "What is said of boxes of which nothing more is known than how wide they are: cut the widest column."
-    wide = np.where(b.low < b.high, (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)], 0.)
-    for g in np.flatnonzero(q.grid.named): wide[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
+    far = np.where(q.grid.named, 1., (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)])
+    wide = np.where(_wide(q, b), far, 0.)
     column = np.where((wide > 0).any(1), wide.argmax(1), -1)
     return _Seen(most, spare, np.zeros(len(most)), column, _parted(q, b, column))
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..models.decisions import FrameModel
+from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import _curve_of
-from .bounds import _needed, _rate
-from .pipelines import _every_position, _HELD, _MOST_VALUES
+from .bounds import _needed, _Net, _rate
+from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Link
 from ..data.columns import MISSING
@@ -80,7 +80,7 @@ def _folds_said(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
 
 def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and its link
     "The scores of a model that is a sum, as a function of encoded rows; None for another."
-    source,names,threshold = model.predictor.source, model.predictor.names, model.predictor.threshold
+    source,threshold = model.predictor.source, model.predictor.threshold
     if source is None or model.predictor.over: return None
     steps = _steps_of(source)
     last = steps[-1]
@@ -95,8 +95,7 @@ def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k
         said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
         link = _Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
     def of(x:np.ndarray) -> np.ndarray: # Encoded rows
-        frame = model.write(torch.from_numpy(x))
-        return said(frame[list(names)] if names else frame.to_numpy())
+        return asked_alike(said, model.predictor, model.write(torch.from_numpy(x)))
     return of, link
 
 # %% ../../nbs/search/09_sums.ipynb #2cfa7036
@@ -111,7 +110,16 @@ class _Terms(NamedTuple):
     table:list       # Of each column what its legal values add, or its levels, `(values, k)`
     way:list         # Of each number its legal values, encoded; None for a category
     of:Any           # Encoded rows -> what the model says, `(n, k)`
-    error:float      # Largest difference between what it says and the sum of parts
+    error:float=0.   # Largest difference between what it says and the sum of parts
+
+    @property
+    def kept(self) -> tuple: # What another process may begin with; nothing where that is too much
+        return (self.table,) if sum(v.size for v in self.table) <= _HELD else ()
+
+    @property
+    def entries(self) -> list: # Encoded entries of each legal value of each column, `(values, entries)`
+        widths = (c.width for c in self.grid.columns)
+        return [np.eye(width) if way is None else way[:, None] for width,way in zip(widths, self.way)]
 
     def parts(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g, k)`
         "What each value of rows adds; a value that is no legal one is asked about."
@@ -141,38 +149,72 @@ def _exchanges(of, grid:_Grid, x:np.ndarray, rng) -> bool:
     far = np.abs(said[0] + said[1] - said[2] - said[3]).max(initial=0.)
     return bool(far <= _ADDS_UP*max(1., np.abs(said).max()))
 
-def _entries_of_values(grid:_Grid, g:int, way) -> np.ndarray: # Encoded entries of each legal value, `(values, entries)`
-    return np.eye(grid.columns[g].width) if way is None else way[:, None]
-
-def _tables_asked(of, grid:_Grid, start:np.ndarray, ways:list) -> list: # `(values, k)` of each column
-    "What rows say that differ from one row in one column, at each of its legal values."
-    entries = [_entries_of_values(grid, g, way) for g,way in enumerate(ways)]
+def _tables_asked(t:_Terms) -> list: # `(values, k)` of each column
+    "What is added where one column differs from the start, at each of its legal values."
+    entries,grid = t.entries, t.grid
     owner,value = np.repeat(np.arange(len(entries)), sizes := [len(v) for v in entries]), np.concatenate([np.arange(n) for n in sizes])
-    parts,size = [], max(1, _HELD//start.shape[1])
+    parts,size = [], max(1, _HELD//t.start.shape[1])
     for i in range(0, len(owner), size):
-        some,rows = owner[i:i + size], np.repeat(start, len(owner[i:i + size]), 0)
+        some,rows = owner[i:i + size], np.repeat(t.start, len(owner[i:i + size]), 0)
         for g in np.unique(some):
             mine = some == g
             rows[mine, grid.first[g]:grid.first[g + 1]] = entries[g][value[i:i + size][mine]]
-        parts.append(of(rows))
+        parts.append(t.of(rows) - t.base)
     return np.split(np.concatenate(parts), np.cumsum(sizes)[:-1])
 
-def _terms_read(of, grid:_Grid, x:np.ndarray) -> _Terms|None: # Training rows, `(n, d)`
+def _checked(t:_Terms, places:list) -> _Terms|None: # Places of values in each column, `(n,)` each
+    "The same with its error at rows in which all columns move; None where they are no sum of parts."
+    entries,size = t.entries, max(1, _HELD//t.start.shape[1])
+    most,error = max(1., *(np.abs(v).max() for v in t.table)), 0.
+    for i in range(0, len(places[0]), size):
+        at = [v[i:i + size] for v in places]
+        whole = t.of(np.concatenate([v[p] for v,p in zip(entries, at)], 1))
+        apart = whole - t.base - sum(v[p] for v,p in zip(t.table, at))
+        most,error = np.maximum(most, np.abs(whole).max()), np.maximum(error, np.abs(apart).max())
+    return t._replace(error=float(error)) if error <= _ADDS_UP*most < np.inf else None
+
+def _by_chance(t:_Terms) -> list: # Places for `_checked`
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, len(v), _MOVED) for v in t.table]
+
+def _terms_as_kept(t:_Terms, kept) -> _Terms|None: # `_Terms.kept`, or anything
+    "Terms as they were kept, if each is what the model says, in rows that nobody could foretell."
+    try:
+        (table,),entries,grid = kept, t.entries, t.grid
+        rows = np.repeat(t.start, len(entries), 0)
+        if [v.shape for v in table] != [(len(v), len(t.base)) for v in entries]: return None
+        for g,v in enumerate(entries): rows[g, grid.first[g]:grid.first[g + 1]] = v[0]
+        alone = np.abs(t.of(rows) - t.base - np.stack([v[0] for v in table])).max() # that no two are off by the same
+        rng,most = np.random.default_rng(), max(map(len, entries))
+        places = [rng.permutation(np.resize(np.arange(len(v)), most)) for v in entries]
+        return _checked(t._replace(table=table), places) if alone <= _EXACTLY*max(1., np.abs(t.base).max()) else None
+    except _UNLIKE: return None
+
+_EXACTLY = 1e-9 # Largest difference of a single term
+
+def _terms_read(of, grid:_Grid, x:np.ndarray, kept=()) -> _Terms|None: # Training rows, `(n, d)`
     "What each value adds; None where it is no sum of these columns, or where a column has too many values to ask about."
     many = [g for g in np.flatnonzero(~grid.named) if (grid.high[g] - grid.low[g])//2 >= _MOST_VALUES]
-    rng = np.random.default_rng(0)
-    if many or not _exchanges(of, grid, x, rng): return None
-    ways = [None if grid.named[g] else grid.encoded(g, _every_position(grid, g)) for g in range(len(grid.columns))]
+    if many: return None
     start = x[:1].copy()
-    base = of(start)[0]
-    table = [v - base for v in _tables_asked(of, grid, start, ways)]
-    places = [rng.integers(0, len(v), _MOVED) for v in table]
-    rows = np.concatenate([_entries_of_values(grid, g, way)[at] for g,(way,at) in enumerate(zip(ways, places))], 1)
-    whole,parts = of(rows), base + sum(v[at] for v,at in zip(table, places))
-    most = max(1., np.abs(whole).max(), max(np.abs(v).max() for v in table))
-    error = np.abs(whole - parts).max()
-    finite = np.isfinite(whole).all() and all(np.isfinite(v).all() for v in table)
-    return _Terms(grid, start, base, table, ways, of, float(error)) if finite and error <= _ADDS_UP*most else None
+    t = _Terms(grid, start, of(start)[0], [], _ways(grid), of)
+    if (again := _terms_as_kept(t, kept)) or not _exchanges(of, grid, x, np.random.default_rng(0)): return again
+    t = t._replace(table=_tables_asked(t))
+    return _checked(t, _by_chance(t))
+
+def _ways(grid:_Grid) -> list: # `_Terms.way`
+    return [None if grid.named[g] else grid.encoded(g, _every_position(grid, g)) for g in range(len(grid.columns))]
+
+def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None: # Of one layer; training rows
+    "A sum behind an opened pipeline that bends numbers; None where a column was not asked at each of its values."
+    (weight,),(bias,),ways = net.weight, net.bias, _ways(grid)
+    if [len(v) for v in f.values] != [c.width if way is None else len(way) for c,way in zip(grid.columns, ways)]: return None
+    start = x[:1].copy()
+    own = f.of(start)[0]
+    table = [(v - own[f.owner == g]) @ weight[:, f.owner == g].T for g,v in enumerate(f.values)]
+    of = lambda x: f.of(x) @ weight.T + bias
+    t = _Terms(grid, start, of(start)[0], table, ways, of)
+    return _checked(t, _by_chance(t))
 
 # %% ../../nbs/search/09_sums.ipynb #8e50c958
 class _Peaks:

@@ -31,6 +31,7 @@ class _Nodes(NamedTuple):
     left:np.ndarray    # Child on the left, long `(m,)`
     right:np.ndarray   # Child on the right, long `(m,)`
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
+    lines:tuple=()     # Leaf, column, slope and value at 0 of each part, where leaves are lines
 
 # %% ../../nbs/search/07_trees.ipynb #wid00002
 def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
@@ -70,6 +71,9 @@ class _Ensemble(NamedTuple):
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
 
+    @property
+    def leans(self) -> bool: return any(len(t.lines) for t in self.trees) # Whether leaves are lines
+
 # %% ../../nbs/search/07_trees.ipynb #a9adeae8
 class _Axis(NamedTuple):
     "The cells of one column of a table."
@@ -97,7 +101,7 @@ def _level_axis(c) -> _Axis:
 
 # %% ../../nbs/search/07_trees.ipynb #77b928df
 class _Unfit(Exception):
-    "An ensemble that cells cannot stand for."
+    "What cannot be read: why, or the numbers of features that read several columns."
 
 # %% ../../nbs/search/07_trees.ipynb #8db4cec2
 class _Grown(NamedTuple):
@@ -676,7 +680,7 @@ def exact(
 ) -> FrameModel|None: # The same with `probe` and `each`, which ask sweeps; None where its trees cannot be read
     "Read the trees of a fitted model, and check the reading against the model itself."
     trees = _read_exactly(model, parsed)
-    if trees is None: return None
+    if trees is None or trees.ensemble.leans: return None
     x = _random_rows(model.columns, [a.bounds for a in trees.grown.axes])
     ours,theirs = trees.scores(x), model(x)
     if not _same_scores(ours, theirs): return None
