@@ -39,6 +39,15 @@ CAT, EBM = dict(iterations=8, depth=3, verbose=0, allow_writing_files=False, thr
 def of(module, name, **how): return lambda: getattr(import_module(module), name)(**how)
 
 
+class Around(nn.Module):
+    "A sum around what stands inside."
+    def __init__(self, *inside):
+        super().__init__()
+        self.inside = nn.Sequential(*inside)
+
+    def forward(self, x): return x + self.inside(x)
+
+
 def layers(*between):
     "A network with something between its two linear layers, of weights that are drawn and not trained."
     def make():
@@ -84,7 +93,7 @@ def kinds():
             **{f'MLPClassifier, {way}': neural_network.MLPClassifier(activation=way, **NET) for way in ('relu', 'tanh', 'logistic', 'identity')},
             'perceptron behind a scaler': behind(preprocessing.MinMaxScaler(), neural_network.MLPClassifier(**NET)),
             'torch, ReLU': layers(nn.ReLU()), 'torch, LeakyReLU': layers(nn.LeakyReLU()), 'torch, Tanh': layers(nn.Tanh()), 'torch, Sigmoid': layers(nn.Sigmoid()),
-            'torch, Hardtanh': layers(nn.Hardtanh()), 'torch, ELU': layers(nn.ELU()), 'torch, BatchNorm1d': layers(nn.BatchNorm1d(9), nn.ReLU())},
+            'torch, Hardtanh': layers(nn.Hardtanh()), 'torch, ELU': layers(nn.ELU()), 'torch, BatchNorm1d': layers(nn.BatchNorm1d(9), nn.ReLU()), 'torch, a sum around': layers(nn.ReLU(), Around(nn.Linear(9, 9), nn.ReLU()))},
         'around a model': {
             'GridSearchCV': search(GROWN, max_depth=[2, 3]), 'GridSearchCV, pipeline': search(behind(preprocessing.StandardScaler(), LINE), logisticregression__C=[.1, 1]),
             'FixedThresholdClassifier': model_selection.FixedThresholdClassifier(FOREST, threshold=.3), 'TunedThresholdClassifierCV': model_selection.TunedThresholdClassifierCV(LINE, cv=3),

@@ -29,7 +29,7 @@ from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
-             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'leaning_number', 'constant_start', 'bent', 'sigmoid', 'straight', 'pairs', 'lopsided']  # by chance, at night
+             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'leaning_number', 'constant_start', 'bent', 'residual', 'sigmoid', 'straight', 'pairs', 'lopsided']  # by chance, at night
 SAID = [f'ignore:{words}' for words in ('lbfgs failed to converge', 'n_quantiles', 'plausibility is left out', '`TargetEncoder', 'Missing values detected')]  # while models are fitted
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
@@ -127,7 +127,7 @@ MODELS = dict(
     pipe_ranks=Make(GROWN, before=preprocessing.QuantileTransformer(n_quantiles=20), coder=ONE),
     perceptron=Make(neural_network.MLPClassifier(**MLP), before=preprocessing.MinMaxScaler(), coder=ONE), tanh=Make(neural_network.MLPClassifier(**MLP, activation='tanh'), before=SCALE, coder=ONE),
     sigmoid=Make(neural_network.MLPClassifier(**MLP, activation='logistic'), coder=ONE), straight=Make(svm.SVC(kernel='linear'), before=SCALE, coder=ONE), agreeing=Make([LINE, GROWN], coder=ONE),
-    asked=Make(svm.SVC(), before=SCALE, coder=ONE), network=Make(1., True, True), bent=Make(2., True, True), whisper=Make(1e-8, True, True),  # how large logits are
+    asked=Make(svm.SVC(), before=SCALE, coder=ONE), network=Make(1., True, True), bent=Make(2., True, True), residual=Make(3., True, True), whisper=Make(1e-8, True, True),  # how large logits are
     forest_number=Make(ensemble.RandomForestRegressor(5, max_depth=5, random_state=0), missing=True),
     hist_number=Make(ensemble.HistGradientBoostingRegressor(**hist), True, True), linear_number=Make(linear_model.LinearRegression(), coder=ONE),
     bayes=Make(naive_bayes.GaussianNB()), splines=Make(LINE, before=preprocessing.SplineTransformer(4), coder=ONE),
@@ -164,11 +164,24 @@ def fitted_to(make, X, y):
     return [pipeline.make_pipeline(*map(base.clone, first), base.clone(m)).fit(X, y) if first else base.clone(m).fit(X, y) for m in models]
 
 
+class Residual(nn.Module):
+    "Sums, parts and constants, as people write them."
+    def __init__(self, width):
+        super().__init__()
+        self.code, self.layer, self.last = nn.Linear(width - 1, 9), nn.Linear(10, 9), nn.Linear(9, 9)
+
+    def forward(self, x):
+        code = torch.relu(self.code(x[:, 1:]))
+        out = self.last(nn.functional.leaky_relu(self.layer(torch.cat([x[:, :1], code], 1)), .1))
+        out += code
+        return 1 - torch.tanh(out/2)
+
+
 def net_of(domain, X, k, loud):
     "A network of random weights, of which each class is the largest somewhere."
     x = domain.encode(X).x.float()
     bends = [nn.BatchNorm1d(9), nn.Tanh(), nn.Sequential(nn.Linear(9, 7), nn.LeakyReLU(.2)), nn.Linear(7, 9), nn.Hardtanh()] if loud == 2 else [nn.ReLU()]
-    with seeded(3): net = nn.Sequential(nn.Linear(x.shape[1], 9), *bends, nn.Linear(9, k)).eval()
+    with seeded(3): net = nn.Sequential(*[Residual(x.shape[1])] if loud == 3 else [nn.Linear(x.shape[1], 9), *bends], nn.Linear(9, k)).eval()
     with torch.no_grad():
         z = net(x)
         net[-1].weight.mul_(loud/z.std(0)[:, None]), net[-1].bias.sub_(z.mean(0)).mul_(loud/z.std(0))
@@ -472,9 +485,9 @@ def judged(q):
         second = far if answers.optimal else cost  # prices decide where nothing is proven
         size,near = (moved.sum(0), second) if optimal in (None, 'columns') else (cost, cost) if optimal == 'cost' else (far, far)
         sure,may = ok & q.sure[i], ok & q.may[i]
-        if ask == 'noise': sure,may = sure & firm(q, q.sure[i]), may & firm(q, q.may[i])
+        if ask == 'noise': sure,may = sure & firm(q, q.sure[i]), may & (fine := firm(q, q.may[i]))
         if ask == 'plausible': sure,may = sure & (fine := content(q, i)), may & fine
-        here = (size[j], near[j]) if valid[i] and (ask != 'plausible' or fine[j]) else (np.inf, np.inf)
+        here = (size[j], near[j]) if valid[i] and (ask not in ('plausible', 'noise') or fine[j]) else (np.inf, np.inf)
         best = least(size, near, sure)
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault

@@ -4,16 +4,19 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from cheapest import cheapest
 from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
+from torch import nn
 
 from gradual_cf.core import Question
 from gradual_cf.gradual import GradualCF
-from gradual_cf.search import bounds, boxes, compiled, pipelines, proven
+from gradual_cf.search import bounds, boxes, compiled, pipelines, proven, readings
 from gradual_cf.search.readings import _has_bounds
 from gradual_cf.search.proven import _IS_OPTIMAL, prove, ways
 from gradual_cf.models.fitted import predictor
+from gradual_cf.models.networks import seeded
 from gradual_cf.data.tables import tabular
 from gradual_cf.use.drawing import _change_picture
 
@@ -479,6 +482,48 @@ def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_
         other = pd.concat([pd.DataFrame(dict(a=np.arange(X.a.min(), X.a.max() + 1), big=big)), pd.DataFrame(dict(a=a, big=values))])
         there = other[model.predict(other) == 1]
         if len(there): assert answers.mask[i].sum() == 1 and far[i] <= ((there - [a, big]).abs()/spans).sum(axis=1).min() + 1e-6
+
+
+class Written(nn.Module):
+    "A network by its `forward`, with a weight and a layer at hand."
+    def __init__(self, forward):
+        super().__init__()
+        self.way, self.one, self.two, self.weight, self.norm = forward, nn.Linear(4, 4), nn.Linear(4, 4), nn.Parameter(torch.rand(4) + .1), nn.BatchNorm1d(4)
+        self.norm.running_mean.normal_(), self.norm.running_var.uniform_(.5, 2)
+
+    def forward(self, x): return self.way(self, x)
+
+
+def written_over(m, x):
+    "What a view shows is written over."
+    h = x[:, :2]
+    h += 1
+    return torch.cat([h, x], 1)
+
+
+def in_place(m, x):
+    h = m.one(x)
+    nn.functional.relu(h, inplace=True)
+    h += x
+    return m.two(h)
+
+
+READ = [lambda m, x: m.two(torch.relu(m.norm(m.one(x))) + x), in_place, lambda m, x: m.weight*m.one(x) - 2*x/m.weight + 1, lambda m, x: 1 - torch.tanh(x)@m.weight.view(4, 1),
+        lambda m, x: torch.cat([nn.functional.elu(m.one(x))[:, [2, 0]], x[:, 1:3]], -1), lambda m, x: [m.two(torch.sigmoid(x)), m.two(-m.one(x.flatten(1)))][1],
+        lambda m, x: nn.functional.leaky_relu(nn.functional.dropout(m.one(x), training=m.training), .3) + nn.functional.hardtanh(x, -.5, .5) + nn.functional.softplus(x) + nn.functional.relu6(x)]
+UNREAD = [lambda m, x: x*x, lambda m, x: x if x.sum() > 0 else -x, lambda m, x: x if x else -x, written_over, lambda m, x: torch.cat([x, x], 0), lambda m, x: nn.functional.dropout(x),
+          lambda m, x: nn.functional.gelu(x), lambda m, x: x.softmax(1), lambda m, x: x + torch.rand(5, 4), lambda m, x: x[:2], lambda m, x: x[:, 0], lambda m, x: torch.add(x, x, alpha=2),
+          lambda m, x: (x, x), lambda m, x: m.weight, lambda m, x: nn.functional.leaky_relu(x, 2.), lambda m, x: x.flatten(), lambda m, x: nn.functional.layer_norm(x, (4,)), lambda m, x: m.one(x) @ x]
+
+
+def test_a_network_is_read_as_its_forward_computes():
+    "A stand-in for its rows goes through it; what is no linear function of units has no reading, and never another one."
+    for seed, way in enumerate([*READ, *UNREAD]):
+        with seeded(seed): net, x = Written(way).double().eval(), torch.randn(50, 4, dtype=torch.float64)
+        read = readings._layers_of(net, 4)
+        assert (read is not None) == (way in READ), seed
+        if read is not None: np.testing.assert_allclose(bounds._Layers(read, *[None]*5).scores(x.numpy()), net(x.clone()).detach().numpy(), atol=1e-12)
+    assert readings._layers_of(Written(READ[0]).train(), 4) is None  # the batch decides
 
 
 def test_an_activation_lies_between_its_two_lines():

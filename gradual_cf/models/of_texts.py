@@ -14,6 +14,7 @@ import pandas as pd
 
 from .decisions import FrameModel, last_step, Predictor
 from .fitted import recognised
+from ..search.trees import _Unfit
 
 # %% auto #0
 __all__ = []
@@ -96,22 +97,19 @@ class Weights(NamedTuple):
         v = np.bincount(at, minlength=len(self.w))*self.idf
         return float(self.w @ v/(np.sqrt(v @ v) or 1. if self.normed else 1.) + self.b)
 
-class _Unread(Exception):
-    "Why a pipeline cannot be read."
-
 def _counts_words(step):
-    "Raise `_Unread` for a vectorizer that does more than count words."
+    "Raise `_Unfit` for a vectorizer that does more than count words."
     kind = type(step).__name__
-    if kind not in ('TfidfVectorizer', 'CountVectorizer'): raise _Unread(f'{kind} is no vectorizer of words that is read')
+    if kind not in ('TfidfVectorizer', 'CountVectorizer'): raise _Unfit(f'{kind} is no vectorizer of words that is read')
     more = dict(ngram_range=(1, 1), analyzer='word', binary=False) # what is read
     told = {name: getattr(step, name) for name,v in more.items() if getattr(step, name) != v}
     if getattr(step, 'sublinear_tf', False): told['sublinear_tf'] = True
-    if told: raise _Unread(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in told.items())}')
+    if told: raise _Unfit(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in told.items())}')
 
 def _normed(step) -> bool:
-    "Whether a Tf-idf step divides by the Euclidean norm; raises `_Unread` for another norm."
-    if step.norm not in ('l2', None): raise _Unread(f'{type(step).__name__} has norm={step.norm!r}')
-    if getattr(step, 'sublinear_tf', False): raise _Unread(f'{type(step).__name__} has sublinear_tf=True')
+    "Whether a Tf-idf step divides by the Euclidean norm; raises `_Unfit` for another norm."
+    if step.norm not in ('l2', None): raise _Unfit(f'{type(step).__name__} has norm={step.norm!r}')
+    if getattr(step, 'sublinear_tf', False): raise _Unfit(f'{type(step).__name__} has sublinear_tf=True')
     return step.norm == 'l2'
 
 def _last_weights(last) -> tuple: # `(d,)`, number
@@ -121,13 +119,13 @@ def _last_weights(last) -> tuple: # `(d,)`, number
         return b - a, float(q - p)
     w = getattr(last, 'coef_', None)
     linear = w is not None and type(last).__module__.startswith('sklearn.linear_model') or type(last).__name__ == 'LinearSVC'
-    if not linear or len(getattr(last, 'classes_', ())) != 2: raise _Unread(f'{type(last).__name__} is no linear model of two classes')
+    if not linear or len(getattr(last, 'classes_', ())) != 2: raise _Unfit(f'{type(last).__name__} is no linear model of two classes')
     return np.asarray(w, float).ravel(), float(np.ravel(last.intercept_)[0])
 
 def _weights_of(model) -> Weights:
-    "The weights of a pipeline; raises `_Unread` with the step that prevents it."
+    "The weights of a pipeline; raises `_Unfit` with the step that prevents it."
     steps = [step for _,step in getattr(model, 'steps', ()) if step is not None and step != 'passthrough']
-    if len(steps) < 2: raise _Unread(f'{type(model).__name__} is no pipeline of a vectorizer and a model')
+    if len(steps) < 2: raise _Unfit(f'{type(model).__name__} is no pipeline of a vectorizer and a model')
     first,*middle,last = steps
     _counts_words(first)
     d = len(first.vocabulary_)
@@ -139,7 +137,7 @@ def _weights_of(model) -> Weights:
         if kind == 'TfidfTransformer' and basis is None and not normed:
             idf,normed = idf*(step.idf_ if step.use_idf else 1.), _normed(step)
         elif kind == 'TruncatedSVD' and basis is None: basis = step.components_
-        else: raise _Unread(f'{kind} is a step that is not read')
+        else: raise _Unfit(f'{kind} is a step that is not read')
     if basis is not None: w = basis.T @ w
     return Weights(first.build_analyzer(), first.vocabulary_, idf, w, b, normed)
 
@@ -156,7 +154,7 @@ def weights_of(
     p = model.predictor
     if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'
     try: found = _weights_of(p.source)
-    except (_Unread, AttributeError) as e: return None, str(e)
+    except (_Unfit, AttributeError) as e: return None, str(e)
     shift = float(np.log(p.threshold/(1 - p.threshold)))
     said = np.asarray(z[:, 1] - z[:, 0])
     ours = np.array([found.lead(t) for t in texts]) - shift

@@ -495,6 +495,14 @@ class _Bend(NamedTuple):
     of:Any    # Numbers -> the same shape
     lines:Any # Smallest and largest input of units, `(b, u)` each -> `_Lines`
 
+def _behind_others(n:int, bend:_Bend) -> _Bend:
+    "An activation of all units but the first `n`, which go along as they are."
+    def lines(low, high):
+        still = np.ones((len(low), n))
+        own,rest = (still, 0*still, still, 0*still), bend.lines(low[:, n:], high[:, n:])
+        return _Lines(*(np.concatenate(sides, 1) for sides in zip(own, rest)))
+    return _Bend(lambda x: np.concatenate([x[..., :n], bend.of(x[..., n:])], -1), lines)
+
 def _with_one_kink(share:float) -> _Bend: # 0 <= share <= 1: the slope below 0
     "ReLU, or a leaky one."
     def lines(low, high):

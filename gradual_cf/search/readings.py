@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/09_readings.ipynb #11ce8406
 from __future__ import annotations
+from copy import copy
 from functools import partial
 from typing import Any, cast, NamedTuple
 
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
-from .bounds import (_elu_of, _LayerBound, _Layers, _layers_on_table, _LeafLines, _Net, _net, _nodes_read, _ramp,
+from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _LeafLines, _Net, _net, _nodes_read, _ramp,
                                       _RELU, _SIGMOID, _SOFTPLUS, _Splits, _TANH, _TreeBound, _leaf_bits_of,
                                       _with_one_kink)
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
@@ -28,51 +29,145 @@ from .trees import _Link, _read_exactly, _Trees, _Unfit
 __all__ = []
 
 # %% ../../nbs/search/09_readings.ipynb #17ad2266
-_SILENT = (nn.Dropout, nn.Identity, nn.Flatten) # Layers that do nothing to a row in eval mode
-
-_BENDS:dict = { # Kind of a module -> its `_Bend`; None where it has none
-    nn.ReLU: lambda m: _RELU,
-    nn.ReLU6: lambda m: _ramp(0., 6.),
-    nn.Hardtanh: lambda m: _ramp(float(m.min_val), float(m.max_val)),
-    nn.LeakyReLU: lambda m: _with_one_kink(m.negative_slope) if 0 <= m.negative_slope <= 1 else None,
-    nn.Tanh: lambda m: _TANH,
-    nn.Sigmoid: lambda m: _SIGMOID,
-    nn.ELU: lambda m: _elu_of(m.alpha) if 0 < m.alpha <= 1 else None,
-    nn.Softplus: lambda m: _SOFTPLUS if m.beta == 1 else None}
-
 def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() # 64 bits
 
-def _flat_layers(model) -> list: # Modules
-    "The layers of networks in a row, wherever they stand, without those that do nothing."
-    if type(model) is nn.Sequential: return [m for part in model for m in _flat_layers(part)]
-    return [] if isinstance(model, _SILENT) else [model]
+class _Units:
+    "What stands in for rows in the `forward` of a network: a linear function of units, the features and what activations gave."
+    def __init__(self, bent:list, parts:dict, bias:np.ndarray, whole:bool=False):
+        self.bent = bent   # The features and None; then units in front of each activation, and its `_Bend`
+        self.parts = parts # Which of these -> `(out, its units)`; None for each unit as it is
+        self.bias = bias   # `(out,)`
+        self.whole = whole # Whether the parts are one layer of the network's own
+        self.apart = True  # Whether nothing else shows what stands here
 
-def _affine_layer(m) -> tuple|None: # Weights `(out, in)`, or `(in,)` where each entry has its own; bias
-    "A linear layer, or a batch normalisation by what training left; None for another."
-    if type(m) is nn.Linear: return _exactly(m.weight), np.zeros(m.out_features) if m.bias is None else _exactly(m.bias)
-    if type(m) is not nn.BatchNorm1d or m.running_var is None: return None
-    scale = 1/np.sqrt(_exactly(m.running_var) + m.eps)
-    if m.affine: scale = scale*_exactly(m.weight)
-    return scale, (_exactly(m.bias) if m.affine else 0.) - scale*_exactly(cast(Tensor, m.running_mean))
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        name = func.__name__
+        return _KNOWN[name.strip('_') if name.startswith('__') else name](*args, **(kwargs or {})) # or `KeyError`
 
-def _layers_of(model) -> _Net|None:
-    "The layers of a network without those that do nothing; None for another module."
-    if type(model) is not nn.Sequential: return None
-    weight,bias,bends,whole = [], [], [], True # whole: whether each layer is one of the model's
-    now:Any = None # What stands before the next activation
-    for m in _flat_layers(model):
-        if (step := _affine_layer(m)) is not None:
-            w,b = step
-            if now is None: now = (np.diag(w) if w.ndim == 1 else w), b
-            else: now = (w[:, None]*now[0], w*now[1] + b) if w.ndim == 1 else (w @ now[0], w @ now[1] + b)
-            whole &= w.ndim == 2 and now[0] is w
-            continue
-        bend = _BENDS.get(type(m), lambda m: None)(m)
-        if bend is None or now is None: return None
-        weight,bias,bends,now = [*weight, now[0]], [*bias, now[1]], [*bends, bend], None
-    if now is None: return None
-    net = _net([*weight, now[0]], [*bias, now[1]], bends)
-    return net if whole else net._replace(moves=np.full(len(now[1]), np.nan)) # of a product, nobody knows
+    def __bool__(self): raise TypeError('what a row decides is no linear function')
+    def __add__(self, other): return _sum(self, other)
+    def __sub__(self, other): return _sum(self, -other)
+    def __mul__(self, other): return _product(self, other)
+    def __truediv__(self, other): return self.scaled(1/_as_entries(other, len(self.bias)))
+    def __matmul__(self, weight): return _linear(self, weight.T)
+    def __neg__(self): return self.scaled(-np.ones(len(self.bias)))
+    def __rsub__(self, other): return _sum(-self, other)
+    def __iadd__(self, other): return self.become(_sum(self, other))
+    __radd__,__rmul__ = __add__, __mul__
+
+    def __getitem__(self, key): # Some columns of all rows
+        every,some = key
+        if every not in (slice(None), ...) or not isinstance(some, (slice, list)): raise TypeError('rows one by one')
+        out = _Units(self.bent, {i: self.block(i)[some] for i in self.parts}, self.bias[some])
+        self.apart = out.apart = False
+        return out
+
+    def block(self, i:int) -> np.ndarray: # `(out, its units)`
+        "What stands before the units of one kind."
+        if i not in self.parts: return np.zeros((len(self.bias), len(self.bent[i][0].bias)))
+        return np.eye(len(self.bias)) if self.parts[i] is None else self.parts[i]
+
+    def scaled(self, by:np.ndarray) -> _Units: # `(out,)`
+        return _Units(self.bent, {i: by[:, None]*self.block(i) for i in self.parts}, by*self.bias)
+
+    def become(self, other:_Units) -> _Units: # In place
+        if not self.apart: raise TypeError('written into what is read elsewhere')
+        self.parts,self.bias,self.whole = other.parts, other.bias, other.whole
+        return self
+
+    def dim(self) -> int: return 2
+
+    def flatten(self, start_dim:int=0, end_dim:int=-1) -> _Units:
+        if start_dim != 1: raise TypeError('rows in one')
+        return self
+
+def _as_entries(v, size:int) -> np.ndarray: # A number or a tensor -> `(size,)`
+    at = _exactly(v) if isinstance(v, Tensor) else np.float64(v)
+    return np.broadcast_to(at.reshape(at.shape[-1:]), (size,)) # `ValueError` for one of each row
+
+def _sum(a, b) -> _Units: # Units, and units or constants
+    if not isinstance(a, _Units): a,b = b, a
+    if not isinstance(b, _Units): return _Units(a.bent, a.parts, a.bias + _as_entries(b, len(a.bias)))
+    if len(a.bias) != len(b.bias): raise ValueError('sums of other widths')
+    return _Units(a.bent, {i: a.block(i) + b.block(i) for i in {*a.parts, *b.parts}}, a.bias + b.bias)
+
+def _product(a, b) -> _Units: # Units and a constant
+    if not isinstance(a, _Units): a,b = b, a
+    return a.scaled(_as_entries(b, len(a.bias)))
+
+def _linear(x:_Units, weight:Tensor, bias:Tensor|None=None) -> _Units:
+    w = _exactly(weight)
+    parts = {i: w if v is None else w @ v for i,v in x.parts.items()}
+    whole = len(parts) == 1 and all(v is None for v in x.parts.values())
+    return _Units(x.bent, parts, w @ x.bias + (0. if bias is None else _exactly(bias)), whole)
+
+def _normalised(x:_Units, running_mean, running_var, **how) -> _Units:
+    "Batch normalisation by what training left."
+    if how['training']: raise TypeError('a network that is trained')
+    by = 1/np.sqrt(_exactly(running_var) + how['eps'])*(1. if how['weight'] is None else _exactly(how['weight']))
+    return x.scaled(by) + (-by*_exactly(running_mean) + (0. if how['bias'] is None else _exactly(how['bias'])))
+
+def _columns_of_all(some, dim:int=0) -> _Units:
+    if dim not in (1, -1): raise TypeError('rows below each other')
+    kinds = {i for x in some for i in x.parts}
+    parts = {i: np.concatenate([x.block(i) for x in some]) for i in kinds}
+    return _Units(some[0].bent, parts, np.concatenate([x.bias for x in some]))
+
+def _dropped(x:_Units, p:float=.5, training:bool=True, inplace:bool=False) -> _Units:
+    if training: raise TypeError('a network that is trained')
+    return x
+
+def _bent_by(make, x:_Units, *how, inplace:bool=False, **named) -> _Units:
+    "Units behind an activation."
+    bend = make(*how, **named)
+    if bend is None: raise TypeError('an activation that falls')
+    out = _Units(x.bent, {len(x.bent): None}, np.zeros(len(x.bias)))
+    x.bent.append((copy(x), bend))
+    return x.become(out) if inplace else out
+
+_BENDS:dict = { # Name of an activation -> its `_Bend`; None where it has none
+    'relu': lambda: _RELU, 'tanh': lambda: _TANH, 'sigmoid': lambda: _SIGMOID, 'relu6': lambda: _ramp(0., 6.),
+    'hardtanh': lambda min_val=-1., max_val=1.: _ramp(float(min_val), float(max_val)),
+    'leaky_relu': lambda negative_slope=.01: _with_one_kink(negative_slope) if 0 <= negative_slope <= 1 else None,
+    'elu': lambda alpha=1.: _elu_of(alpha) if 0 < alpha <= 1 else None,
+    'softplus': lambda beta=1, threshold=20: _SOFTPLUS if beta == 1 else None}
+
+_KNOWN = {name: partial(_bent_by, make) for name,make in _BENDS.items()} | dict( # Function of `torch` -> of units
+    linear=_linear, add=_sum, sub=lambda a, b: _sum(a, -b), mul=_product, div=lambda a, b: a/b,
+    matmul=lambda a, b: a @ b, cat=_columns_of_all, concat=_columns_of_all, flatten=_Units.flatten,
+    batch_norm=_normalised, dropout=_dropped)
+
+def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
+    "The same as layers one behind the other: units that are read later go along as they are."
+    reads = [{}, *(v.parts for v,_ in bent[1:]), out.parts]
+    later = lambda j,i: any(j in parts for parts in reads[i + 1:])
+    for i in range(len(bent) - 1, 0, -1):
+        if not later(i, i): reads[i] = {} # what nobody reads reads nothing
+    whole,state,weight,bias,bends = out.whole, [0], [], [], []
+    of = lambda v: np.concatenate([v.block(j) for j in state], 1)
+    for i,(v,bend) in enumerate(bent):
+        if not reads[i]: continue
+        kept = [j for j in state if later(j, i)]
+        extra = sum(len(bent[j][0].bias) for j in kept)
+        along = [_Units(bent, {j: None}, np.zeros(len(bent[j][0].bias))) for j in kept]
+        all_ = _columns_of_all([*along, v], 1) if kept else v
+        weight,bias = [*weight, of(all_)], [*bias, all_.bias]
+        bends.append(_behind_others(extra, bend) if kept else bend)
+        whole &= v.whole and not kept
+        state = [*kept, i]
+    net = _net([*weight, of(out)], [*bias, out.bias], bends)
+    return net if whole else net._replace(moves=np.full(len(out.bias), np.nan)) # of a product, nobody knows
+
+def _layers_of(model, width:int) -> _Net|None: # Features
+    "The layers of a network, whatever its `forward` is written like; None where a row goes through anything else."
+    bent,model = [], getattr(model, '_orig_mod', model) # what a compiled one is made from
+    if any(hasattr(m, '_orig_mod') or m._compiled_call_impl for m in model.modules()): return None # it would compile
+    bent.append((x := _Units(bent, {0: None}, np.zeros(width)), None))
+    try:
+        with torch.no_grad(): out = model(copy(x))
+    except Exception: return None # of code that nobody here wrote
+    return _layers_in_a_row(bent, out) if isinstance(out, _Units) else None
 
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
@@ -88,15 +183,15 @@ def _behind(net:_Net, do) -> _Net:
     weight,bias = [*net.weight[:-1], slope @ net.weight[-1]], [*net.bias[:-1], slope @ net.bias[-1] + shift]
     return net._replace(weight=weight, bias=bias, moves=np.abs(slope) @ net.moves)
 
-def _unfolded(model) -> _Net|None:
+def _unfolded(model, width:int) -> _Net|None: # Features
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
-        net = _layers_of(model)
+        net = _layers_of(model, width)
         return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
-    net,parts = _layers_of(model.model), list(model.scaled.children()) or [model.scaled]
+    net,parts = _layers_of(model.model, width), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine or model.kind == 'proba': return None
-    slope,shift = _affine_map(model.scaled, net.weight[0].shape[1]) # a scaling in front of the layers, entry by entry
+    slope,shift = _affine_map(model.scaled, width) # a scaling in front of the layers, entry by entry
     net = net._replace(scale=np.diag(slope), shift=shift)
     if answers_numbers(model): return net
     return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
@@ -297,7 +392,7 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
                 rows = x.detach().cpu().double().numpy()
                 r = _read_fitted(m, grid, rows, kept)
             else:
-                net = _unfolded(m)
+                net = _unfolded(m, x.shape[1])
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, x.detach().cpu().double().numpy())
