@@ -304,3 +304,22 @@ def test_other_answers_leave_alone_what_is_held_fixed():
     several = list(cf.explain_many(data[:6], k=3, immutable=['c']))
     assert max(map(len, several)) > 1
     for ways in several: assert len(ways) and ways.valid.all() and 'c' not in set(ways.changes().feature)
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_an_isolation_forest_is_read(seed):
+    "Whether a row is an outlier, against all rows there are; some forests see a part of the columns, or of the rows."
+    rng = np.random.default_rng(seed)
+    rows = pd.DataFrame(np.stack([rng.integers(0, 6, 150), rng.poisson(2, 150).clip(0, 6), rng.choice([0, 3, 6], 150)], 1), columns=list('abc')).astype(float)
+    share = ['auto', .2][seed % 2]
+    forest = ensemble.IsolationForest(n_estimators=3 + 5*seed, max_features=[1., .7][seed % 3 == 1], max_samples=20 + 20*seed, contamination=share, random_state=seed).fit(rows)
+    forest.offset_ += 1e-6  # a row at the bar, which is no outlier, is none of the question
+    cf = GradualCF(forest, tabular(rows, integer=list('abc')), 'sparse').fit(rows)
+    every = pd.DataFrame(np.stack(np.meshgrid(*(np.arange(rows[c].min(), rows[c].max() + 1) for c in rows)), -1).reshape(-1, 3), columns=list('abc'))
+    said = forest.predict(every)
+    for target in (1, -1):
+        asked = rows[forest.predict(rows) == -target].head(5)
+        answers = cf.explain(asked, target, optimal='columns')
+        fewest = [(every[said == target].to_numpy() != row).sum(1).min() for row in asked.to_numpy()]
+        assert (answers.raw.to_numpy(float) != asked.to_numpy()).sum(1).tolist() == fewest and {*answers.proof} == {'optimal'}
+        assert (forest.predict(answers.raw.astype(float)) == target).all()

@@ -753,15 +753,16 @@ def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
 def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
     return e is not None and not (e.order or e.codes or e.link.calibrated or e.leans)
 
+def _on_columns(t:_Nodes, own) -> _Nodes: # A tree that was grown on some columns alone
+    return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
+
 def _from_bagging(model) -> _Ensemble|None:
     "The mean of the shares, or the numbers, of trees on columns of their own."
     parts,k = [_parsed(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
     mean = all(_plain(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
     if not mean or any(len(getattr(e, 'classes_', ())) < k for e in model.estimators_): return None
-    trees = []
-    for e,own in zip(parts, model.estimators_features_):
-        place = lambda feature: np.where(feature < 0, -1, np.asarray(own)[np.maximum(feature, 0)])
-        trees += [t._replace(feature=place(t.feature), value=t.value/len(parts)) for t in e.trees]
+    every = [(t, own) for e,own in zip(parts, model.estimators_features_) for t in e.trees]
+    trees = [_on_columns(t, own)._replace(value=t.value/len(parts)) for t,own in every]
     return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
@@ -806,12 +807,25 @@ def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
 
 def _shifted_logistic(start:float, total:np.ndarray) -> np.ndarray: return 1/(1 + np.exp(-total - start))
 
+# %% ../../nbs/models/02_fitted.ipynb #iso00002
+def _isolated(far:float, offset:float, depth:np.ndarray) -> np.ndarray: # -> probability to be no outlier
+    return 1/(1 + np.exp(2.**(-depth/far) + offset))
+
+def _from_isolation(model) -> _Ensemble:
+    "How deep rows fall, in all trees together."
+    depth = [a + b - 1. for a,b in zip(model._decision_path_lengths, model._average_path_length_per_tree)]
+    each = zip(model.estimators_, depth, model.estimators_features_)
+    trees = [_on_columns(_sklearn_tree(e.tree_, v[:, None]), own) for e,v,own in each]
+    mean, = sys.modules[type(model).__module__]._average_path_length([model._max_samples])
+    return _Ensemble(trees, _Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
+
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
           'HistGradientBoosting': _from_hist, 'RandomForest': _from_forest, 'ExtraTrees': _from_forest,
           'DecisionTree': _from_forest, 'ExtraTree': _from_forest,
           'CalibratedClassifierCV': _from_calibrated, 'AdaBoost': _from_adaboost, 'Bagging': _from_bagging,
-          'Voting': _from_voting, 'Stacking': _from_stacking, 'catboost': _from_catboost} # Library, or kind of scikit-learn's -> reader
+          'Voting': _from_voting, 'Stacking': _from_stacking, 'catboost': _from_catboost,
+          'IsolationForest': _from_isolation} # Library, or kind of scikit-learn's -> reader
 
 def _parsed(source) -> Any: # A fitted model -> `_Ensemble`, or None
     "The trees of a fitted model; None where they cannot be read."

@@ -301,35 +301,26 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
     return f'{reads} several columns ({shown})'
 
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
-    "The reading of a fitted model behind its pipeline, if it has one."
+    "The reading of a fitted model behind its pipeline, if it has one; raises `_Unfit` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
-    if model.predictor.over: return None # what decides is not among the scores
+    if model.predictor.over: raise _Unfit('a predict that its numbers do not tell')
     steps = _steps_of(source)
     if len(steps) == 1 and type(source).__module__.startswith('lightgbm.'):
         trees = _read_exactly(model, _parsed) # leaves that are lines; others were read before
         return _reading_of_trees(_nodes_read(trees, grid), threshold) if trees and trees.ensemble.leans else None
     net = _layers_fitted(steps[-1])
-    try: e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
-    except _Unfit as why:
-        model.unread = str(why)
-        return None
+    e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
     if net is None and e is None: return None
-    if e is not None and e.leans:
-        model.unread = 'linear leaves behind a step that changes what they read'
-        return None
+    if e is not None and e.leans: raise _Unfit('linear leaves behind a step that changes what they read')
     try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x, kept)
-    except _Unfit as e:
-        model.unread = _words_of_mixed(steps, model.predictor.names, *e.args)
-        return None
+    except _Unfit as e: raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)._replace(kept=f.kept)
     layers = _layers_behind(net := cast(_Net, net), f, grid)
     if layers is not None: return _reading_of_layers(layers, model, threshold)._replace(kept=f.kept)
-    if len(net.weight) > 1:
-        model.unread = 'a step that bends a number in front of its layers'
-        return None
+    if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')
     terms,kind = _terms_behind(net, f, grid, x), 'number' if answers_numbers(model) else 'logit'
     link = _Link(np.zeros(0), kind, threshold=threshold)
     return None if terms is None else _reading_of_sum(terms, link)._replace(kept=f.kept)
@@ -390,7 +381,8 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
             elif isinstance(m, FrameModel):
                 rows = x.detach().cpu().double().numpy()
-                r = _read_fitted(m, grid, rows, kept)
+                try: r = _read_fitted(m, grid, rows, kept)
+                except _Unfit as why: r,m.unread = None, str(why)
             else:
                 net = _unfolded(m, x.shape[1])
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
