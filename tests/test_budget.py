@@ -1,4 +1,6 @@
 """Questions with a limit: never one call more, the best so far, and what is said where a call fails."""
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,9 +92,8 @@ def never_more(kind, seed):
         assert (cf.decides(answers.raw, z, answers.tensors.target).cpu().numpy() | ~answers.valid).all()
 
 
-@pytest.mark.parametrize('seed', range(12))
-@pytest.mark.parametrize('kind', ['table', 'texts', 'images', 'series'])
-def test_never_one_call_more(kind, seed): never_more(kind, seed*7)
+@pytest.mark.parametrize('kind, seed', [*itertools.product(['table', 'texts', 'images', 'series'], range(0, 84, 7)), ('table', 5016)])  # the last: the answer itself fails
+def test_never_one_call_more(kind, seed): never_more(kind, seed)
 
 
 def test_a_table_on_a_budget_finds_what_is_found_without():

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import Counterfactuals
-from ..core import changed_groups, check_range, Effort, Encoded, Question, take_rows
+from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, take_rows
 from ..models.asking import Account, account, counting, predict, Spent
 from ..models.fitted import _may_deny
 from .composition import admissible
@@ -318,6 +319,7 @@ def _by_itself(cf) -> Any: # An explainer whose model's trees are read
     return out
 
 _NO_MORE = 'no more may be asked'
+_NOTHING = 2**60, 2**60 # Calls and rows, kept from everybody
 
 def _what_ended(work:Callable) -> str: # '' where nothing ended it
     "What ended a search before its time."
@@ -369,7 +371,13 @@ def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counte
     own.held = (0, 0)
     raw = cf.domain.decode(xp, data, cf.settings.legal)
     xp = cf.domain.confirm(xp, cf.encode(raw).x)
-    try: out = cf.measure(question, xp)
-    except Spent: out = cf.measure(question, enc.x.clone())
-    proof = [f'best so far: {end}' if end and not have else told for end,have,told in zip(ends, there.tolist(), out.proof)]
-    return replace(out, proof=proof)
+    out:list = []
+    end = _what_ended(lambda: out.append(cf.measure(question, xp)))
+    if end:
+        own.held = _NOTHING # what is known is kept
+        parts = [partial(cf.measure, question.take(slice(i, i + 1)), xp[i:i + 1].clone()) for i in range(n)]
+        lost = torch.tensor([bool(_what_ended(part)) for part in parts])
+        xp,ends = torch.where(per_row(lost.to(xp.device), xp), enc.x, xp), [told or end for told in ends]
+        out = [cf.measure(question, xp)]
+    proof = [f'best so far: {end}' if end and not have else told for end,have,told in zip(ends, there.tolist(), out[0].proof)]
+    return replace(out[0], proof=proof)
