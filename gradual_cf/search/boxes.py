@@ -34,6 +34,7 @@ class _Grid(NamedTuple):
     kind:np.ndarray   # Number of that list for each column, `(g,)`; -1 for a category
     origin:np.ndarray # What is encoded as 0, `(g,)`; 0 where there are knots
     span:np.ndarray   # What is encoded as 1
+    grain:np.ndarray  # Raw distance between values that can be written
     bent:tuple        # Columns with knots
 
     def numbers(self, g:int, at:np.ndarray) -> np.ndarray: # Raw, as answers are written
@@ -57,14 +58,24 @@ class _Grid(NamedTuple):
         "The same as the model reads it."
         return self.columns[g].encoded(self.numbers(g, at))
 
-    def encoded_each(self, g:np.ndarray, at:np.ndarray) -> np.ndarray: # Columns of numbers, and positions, `(m,)` each
-        "Encoded numbers at positions, each of a column of its own."
-        raw,kind = np.zeros(len(at)), self.kind[g]
+    def each(self, look:Callable, g:np.ndarray, v:np.ndarray) -> np.ndarray: # Columns of numbers `(m,)`, `(m,)`
+        "What `numbers` or `up_to` say, each of a column of its own."
+        out,kind = np.zeros(len(v), np.int64 if look == self.up_to else float), self.kind[g]
         for k,same in enumerate(self.alike):
             mine = np.flatnonzero(kind == k)
-            if len(mine): raw[mine] = self.numbers(same[0], at[mine])
+            if len(mine): out[mine] = look(same[0], v[mine])
+        return out
+
+    def encoded_each(self, g:np.ndarray, at:np.ndarray) -> np.ndarray: # Columns of numbers, and positions, `(m,)` each
+        "Encoded numbers at positions, each of a column of its own."
+        raw = self.each(self.numbers, g, at)
         out = (raw - self.origin[g])/self.span[g]
         for h in self.bent: out[g == h] = self.columns[h].encoded(raw[g == h])
+        return out
+
+    def decoded_each(self, g:np.ndarray, x:np.ndarray) -> np.ndarray: # Columns of numbers, encoded ones, `(m,)` each
+        out = self.origin[g] + x*self.span[g]
+        for h in self.bent: out[g == h] = self.columns[h].decoded(x[g == h])
         return out
 
     def all_around(self, raw:np.ndarray) -> np.ndarray: # Both `(n, g)`; 0 for a category
@@ -104,8 +115,9 @@ def _grid_of(columns:tuple) -> _Grid:
     alike,kind = _alike(columns), np.full(len(columns), -1)
     for k,same in enumerate(alike): kind[same] = k
     bent = tuple(g for g,c in enumerate(columns) if c.ordered and c.knots is not None)
-    line = np.array([(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)])
-    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, line[:, 0], line[:, 1], bent)
+    line = [(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)]
+    grain = np.array([c.grain if c.ordered else 1. for c in columns])
+    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, *np.array(line).T, grain, bent)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
@@ -348,13 +360,12 @@ def _own_only(q:_Question, b:_Boxes, where:np.ndarray) -> tuple: # bool `(b, g)`
 
 _HAIR = 1e-6 # Room for rounding in a limit, in parts that can be written
 
-def _last_step_before(q:_Question, g:int, far:np.ndarray, side:Callable) -> np.ndarray: # Encoded numbers -> positions
-    "The last legal step on the way to a number."
-    c = q.grid.columns[g]
-    v = np.clip(c.decoded(far), -_FARTHEST, _FARTHEST)
-    if side is np.floor: return q.grid.up_to(g, v + _HAIR*c.grain)
-    first = q.grid.up_to(g, v - _HAIR*c.grain)
-    return first + 2*(q.grid.numbers(g, first) < v - _HAIR*c.grain)
+def _last_step_before(grid:_Grid, g:np.ndarray, far:np.ndarray, side:Callable) -> np.ndarray: # Positions `(m,)`
+    "The last legal steps on the way to encoded numbers, `(m,)`, each of a column of its own."
+    v,hair = np.clip(grid.decoded_each(g, far), -_FARTHEST, _FARTHEST), _HAIR*grid.grain[g]
+    if side is np.floor: return grid.each(grid.up_to, g, v + hair)
+    first = grid.each(grid.up_to, g, v - hair)
+    return first + 2*(grid.each(grid.numbers, g, first) < v - hair)
 
 def _wide(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns of which more than one value is left."
@@ -372,13 +383,14 @@ def _within_budget(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What m
     left = (budget - b.cost.sum(1))[:, None] + b.cost - q.price.toll # for a column's way
     full = (changed >= q.rows.most[b.row])[:, None]
     low,high = _own_only(q, b, b.stays & ((left < 0) | full))
-    for g in np.flatnonzero(~q.grid.named).tolist():
-        i = np.flatnonzero(np.isfinite(left[:, g]) & (low[:, g] < high[:, g]))
-        if g in q.price.tables or not len(i): continue
-        room,own,near = np.maximum(left[i, g], 0), q.rows.own[b.row[i], g], q.rows.near[b.row[i], g]
-        up,down = q.price.up[g], q.price.down[g]
-        if up: high[i, g] = np.minimum(high[i, g], np.maximum(own, _last_step_before(q, g, near + room/up, np.floor)))
-        if down: low[i, g] = np.maximum(low[i, g], np.minimum(own, _last_step_before(q, g, near - room/down, np.ceil)))
+    plain = ~q.grid.named & ~np.isin(np.arange(len(q.grid.named)), list(q.price.tables))
+    wide = np.isfinite(left) & (low < high) & plain
+    for end,rate,side in ((high, q.price.up, np.floor), (low, -q.price.down, np.ceil)):
+        i,g = np.nonzero(wide & (rate != 0))
+        own,way = q.rows.own[b.row[i], g], np.maximum(left[i, g], 0)/rate[g]
+        last = _last_step_before(q.grid, g, q.rows.near[b.row[i], g] + way, side)
+        less,more = (np.minimum, np.maximum) if side is np.floor else (np.maximum, np.minimum)
+        end[i, g] = less(end[i, g], more(own, last))
     open_ = _open(q, b._replace(low=low, high=high))
     spare = open_.sum(1) - (np.floor(b.least/q.price.toll) if q.price.toll else 0) # open columns that need not change
     all_ = open_ & (spare == 0)[:, None] & ~q.grid.named
