@@ -305,10 +305,21 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
 
+def _plain_numbers(table:_Table, df:pd.DataFrame) -> set: # Positions of columns
+    "Columns of numbers that are all there, found out in one look."
+    kinds = [dtype.kind if isinstance(dtype, np.dtype) else 'O' for dtype in df.dtypes]
+    place = {name: i for i,name in enumerate(df.columns)}
+    at = {i: place[c.sources[0]] for i,c in enumerate(table.columns) if c.ordered and len(c.sources) == 1}
+    some = [i for i,j in at.items() if kinds[j] in 'iuf']
+    there = np.isfinite(df.iloc[:, [at[i] for i in some]].to_numpy(float)).all(0)
+    return {i for i,fine in zip(some, there) if fine}
+
 def _why_unread_of(table:_Table, data) -> list: # A text for each row
     "Why each row cannot be read; '' for rows that can."
     df = _fitted_columns(table, data)
-    return ['; '.join(sum(told, [])) for told in zip(*(_unread_cells(c, df) for c in table.columns))]
+    fine = _plain_numbers(table, df)
+    told = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
+    return ['; '.join(sum(row, [])) for row in zip(*told)] if told else ['']*len(df)
 
 # %% ../../nbs/04_tables.ipynb #c26
 def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step

@@ -88,12 +88,15 @@ class _Sweeps:
 _SWEEPS = 6    # Sweeps, at most, until every feature has one column
 _GLANCED = 24  # Rows that rule out most columns
 
-def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray) -> np.ndarray: # bool `(j,)`; rows of the first sweep
-    "Which features of a sweep are those that another one has at the positions of a column."
-    some = np.flatnonzero(_same(said[which[:_GLANCED]], now[:_GLANCED]).all(0))
-    out = np.zeros(said.shape[1], bool)
-    out[some] = _same(said[np.ix_(which, some)], now[:, some]).all(0)
-    return out
+def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray, may:np.ndarray): # Rows of the first sweep; bool `(j,)`
+    "Rule out features of a sweep that are not those of another one at the positions of a column; writes to `may`."
+    for most in (_GLANCED, len(which)):
+        some = np.flatnonzero(may)
+        may[some] = (said[np.ix_(which[:most], some)] == now[:most, some]).all(0)
+
+_NO_NUMBER = 1.234e301 # Stands for a missing one, which equals another
+
+def _filled(v:np.ndarray) -> np.ndarray: return np.where(np.isnan(v), _NO_NUMBER, v)
 
 def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
     "Which column moves which feature; raises `_Unfit` where one has several."
@@ -101,12 +104,13 @@ def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a
     said = s.of(rows)
     still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
     moving = np.flatnonzero(~still)
-    some,may = said[:, moving], np.ones((len(first), len(moving)), bool)
+    some,may = _filled(said[:, moving]), np.ones((len(first), len(moving)), bool)
     for _ in range(_SWEEPS):
         rows,place = s.together(s.some)
         now = s.of(rows)
         if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Unfit(np.flatnonzero(late))
-        for g,row in enumerate(first): may[g] &= _foretold(some, now[:, moving], row[place[:, g]])
+        then = _filled(now[:, moving])
+        for g,row in enumerate(first): _foretold(some, then, row[place[:, g]], may[g])
         if (may.sum(0) <= 1).all(): break
     if (mixed := may.sum(0) != 1).any(): raise _Unfit(moving[mixed])
     owner = np.full(said.shape[1], -1)
