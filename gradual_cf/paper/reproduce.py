@@ -102,9 +102,9 @@ def _code_digest():
     return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules if m.stem != '_modidx'}
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c36
-def _run_part(e, name, part, path, out, tell):
-    "The kept result of a part, or a new one that is kept from now on; says which."
-    new = []
+def _run_part(name, part, path, out, tell):
+    "The kept result of a part of an experiment, or a new one that is kept from now on; says which."
+    e,new = _EXPERIMENTS[name], []
     def make():
         new.append(part)
         start = time.perf_counter()
@@ -209,7 +209,7 @@ def reproduce(
     e = _EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
-    done = [_run_part(e, name, part, path, Path(out), tell) for part in parts]
+    done = [_run_part(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
     made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_made_with())

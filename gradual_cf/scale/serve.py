@@ -58,16 +58,13 @@ def _json_of(raw:bytes) -> dict:
     if isinstance(told, dict): return told
     raise Refused(422, f'the request must be an object, got {type(told).__name__}')
 
-def _place_of(path) -> str: # ('rows', 0, 'age') -> 'rows[0].age'
-    return ''.join(f'[{p}]' if isinstance(p, int) else f'.{p}' for p in path).lstrip('.')
-
 def _fitting_schema(told:dict, part:str) -> dict:
     "A request that fits a part of the schema; raises `Refused` that names the field."
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
     error = best_match(Draft202012Validator(answer_schema() | {'$ref': f'#/$defs/{part}'}).iter_errors(told))
     if error is None: return told
-    field = _place_of(error.absolute_path)
+    field = ''.join(f'[{p}]' if isinstance(p, int) else f'.{p}' for p in error.absolute_path).lstrip('.') # rows[0].age
     if error.validator == 'additionalProperties':
         known = error.schema.get('properties', {})
         field = next((k for k in error.instance if k not in known), field)

@@ -446,13 +446,6 @@ class Audit(Exports):
 
     def _repr_html_(self): return without_math(_audit_page(self, 'html'))
 
-# %% ../../nbs/use/03_audit.ipynb #c71
-def _check_audit(least, resamples, crossed, level):
-    "Raise `ValueError` for numbers that make no audit."
-    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
-        check_range(name, v, least=fewest, whole=True)
-    check_range('level', level, above=0, below=1)
-
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _measures_frame(measures:dict, groups:list, how:_Drawing, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
@@ -520,7 +513,9 @@ def audit(
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """
-    _check_audit(least, resamples, crossed, level)
+    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
+        check_range(name, v, least=fewest, whole=True)
+    check_range('level', level, above=0, below=1)
     told = _told_apart(rows, by)
     groups = _cohorts(told, crossed)
     largest = max(int(member.sum()) for *_,member in groups)
