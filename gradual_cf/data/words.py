@@ -681,7 +681,7 @@ def _fluent_candidates(ear, notes, ids, words, fits, where:Callable=lambda at: a
 
 def _in_place(reader, s, words, fits, v):
     "The same for the rows of a search, whose words stand where they stood; all that fits where nothing was noted."
-    ear,notes = _ear(reader), s.enc.notes
+    notes,moved = s.enc.notes, (s.xp != s.x).flatten(2).any(2).cpu()
     if notes is None: return fits, None
-    moved = (s.xp != s.x).flatten(2).any(2).cpu()
+    ear = _ear(reader)
     return _fluent_candidates(ear, ear.lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v), words, fits)

@@ -457,12 +457,6 @@ def _action_text(columns, action:tuple, free:bool) -> str:
     if free: return ', then '.join(parts) + ', as far as needed'
     return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
-# %% ../../nbs/use/02_actions.ipynb #c73
-def _html_actions(told) -> str: # Of `Actions`
-    "The actions as a table."
-    takes = np.bincount(told.taken, minlength=len(told) + 1)
-    return render('actions', caption=repr(told), takes=takes, lines=list(zip(told.words, told.sums().itertuples())))
-
 # %% ../../nbs/use/02_actions.ipynb #c75
 _WRAP = 34 # Characters of a line in a picture
 
@@ -640,7 +634,9 @@ class Actions(Exports):
         "Draw what the first actions help together, and what that costs."
         return _plot_actions(self)
 
-    def _repr_html_(self): return without_math(_html_actions(self))
+    def _repr_html_(self):
+        takes,lines = np.bincount(self.taken, minlength=len(self) + 1), list(zip(self.words, self.sums().itertuples()))
+        return without_math(render('actions', caption=repr(self), takes=takes, lines=lines))
 
 # %% ../../nbs/use/02_actions.ipynb #c85
 def _needy_rows(cf, question:Question) -> tuple: # Those rows, how many are there already, and what all shall be

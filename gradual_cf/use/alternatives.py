@@ -371,13 +371,6 @@ def _add_swapped(pool, k:int):
         if len(pool.row) == before or (_number_of_answers(pool) == old).all(): return
 
 # %% ../../nbs/use/00_alternatives.ipynb #c45
-def _mean_differences(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q, d)` of one row
-    "Mean differences over pairs of answers; NaN where there is no pair."
-    a,b = np.triu_indices(len(on), 1)
-    if not len(a): return dict(apart=np.nan, distance=np.nan)
-    jaccard = (on[a] ^ on[b]).sum(1)/(on[a] | on[b]).sum(1)
-    return dict(apart=jaccard.mean(), distance=(xp[a] - xp[b]).norm(dim=1).mean().item())
-
 @dataclass(frozen=True, repr=False)
 class Alternatives(Exports):
     """Several answers to each question, the best first: distinct, and without idle changes.
@@ -459,8 +452,11 @@ class Alternatives(Exports):
         out = []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
+            a,b = (at[one] for one in np.triu_indices(len(at), 1)) # its pairs; without any, means are NaN
+            jaccard = pd.Series((on[a] ^ on[b]).sum(1)/(on[a] | on[b]).sum(1), dtype=float)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
-                            features=int(on[at].any(0).sum()), **_mean_differences(on[at], xp[at])))
+                            features=int(on[at].any(0).sum()), apart=jaccard.mean(),
+                            distance=(xp[a] - xp[b]).norm(dim=1).mean().item()))
         return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
 
     def text(self,

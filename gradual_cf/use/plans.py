@@ -201,11 +201,6 @@ def _shown_steps(plan) -> list:
         return f'{to_be}, {went(cfs, i)}, ' + (count_text(len(steps[i]), 'step') if i in steps else 'nothing to change')
     return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(_row_names(cfs))]
 
-def _text_plan(plan) -> str:
-    "The steps of every answer as plain text."
-    line = '    {number}. {what}  ({then})'.format_map
-    return '\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(plan))
-
 def _html_plan(plan, most:int=10) -> str:
     "The steps of the first answers as a table, with one body for each row that was asked about."
     more = max(len(plan) - most, 0)
@@ -311,7 +306,8 @@ class Plan:
         -------
         str
         """
-        return terminal(_text_plan(self))
+        line = '    {number}. {what}  ({then})'.format_map
+        return terminal('\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(self)))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1

@@ -397,12 +397,6 @@ class Reasons(Exports):
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _cells_in_words(cells:Sequence, names:Sequence, lang:Language) -> list: # Of each column, its cells -> a text for each row
-    "What stands in some columns."
-    texts = [[value_text(v, lang=lang) for v in column] for column in cells]
-    if len(names) == 1: return texts[0]
-    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*texts)]
-
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',
          'all'] # The columns of the frame
 
@@ -425,8 +419,11 @@ def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Seque
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
-        cells = lambda df: [cf.domain.features[g].named(df)[:len(j)][here] for g in columns]
-        has[here],compared[here] = (_cells_in_words(cells(df), names[u], lang) for df in (own, other))
+        for df,said in ((own, has), (other, compared)):
+            cells = (cf.domain.features[g].named(df)[:len(j)][here] for g in columns)
+            texts = [[value_text(v, lang=lang) for v in column] for column in cells]
+            several = [', '.join(f'{name} {v}' for name,v in zip(names[u], row)) for row in zip(*texts)]
+            said[here] = several if len(columns) > 1 else texts[0]
         if len(columns) > 1 or not cf.domain.features[columns[0]].ordered: continue
         way[here] = _way_taken(*(v[some[of == u]][:, entries][:, 0] for v in (x, tested.best)))
     number = lambda v: v[some, of].cpu().numpy()
