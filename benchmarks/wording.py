@@ -22,7 +22,7 @@ from gradual_cf.core import atomic, cache_dir
 from gradual_cf.gradual import GradualCF
 from gradual_cf.search.lookahead import _lead_gradient, _swap_logits
 from gradual_cf.data.datasets import load_task
-from gradual_cf.data.words import _ear
+from gradual_cf.data.words import _ear, _Pool
 from gradual_cf.data.texts import _known_word_places, _tag_kept
 from gradual_cf.data.words import _lookup_form
 from gradual_cf.data.wording import _changes_between, _place_candidates, wordings
@@ -49,7 +49,7 @@ def heard(cf, texts, positions=12, words=8):
     notes = enc.notes._replace(rung=torch.full_like(enc.notes.rung, LAX))
     s = cf.start(enc._replace(notes=notes), target)
     toward, reader = _lead_gradient(cf.model, s.xp, target), reader_of(cf.domain)
-    at, values, ok = _place_candidates(reader, s, toward, ~enc.frozen, positions, words, 0., None)
+    at, values, ok = _place_candidates(reader, _Pool(0., positions, words, None), s, toward, ~enc.frozen)
     with torch.no_grad(): new = _swap_logits(cf.model, s.xp, at, values)
     lead = lambda z: z.gather(-1, target.view(-1, *[1]*(z.ndim - 1)).expand(*z.shape[:-1], 1))[..., 0]*2 - z.sum(-1)
     gain = (lead(new) - lead(z)[:, None, None]).masked_fill(~ok, -torch.inf)

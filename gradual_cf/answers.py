@@ -74,14 +74,9 @@ def needed(cfs, i:int) -> float|None: # Position of a row
 _STANDINGS = ('typical', 'confirmed') # What may be known of an answer besides its probability
 _SIZES = ('size', 'bound')            # What is proven about it, as numbers
 
-def _mean_known(v) -> float: # Numbers, or one of them
-    "The mean of the known values; NaN if there are none."
-    known = np.atleast_1d(v)[~np.isnan(v)]
-    return float(known.mean()) if len(known) else np.nan
-
 def _standing_text(cfs, i:Any=slice(None)) -> str: # One row, or the mean of some
-    "How typical, confirmed and proven the answers are, as far as that is known."
-    known = {name: _mean_known(v[i]) for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
+    "How typical, confirmed and proven the answers are, as far as that is known: the mean of those of which it is."
+    known = {name: pd.Series(v[i]).mean() for name in _STANDINGS if (v := getattr(cfs, name)) is not None}
     return ''.join(f', {name} {v:.0%}' for name,v in known.items() if v == v)
 
 def _other_kind(cfs) -> np.ndarray: # bool `(n,)`
@@ -354,19 +349,13 @@ def _rows_from_arrow(file:bytes, about:dict) -> Any:
 # %% ../nbs/90_answers.ipynb #c50
 _TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
 
-def _plain_labels(classes:tuple) -> list:
-    "Labels as JSON; raises `ValueError` for labels that JSON would change."
-    odd = [v for v in classes if not isinstance(v, (str, int, float))]
-    if odd: raise ValueError(f'classes must be texts, numbers or booleans to be saved, got {odd[0]!r}')
-    return list(classes)
-
 def _notes_of(cfs) -> list|None: # One list a row
     "What is said of each change, for which the explainer may be needed; None where nothing is."
     lines = cfs.changes()
     return [lines.note[lines.row == i].tolist() for i in range(len(cfs))] if 'note' in lines else None
 
 def _write(cfs, path):
-    "Write answers to a file; raises `ValueError` for a column that could not be read back."
+    "Write answers to a file; raises `ValueError` for labels or a column that could not be read back."
     from safetensors.torch import save
     _check_names_unused(cfs.raw, told_of(cfs))
     kept = {f: getattr(cfs.tensors, f) for f in (*_TENSORS, 'decided', *_STANDINGS, *_SIZES)}
@@ -375,7 +364,9 @@ def _write(cfs, path):
     numbers = {f: t for f in ('data', 'raw') if (t := _as_numbers(getattr(cfs, f))) is not None}
     arrays = [f for f in numbers if not isinstance(getattr(cfs, f), Tensor)]
     proof = dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
-    labels = dict(classes=_plain_labels(cfs.classes)) if cfs.classes else {}
+    odd = [v for v in cfs.classes if not isinstance(v, (str, int, float))]
+    if odd: raise ValueError(f'classes must be texts, numbers or booleans to be saved, got {odd[0]!r}')
+    labels = dict(classes=list(cfs.classes)) if cfs.classes else {}
     said = dict(arrays=arrays, notes=_notes_of(cfs)) if numbers else {}
     about = json.dumps(dict(tau=cfs.tau, cut=cfs.cut, data=data_about, raw=raw_about) | proof | labels | said)
     members = {'about.json': about, 'tensors.safetensors': save(tensors | numbers), 'data.arrow': data, 'raw.arrow': raw}
@@ -495,6 +486,12 @@ def _check_answers(cfs, name:str='cfs'):
     if isinstance(cfs, Counterfactuals): return
     raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
                      'from_frames(cf, rows, answers) makes them of the frames of any method')
+
+def _by_its_explainer(cfs, name:str) -> Any: # The method that measures it
+    "What the explainer of answers does with them; raises `ValueError` for answers without one."
+    if cfs.explainer is not None: return getattr(cfs.explainer, name)
+    raise ValueError(f'{name} needs answers that know their model, got answers that were loaded or made by hand: write '
+                     f'explainer.{name}(answers)')
 
 def _explainer_of(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
     "The explainer to go on with."
@@ -738,9 +735,7 @@ class Counterfactuals(Exports):
             `units`
         **kw
         """
-        if card and self.explainer is not None: return self.explainer.card(self, **kw)
-        if card: raise ValueError('card needs answers that know their model, got answers that were loaded or made by '
-                                  'hand: write explainer.card(answers)')
+        if card: return _by_its_explainer(self, 'card')(self, **kw)
         return (self.domain.display.plot or _plot_changes)(self, **kw)
 
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
@@ -770,15 +765,11 @@ class Counterfactuals(Exports):
         ValueError
             If the model is unknown
         """
-        if self.explainer is not None: return self.explainer.region(self, free)
-        raise ValueError('region needs answers that know their model, got answers that were loaded or made '
-                         'by hand: write explainer.region(answers)')
+        return _by_its_explainer(self, 'region')(self, free)
 
     def plan(self): # A `Plan`
         "Order the changes: every row on the way is legal, the target comes near early; `ValueError` without a model."
-        if self.explainer is not None: return self.explainer.plan(self)
-        raise ValueError('plan needs answers that know their model, got answers that were loaded or made by '
-                         'hand: write explainer.plan(answers)')
+        return _by_its_explainer(self, 'plan')(self)
 
     def effects(self) -> pd.DataFrame: # One line a row, one column a group; 0 where nothing changed or was found
         """The effect of each change: the model's output, less the output with this change undone; or `ValueError`.
@@ -788,9 +779,7 @@ class Counterfactuals(Exports):
         pd.DataFrame
             One line a row, one column a group; 0 where nothing changed or was found
         """
-        if self.explainer is not None: return self.explainer.effects(self)
-        raise ValueError('effects needs answers that know their model, got answers that were loaded or made '
-                         'by hand: write explainer.effects(answers)')
+        return _by_its_explainer(self, 'effects')(self)
 
     def to_shap(self): # A `shap.Explanation` of `effects`, with what the model said before as base values
         """The effect of each change, for shap's plots; raises `ImportError` without shap, `ValueError` without a model.

@@ -13,8 +13,9 @@ from typing import Any, List, Optional
 import typer
 
 import gradual_cf
-from .options import (_BLOCK, _clear_errors, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
+from .options import (_ASKED, _BLOCK, _clear_errors, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
                                 _LANGUAGE, _option, _OR_OWN, _OWN, _ROW, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
+                               _WANTED,
                                 _TO, _better_directions)
 
 # %% auto #0
@@ -41,11 +42,12 @@ def _main(
     if context.invoked_subcommand is None: typer.echo(context.get_help())
 
 # %% ../nbs/92_cli.ipynb #c13
-def _task(name, data=None, seed=0, model=None, full=False, **domain):
+def _task(name, data=None, seed=0, **asked):
     "The task of a data set; raises `ValueError` for an option of its domain that it does not know."
-    domain = {k: v for k,v in domain.items() if v is not None}
+    asked = {k: v for k,v in asked.items() if v is not None}
+    domain = {k: v for k,v in asked.items() if k not in ('model', 'full')}
     from gradual_cf.data.datasets import load_task
-    try: return load_task(name, data, seed, model, sys.stderr.isatty(), full, **domain)
+    try: return load_task(name, data, seed, progress=sys.stderr.isatty(), **asked)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
 def _fitted(task, preset=None):
@@ -91,14 +93,14 @@ def _given_rows(task, csv, image, text):
     return _csv_rows(csv, task.X.columns)
 
 # %% ../nbs/92_cli.ipynb #c24
-def _asked_task(*, dataset=None, csv=None, model=None, data=None, seed=0, relations=None, cost=None, trust=None,
-                classes=None, full=False, block=None, **rules):
+def _asked_task(*, dataset=None, csv=None, trust=None, classes=None, **asked):
     "The task of a data set, or of a fitted model of one's own with the rows of a file."
-    told = rules | _tied_by(relations, cost)
+    asked |= _tied_by(asked.pop('relations', None), asked.pop('cost', None))
     if dataset and classes: raise ValueError(f'--classes must be left out for {dataset!r}, got {classes!r}')
-    if dataset: return _task(dataset, data, seed, model, full, block=block, **told)
+    if dataset: return _task(dataset, **asked)
     from gradual_cf.data.datasets import _own_task
-    task = _own_task(csv, model, trust, **told)
+    rules = {k: v for k,v in asked.items() if k not in ('model', 'data', 'seed', 'full', 'block')}
+    task = _own_task(csv, asked.get('model'), trust, **rules)
     return replace(task, classes=_named_classes(classes)) if classes else task
 
 def _asked_cf(*, preset=None, better=None, **asked): # As `_asked_task` takes it
@@ -126,7 +128,10 @@ def _record(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as a JSON object."
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), **_asked_and_predicted(cfs))
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item())
+    told['target'] = cfs.goal.plain(cfs.tensors.target[0], cfs.classes)
+    names = [name.removeprefix('cf_') for name in cfs.goal.told[-2:]] # the last two columns are what the model said
+    told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item())))
     told['already'] = cfs.already[0].item()
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
     if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
@@ -136,45 +141,36 @@ def _record(cfs, task, row, plan=None, several=None):
     if several is not None: told['answers'] = by(several.changes(), 'answer')
     return told
 
-def _asked_and_predicted(cfs):
-    "What was asked of the model and what it said, as values of JSON."
-    goal,heard = cfs.goal, (cfs.before[0].item(), cfs.prob[0].item())
-    names = [name.removeprefix('cf_') for name in goal.told[-2:]] # the last two columns are what the model said
-    return dict(target=goal.plain(cfs.tensors.target[0], cfs.classes)) | dict(zip(names, heard))
-
 # %% ../nbs/92_cli.ipynb #c34
-def _check_one(command, dataset, row, text, image, csv=None, model=None):
+def _check_one(command, asked:dict): # What was typed
     "Raise `ValueError` unless a row is named, and in one way; it says which call would do."
-    whose = dataset or '--csv FILE --model FILE'
-    if not dataset and (csv is None or model is None):
+    dataset = asked.get('dataset')
+    if not dataset and (asked.get('csv') is None or asked.get('model') is None):
         raise ValueError('DATASET must be given, or --csv and --model of a model of your own; '
                          f'for example: gradual-cf {command} loans --row 8')
-    if sum(v is not None for v in (row, text, image)) == 1: return
+    got = [f'--{k} {asked[k]}' for k in ('row', 'text', 'image') if asked.get(k) is not None]
+    if len(got) == 1: return
     if dataset:
         from gradual_cf.data.datasets import _recipe_of
         _recipe_of(dataset) # a name that nothing has comes first
-    got = [f'--{k} {v}' for k,v in dict(row=row, text=text, image=image).items() if v is not None]
     raise ValueError('--row, --text or --image must be given, and one of them only, '
-                     f'got {" and ".join(got) or "none"}; for example: gradual-cf {command} {whose} --row 0')
+                     f'got {" and ".join(got) or "none"}; for example: '
+                     f'gradual-cf {command} {dataset or "--csv FILE --model FILE"} --row 0')
 
-def _second_most_probable(cf, one): # None where two classes, or numbers, need no choice
-    "The class that the model finds second most probable of a row."
-    if cf.numbers or cf.z_train.shape[1] < 3: return None
-    one = cf.domain.rows(one)
-    return cf.goal.first(cf.logits(one, cf.encode(one).x)[0], cf.z_train, cf.classes)
-
-def _asked_row(command, dataset, row, target=None, text=None, image=None, **more) -> SimpleNamespace:
+def _asked_row(command, **asked) -> SimpleNamespace: # Whatever was typed
     "What a command about one row was asked: its task, explainer, rows, the one row, and how `explain` is told to."
     from gradual_cf.core import take_rows
-    csv,rules = more.get('csv'), _constraints(more)
-    at = row or 0
-    _check_one(command, dataset, row, text, image, csv, more.get('model'))
-    task,cf = _asked_cf(dataset=dataset, **more)
-    rows = _given_rows(task, csv if dataset else None, image, text)
+    dataset,rules = asked.get('dataset'), _constraints(asked)
+    _check_one(command, asked)
+    row,target,text,image = (asked.pop(name, None) for name in ('row', 'target', 'text', 'image'))
+    task,cf = _asked_cf(**asked)
+    rows,at = _given_rows(task, asked.get('csv') if dataset else None, image, text), row or 0
     if not 0 <= at < len(rows): raise ValueError(f'--row must be in 0..{len(rows) - 1}, got {at}')
     one,aim = take_rows(rows, slice(at, at + 1)), _typed_target(cf, target, dataset)
-    aim = _second_most_probable(cf, one) if aim is None else aim
-    how = dict(target=aim, seed=more.get('seed', 0)) | rules
+    if aim is None and not cf.numbers and cf.z_train.shape[1] > 2: # the class that the model finds second most probable
+        read = cf.domain.rows(one)
+        aim = cf.goal.first(cf.logits(read, cf.encode(read).x)[0], cf.z_train, cf.classes)
+    how = dict(target=aim, seed=asked.get('seed', 0)) | rules
     return SimpleNamespace(task=task, cf=cf, rows=rows, one=one, how=how)
 
 _LOOKED_AT = 200 # Rows among which others are looked for
@@ -210,7 +206,8 @@ def _explain(
 ):
     "Explain one row: what is the least change, and to which values?"
     with _clear_errors():
-        asked = _asked_row('explain', dataset, row, target, text, image, block=block, **more)
+        which = dict(dataset=dataset, row=row, target=target, text=text, image=image)
+        asked = _asked_row('explain', **which, block=block, **more)
         cf,one = asked.cf, asked.one
         cfs = cf.explain(one, **asked.how)
         if out: cfs.plot().savefig(out, dpi=150)
@@ -238,12 +235,6 @@ def _noticed(text):
                                    f'{name}=FILE, or {name}= to leave them out, got {text!r}')
     return {name: file}
 
-def _form_of(form, out) -> str: # Of a letter
-    "As it is named, or as the file ends; what is no text needs a file."
-    form = form or (out.suffix.removeprefix('.') if out else 'md')
-    if form in ('pdf', 'docx') and out is None: raise ValueError(f'--out must name a file for {form}, got none')
-    return form
-
 def _refused(asked):
     "The answer about a row that was refused; raises `ValueError` for another one."
     cfs = asked.cf.explain(asked.one, **asked.how)
@@ -252,26 +243,25 @@ def _refused(asked):
 
 @app.command('letter', rich_help_panel=_ONE, epilog=_examples(
     'letter loans --row 8', 'letter loans --row 8 --language de --sender "Die Bank" --out letter.pdf'))
-@_takes(_SLOTS, _OWN, _RULES, _TIES, _HINTS, _HOW)
+@_takes(dict(language=(str, _LANGUAGE)), _SLOTS, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
 def _letter(
-    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW, target:Optional[str]=_TO,
     out:Optional[Path]=typer.Option(None, '--out', help='Write the letter to this file; else it is printed.'),
     form:Optional[str]=typer.Option(None, '--format', help='md, html, txt, json, pdf or docx; else as the file ends.'),
     reasons:int=typer.Option(4, '--reasons', min=0, help='Name at most this many principal reasons.'),
     notices:Optional[str]=typer.Option(None, '--notices', help="FILE, us-reg-b=FILE or eu=FILE, the lender's words."),
-    language:str=_LANGUAGE, **more,
+    **asked,
 ):
     "Write a letter about one row: reasons, what would have changed the decision, how to check it."
     with _clear_errors():
         from gradual_cf.core import atomic
         from gradual_cf.data.datasets import RECIPES
         from gradual_cf.use.letter import letter
-        slots:Any = {name: more.pop(name) for name in _SLOTS} | dict(notices=_noticed(notices))
-        form = _form_of(form, out)
-        asked = _asked_row('letter', dataset, row, target, **more)
-        cfs = _refused(asked)
-        names = dict(RECIPES[dataset].names) if dataset in RECIPES else None
-        look:Any = dict(format=form, language=language, reasons=reasons or None, strict=None)
+        slots:Any = {name: asked.pop(name) for name in (*_SLOTS, 'language')} | dict(notices=_noticed(notices))
+        form = form or (out.suffix.removeprefix('.') if out else 'md')
+        if form in ('pdf', 'docx') and out is None: raise ValueError(f'--out must name a file for {form}, got none')
+        cfs = _refused(_asked_row('letter', **asked))
+        names = dict(RECIPES[asked['dataset']].names) if asked['dataset'] in RECIPES else None
+        look:Any = dict(format=form, reasons=reasons or None, strict=None)
         text = letter(cfs, names=names, **look, **slots)[0]
         if out:
             raw = text if isinstance(text, bytes) else str(text).encode()
@@ -281,31 +271,30 @@ def _letter(
 
 # %% ../nbs/92_cli.ipynb #le4
 @app.command('plan', rich_help_panel=_ONE, epilog=_examples('plan loans --row 13'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
-def _plan(dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW, target:Optional[str]=_TO, json_:bool=_JSON, **more):
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
+def _plan(json_:bool=_JSON, **typed):
     "Put the changes of one row in order, each step with what the model says then."
     with _clear_errors():
-        asked = _asked_row('plan', dataset, row, target, **more)
+        asked = _asked_row('plan', **typed)
         cfs = asked.cf.explain(asked.one, **asked.how)
         found,also = cfs.plan(), _next_call(asked, cfs)
     _say(json.dumps(_json_lines(found.changes())) if json_ else '\n'.join([found.text(), *([also] if also else [])]))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 @app.command('reasons', rich_help_panel=_ONE, epilog=_examples('reasons loans --row 8 --most 2'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
 def _reasons(
-    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW, target:Optional[str]=_TO,
     most:int=typer.Option(4, '--most', min=1, help='Name at most this many reasons.'),
     never:Optional[List[str]]=typer.Option(None, '--never', help='A column that must not be named; repeat for more.'),
-    language:str=_LANGUAGE, json_:bool=_JSON, **more,
+    language:str=_LANGUAGE, json_:bool=_JSON, **typed,
 ):
     "Name the principal reasons why one row was refused, each tested on the model."
     with _clear_errors():
         from gradual_cf.use.reasons import reasons
-        asked = _asked_row('reasons', dataset, row, target, **more)
+        asked = _asked_row('reasons', **typed)
         _refused(asked)
         found = reasons(asked.cf, asked.one, most, target=asked.how['target'], never=never or (), language=language)
-        found = replace(found, frame=found.frame.assign(row=row)) # as it was asked for
+        found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else found.text())
 
 # %% ../nbs/92_cli.ipynb #c47
@@ -405,27 +394,26 @@ def _batch(
     _say(json.dumps(told) if json_ else _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
-def _asked_rows(dataset, rows, target, csv, seed, **asked):
+def _asked_rows(*, rows, target, **asked):
     "The explainer, the rows that are asked about, and how; those of a data set are drawn from its test rows."
     import numpy as np
     rules = _constraints(asked)
-    task,cf = _asked_cf(dataset=dataset, csv=csv, seed=seed, **asked)
-    some = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
-    aim:Any = _typed_target(cf, target, dataset)
-    goal = {} if aim is None else dict(target=aim)
-    return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, goal | dict(seed=seed) | rules
+    task,cf = _asked_cf(**asked)
+    some = np.random.default_rng(asked['seed']).permutation(len(task.X_test))[:rows]
+    aim:Any = _typed_target(cf, target, asked['dataset'])
+    how = rules | dict(seed=asked['seed']) | ({} if aim is None else dict(target=aim))
+    return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, how
 
 @app.command('audit', rich_help_panel=_MANY_ROWS, epilog=_examples('audit loans --by housing'))
-@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW)
+@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_WANTED)
 def _audit(
-    dataset:Optional[str]=_OR_OWN, target:Optional[str]=_TO,
     by:List[str]=typer.Option(..., '--by', help='A column that defines groups; repeat for more.'),
     least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'), json_:bool=_JSON, **asked,
 ):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     with _clear_errors():
-        cf,some,how = _asked_rows(dataset, target=target, **asked)
+        cf,some,how = _asked_rows(**asked)
         if asked['csv'] is not None:
             from gradual_cf.data.datasets import _csv_rows
             some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
@@ -433,15 +421,14 @@ def _audit(
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
 
 @app.command('actions', rich_help_panel=_MANY_ROWS, epilog=_examples('actions loans --immutable debt --count 3'))
-@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW)
+@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_WANTED)
 def _actions(
-    dataset:Optional[str]=_OR_OWN, target:Optional[str]=_TO,
     count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked,
 ):
     "Find a few actions that together help as many rows as possible."
     from gradual_cf.use.actions import actions
     with _clear_errors():
-        cf,some,how = _asked_rows(dataset, target=target, **asked)
+        cf,some,how = _asked_rows(**asked)
         found = actions(cf, some, count, **how)
     told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
@@ -500,13 +487,12 @@ def _test_command(
     raise typer.Exit(found.exit_code)
 
 # %% ../nbs/92_cli.ipynb #c61
-def _asked_panel(dataset=None, rows=None, row=None, target=None, language='en', **more):
+def _asked_panel(dataset=None, row=None, target=None, language='en', **more):
     "The explorer that was asked for on the command line; files are named by texts."
     from gradual_cf.data.datasets import RECIPES
     from gradual_cf.use.explorer import explorer
-    rows = rows and Path(rows)
-    more |= {k: Path(more[k]) for k in ('model', 'relations', 'cost') if more.get(k)}
-    rules = _constraints(more) # for every row
+    more |= {k: Path(more[k]) for k in ('rows', 'model', 'relations', 'cost') if more.get(k)}
+    rows,rules = more.pop('rows', None), _constraints(more) # for every row
     task,cf = _asked_cf(dataset=dataset, csv=rows, **more, **rules)
     looked_at = _given_rows(task, rows if dataset else None, None, None)
     if row is not None and not 0 <= row < len(looked_at):

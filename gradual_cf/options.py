@@ -97,16 +97,18 @@ _RULES = dict(
     decrease_only=_rule('--decrease-only', 'A column that may only decrease; repeat for more.', List[str]),
     max_changes=_rule('--max-changes', 'Change at most this many columns, blocks or words.', int, min=1))
 _HINTS = dict(better=_rule('--better', 'NAME=higher or NAME=lower, a hint which way is better; repeatable.', List[str]))
+_WANTED = dict(dataset=(Optional[str], _OR_OWN), target=(Optional[str], _TO)) # What commands are asked about
+_ASKED = dict(dataset=_WANTED['dataset'], row=(Optional[int], _ROW), target=_WANTED['target'])
 _SOME = dict(rows=(int, typer.Option(1000, '--rows', min=1, help='Number of random rows of the data set.')))
 
-def _takes(*groups:dict):
+def _takes(*groups:dict, first:dict={}):
     "The command takes the options of these groups too, as keywords, but for those that it names itself before a `*`."
     def adding(f):
         own,keyword = inspect.signature(f, eval_str=True), inspect.Parameter.KEYWORD_ONLY
-        kept = {name: p for name,p in own.parameters.items() if p.kind not in (keyword, p.VAR_KEYWORD)}
-        more = [(name, *told) for group in groups for name,told in group.items() if name not in kept]
+        kept = {n: p.replace(kind=keyword) for n,p in own.parameters.items() if p.kind not in (keyword, p.VAR_KEYWORD)}
+        more = [(name, *told) for group in (first, *groups) for name,told in group.items() if name not in kept]
         added = [inspect.Parameter(name, keyword, default=option, annotation=kind) for name,kind,option in more]
-        f.__signature__ = own.replace(parameters=[*kept.values(), *added])
+        f.__signature__ = own.replace(parameters=[*added[:len(first)], *kept.values(), *added[len(first):]])
         return f
     return adding
 

@@ -125,12 +125,6 @@ def language_of(name:str) -> Language: # One of `LANGUAGES`
 _WRITTEN = 12 # A number with at most so many significant digits is shown as it was written
 _COMPUTED = 6 # Of another number
 
-def _float_text(v) -> str:
-    "A float as it was written, or what was computed in short."
-    written = Decimal(str(v)).normalize()
-    if len(written.as_tuple().digits) <= _WRITTEN and (not v or 1e-7 < abs(v) < 1e16): return f'{written:,f}'
-    return f'{v:,.{_COMPUTED}g}'
-
 def value_text(v, digits:int|None=None, lang:Language=ENGLISH) -> str: # A number, a level, a date; significant digits
     "A value as people write it."
     if isinstance(v, (bool, np.bool_)): return lang.say(N_('True') if v else N_('False'))
@@ -139,7 +133,10 @@ def value_text(v, digits:int|None=None, lang:Language=ENGLISH) -> str: # A numbe
     if isinstance(v, _Date): return lang.day(str(v))
     if isinstance(v, (int, np.integer)): return lang.number(f'{v:,}')
     if not isinstance(v, (float, np.floating)): return str(v)
-    return lang.number(f'{v:,.{digits or _COMPUTED}g}' if digits or np.isinf(v) else _float_text(v))
+    if digits or np.isinf(v): return lang.number(f'{v:,.{digits or _COMPUTED}g}')
+    written = Decimal(str(v)).normalize() # as it was written, or what was computed in short
+    plain = len(written.as_tuple().digits) <= _WRITTEN and (not v or 1e-7 < abs(v) < 1e16)
+    return lang.number(f'{written:,f}' if plain else f'{v:,.{_COMPUTED}g}')
 
 # %% ../nbs/91_render.ipynb #c22
 def change_text(line) -> str: # Has `feature`, `before` and `after`

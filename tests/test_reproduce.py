@@ -186,8 +186,8 @@ def test_the_papers_applicants_are_in_the_data():
 @real
 def test_table6_part_on_a_few_rows(tmp_path):
     part, said = dict(data='heloc', method='ours, sparse', rows=20, seed=0), []
-    first = _run_part(_EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
-    again = _run_part(_EXPERIMENTS['table6'], 'table6', part, None, tmp_path, said.append)
+    first = _run_part('table6', part, None, tmp_path, said.append)
+    again = _run_part('table6', part, None, tmp_path, said.append)
     assert [s.endswith('kept') for s in said] == [False, True] and first['csv'] == again['csv']
     df = pd.read_csv(io.StringIO(first['csv']))
     assert df[df.metric == 'valid']['mean'].item() == 1 and df[df.metric == 'l1']['mean'].item() < 1.5

@@ -211,16 +211,16 @@ def _condition(column, low, high):
     return _Condition(column.name, low, high, column=column)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c64
-def _crossings(features, positions, leaves, x, common, eps):
+def _crossings(lore, leaves, x):
     "A point of `x` just inside each leaf, `(m, d)`, and which columns are falsified, bool `(m, g)`."
-    under, over = x <= leaves.low, x > leaves.high
+    under, over, eps = x <= leaves.low, x > leaves.high, lore.settings.eps
     up, down = np.minimum(leaves.low + eps, leaves.high), np.maximum(leaves.high - eps, leaves.low)
     points = np.where(under, up, np.where(over, down, x))
-    false = np.stack([(under | over)[:, at].any(1) for at in positions], 1)
-    for g,(column,at) in enumerate(zip(features, positions)):
+    false = np.stack([(under | over)[:, at].any(1) for at in lore.positions], 1)
+    for g,(column,at) in enumerate(zip(lore.domain.features, lore.positions)):
         if column.ordered: continue
         asked, excluded = leaves.low[:, at] > 0, leaves.high[:, at] < 1
-        preference = np.where(asked, 2., np.where(excluded, -1., 0.)) + common[at]
+        preference = np.where(asked, 2., np.where(excluded, -1., 0.)) + lore.common[at]
         points[:, at] = np.where(false[:, g, None], np.eye(len(at))[preference.argmax(1)], x[at])
     return points, false
 
@@ -273,10 +273,10 @@ def _measured_rule(lore, low, high, outcome, changed=()):
     return _Rule(tuple(found.values()), plain, precision, coverage, new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
-def _read_row(lore, enc, leaves, own, target, wordy):
-    "The counterfactual of one row, `(1, d)`, and with `wordy` its `_Reason`."
+def _read_row(lore, enc, leaves, own, target):
+    "The counterfactual of one row, `(1, d)`, and where reasons are noted its `_Reason`."
     x, there = enc.x[0].float().cpu().double().numpy(), leaves.take(leaves.label == target.item())
-    points, false = _crossings(lore.domain.features, lore.positions, there, x, lore.common, lore.settings.eps)
+    points, false = _crossings(lore, there, x)
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
     moved = changed_groups(enc.x.expand_as(at), at, lore.groups(at)).sum(1)
     ok = torch.zeros_like(moved, dtype=torch.bool)
@@ -284,7 +284,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
-    if not wordy: return xp, None
+    if lore.noted is None: return xp, None
     home, broken = leaves.holds(x).argmax(), false.sum(1)
     few = min((broken[i] for i in confirmed), default=0)
     others = [_measured_rule(lore, there.low[i], there.high[i], target.item(), false[i].nonzero()[0])
@@ -294,7 +294,7 @@ def _read_row(lore, enc, leaves, own, target, wordy):
 # %% ../../nbs/baselines/01_lore.ipynb #c82
 _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
-def _lore_reasons(lore, enc, target, seed, wordy):
+def _lore_reasons(lore, enc, target, seed):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
     h, z = lore.settings, predict(lore.model, enc.x)
     own = z.argmax(1)
@@ -305,7 +305,7 @@ def _lore_reasons(lore, enc, target, seed, wordy):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
             leaves = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN))
-            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], wordy)
+            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:])
             yield (enc.x[j:j+1] if there[j] else xp), why
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
@@ -385,7 +385,7 @@ class LORE(Explainer):
             Counterfactuals, `(n, *s)`
         """
         _,enc,_,target = question
-        found = list(_lore_reasons(self, enc, target, effort.seed, wordy=self.noted is not None))
+        found = list(_lore_reasons(self, enc, target, effort.seed))
         if self.noted is not None: self.noted.extend(why for _,why in found)
         return torch.cat([xp for xp,_ in found])
 

@@ -5,6 +5,7 @@
 # %% ../../nbs/baselines/00_nearest.ipynb #c4
 from __future__ import annotations
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -70,6 +71,13 @@ def _within_limit(explainer, enc, xp, target):
     fewer = put_back_smallest(explainer, _states_wanted(explainer, enc.take(over), xp[over], target[over]))
     xp = xp.index_copy(0, over, fewer.xp)
     return torch.where(per_row(too_many(xp), xp), enc.x, xp)
+
+def _searched(explainer, question:Question, find:Callable) -> Tensor: # (encoded rows, targets) -> answers; `(n, *s)`
+    "What is found for the rows that are not where they should be, within the limits; the others stay as they are."
+    _,enc,_,target = question
+    xp, live = enc.x.clone(), _away(explainer, enc, target)
+    if len(live): xp[live] = find(enc.take(live), target[live])
+    return _within_limit(explainer, enc, xp, target)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c21
 def _through(model, xp, slope):
@@ -491,16 +499,11 @@ class CEM(Explainer):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        _,enc,_,target = question
-        best = _Arrivals(enc.x)
-        live = _away(self, enc, target)
-        h = self.settings
-        if not len(live): return enc.x.clone()
-        descend = partial(_fista, self, enc.take(live), target[live])
-        with evaluating(self.model), torch.no_grad():
-            found = _nearest_weighted(enc.x[live], h.c, h.rounds, descend, lambda low, high: (low + high)/2)
-        best.see(live, found.xp, found.dist)
-        return _within_limit(self, enc, best.xp, target)
+        h,between = self.settings, lambda low, high: (low + high)/2
+        def found(enc, target):
+            with evaluating(self.model), torch.no_grad():
+                return _nearest_weighted(enc.x, h.c, h.rounds, partial(_fista, self, enc, target), between).xp
+        return _searched(self, question, found)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c83
 def _shell(x, free, direction, u, inner, outer):
@@ -637,12 +640,8 @@ class GrowingSpheres(Explainer):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        _,enc,_,target = question
-        xp = enc.x.clone()
-        live = _away(self, enc, target)
         how = self.settings.select
-        if not len(live): return xp
-        some, goal = enc.take(live), target[live]
-        found = _nearest_enemies(self, some, goal, effort.seed).xp
-        xp[live] = put_back_smallest(self, _states_wanted(self, some, found, goal), how == 'first').xp if how else found
-        return _within_limit(self, enc, xp, target)
+        def found(enc, target):
+            xp = _nearest_enemies(self, enc, target, effort.seed).xp
+            return put_back_smallest(self, _states_wanted(self, enc, xp, target), how == 'first').xp if how else xp
+        return _searched(self, question, found)

@@ -12,9 +12,8 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import (_admitted, _away, _probability_with_margin, _fixed, _OfImages, _other_logits, _through,
-                                          _within_limit)
-from ..core import Effort, Encoded, Question, bisected
+from .nearest import _admitted, _probability_with_margin, _fixed, _OfImages, _other_logits, _searched, _through
+from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
 from ..search.goals import arrived, log_prob
@@ -35,13 +34,9 @@ def _blurred(x, width):
 _FALLBACK = 1e-3 # Weight of the mean colour in a local mean
 
 
-def _local_infill(x, keep, colour, width):
-    "The mean of what is kept around each pixel; `keep` in [0, 1] as `x`, `(..., c, h, w)`."
-    return (_blurred(keep*x, width) + _FALLBACK*colour)/(_blurred(keep, width) + _FALLBACK)
-
-_INFILLS:dict[str, Callable] = dict(
+_INFILLS:dict[str, Callable] = dict( # `keep` in [0, 1] as `x`; local: the mean of what is kept around each pixel
     mean=lambda x, keep, colour, width: colour.expand_as(x), blur=lambda x, keep, colour, width: _blurred(x, width),
-    local=_local_infill)
+    local=lambda x, keep, colour, w: (_blurred(keep*x, w) + _FALLBACK*colour)/(_blurred(keep, w) + _FALLBACK))
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c12
 @told
@@ -223,13 +218,11 @@ class FIDO(_OfImages):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        _,enc,_,target = question
-        xp, live = enc.x.clone(), _away(self, enc, target)
-        if not len(live): return xp
-        there = lambda z: arrived(z, target[live], _probability_with_margin(self.tau))
-        found = _find_regions(self, _Sought(enc.take(live), target[live], 1, False, there), effort.seed)
-        xp[live[found.there]] = found.xp[found.there]
-        return _within_limit(self, enc, xp, target)
+        def found(enc, target):
+            there = lambda z: arrived(z, target, _probability_with_margin(self.tau))
+            region = _find_regions(self, _Sought(enc, target, 1, False, there), effort.seed)
+            return torch.where(per_row(region.there, enc.x), region.xp, enc.x)
+        return _searched(self, question, found)
 
     def deletion(self,
         data,       # Raw images, many or one
@@ -461,10 +454,7 @@ class Goyal(_OfImages):
         Tensor
             Counterfactuals, `(n, *s)`
         """
-        _,enc,_,target = question
-        xp, live = enc.x.clone(), _away(self, enc, target)
-        if len(live): xp[live] = _edit_rows(self, enc.take(live), target[live]).xp
-        return _within_limit(self, enc, xp, target)
+        return _searched(self, question, lambda enc, target: _edit_rows(self, enc, target).xp)
 
     def edits(self,
         data,        # Raw images, many or one

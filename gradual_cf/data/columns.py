@@ -610,11 +610,6 @@ def _form(s:pd.Series) -> tuple: # Class, and how its cells are written
 # %% ../../nbs/data/00_columns.ipynb #afe036c3
 _ALL_WHOLE = 2.**52 # Floats from here on have no decimals
 
-def _are_whole(there:pd.Series) -> bool: # Cells that are not missing
-    "Whether a column of floats holds whole numbers only."
-    v = there.to_numpy(float)
-    return len(v) > 0 and bool((v % 1 == 0).all() and (np.abs(v) < _ALL_WHOLE).all())
-
 # %% ../../nbs/data/00_columns.ipynb #c78
 _FEW_LEVELS = 50  # A column of more names than that is taken for an identifier …
 _OFTEN = 10       # … unless a name stands in that many rows on average
@@ -632,7 +627,9 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
             raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of '
                              f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into '
                              'numbers or dates')
-    return (Integer if cls is Column and not form and _are_whole(there) else cls), form
+    v = there.to_numpy(float) if cls is Column and not form else np.zeros(0)
+    whole = len(v) > 0 and ((v % 1 == 0) & (np.abs(v) < _ALL_WHOLE)).all() # numbers are, although floats hold them
+    return (Integer if whole else cls), form
 
 # %% ../../nbs/data/00_columns.ipynb #c82
 def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
@@ -719,16 +716,6 @@ def _fewest_decimals(v:np.ndarray, dtype:np.dtype) -> int:
         same = lambda part, d: (np.round(part, d).astype(dtype) == part.astype(dtype)).all()
         return next((d for d in range(_MOST_DECIMALS) if same(v[:_FEW_ROWS], d) and same(v, d)), _MOST_DECIMALS)
 
-def _digits_that_tell(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
-    "Decimals that tell numbers apart where they are densest."
-    gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
-    return int(np.ceil(_STEPS - np.log10(min(gaps[gaps > 0], default=_range_of(v)/10))))
-
-def _digits_that_are_known(v:np.ndarray) -> int: # Below zero for tens, hundreds and so on
-    "Decimals of numbers as usual as most that 32 bits tell apart."
-    usual = np.median(np.abs(v[v != 0])) if v.any() else 1.
-    return int(np.ceil(_KNOWN - np.log10(usual)))
-
 def _precise(c:Column, v:np.ndarray) -> Column:
     "A column that remembers its numbers where they are not on its steps, or are not restored."
     restored = c.exact(c.encoded(v)[:, None])[:, 0] == v
@@ -737,8 +724,11 @@ def _precise(c:Column, v:np.ndarray) -> Column:
 def _with_decimals(c:Column, v:np.ndarray, dtype:np.dtype=np.dtype(float)) -> Column:
     "A column whose answers have as many decimals as its numbers."
     if c.unit: return _precise(c, v)
-    digits,tell = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype), _digits_that_tell(v)
-    digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, _digits_that_are_known(v)))
+    digits = c.digits if c.form in _TEXTS else _fewest_decimals(v, dtype)
+    gaps = np.diff(np.quantile(np.unique(v), np.linspace(0, 1, 11)))
+    tell = int(np.ceil(_STEPS - np.log10(min(gaps[gaps > 0], default=_range_of(v)/10)))) # apart where they are densest
+    usual = np.median(np.abs(v[v != 0])) if v.any() else 1. # numbers as usual as most, which 32 bits tell apart
+    digits = tell if digits == _MOST_DECIMALS else min(digits, max(tell, int(np.ceil(_KNOWN - np.log10(usual)))))
     most = min(_FINEST - np.ceil(np.log10(max(np.abs(v).max(), _NO_RANGE))), _MOST_POWERS)
     bits = dtype.name if dtype.itemsize < 8 else ''
     return _precise(replace(c, digits=int(min(digits, most)), bits=bits), v)
@@ -749,11 +739,6 @@ def _blank(s:pd.Series) -> dict:
     gone = s[s.isna()]
     return dict(missing=len(gone) > 0, blank=gone.iloc[0] if len(gone) else None)
 
-def _float_dtype(s:pd.Series) -> np.dtype:
-    "The dtype of the floats of a column; that of 64 bits for what is written otherwise."
-    dtype = getattr(s.dtype, 'numpy_dtype', s.dtype)
-    return dtype if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating) else np.dtype(float)
-
 def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     "Scale, range and form of a number, integer or date; a column without any has no legal value."
     c = cls(s.name, (s.name,), form=form, **_blank(s))
@@ -761,7 +746,9 @@ def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     if cls is Date: c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
     if not there.any(): return replace(c, low=1., high=0.)
     if form in _TEXTS: c = replace(c, digits=min(_decimals(s[there]), _MOST_DECIMALS))
-    return _with_decimals(_scaled(c, v[there], special), v[there], _float_dtype(s))
+    dtype = getattr(s.dtype, 'numpy_dtype', s.dtype)
+    floats = dtype if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating) else np.dtype(float)
+    return _with_decimals(_scaled(c, v[there], special), v[there], floats)
 
 def _with_bounds(c:Column, pair) -> Column:
     "A column with the user's bounds; where it has codes, the gap above them stays closed."
@@ -817,9 +804,7 @@ def _unstepped(columns, groups) -> tuple: # Columns, and positions of some
     free = lambda c: replace(c, every=0., usual=0.) if c.every or c.usual else c
     return tuple(free(c) if g in groups else c for g,c in enumerate(columns))
 
-def _nothing_to_learn(c:Column, s:pd.Series) -> Column: return c # A column of which no more is to be learnt
-
-def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=_nothing_to_learn) -> list:
+def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=None) -> list:
     "Read the columns of a frame, as `tabular` was told about them; `more`: what else is learnt of each."
     owner,out = {c: name for name,cols in siblings.items() for c in cols.sources}, {}
     by_levels = {Ordinal: _fit_ordinal, Category: _fit_category}
@@ -830,7 +815,7 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
         else:
             cls,form = _kind(s, integer, categorical, decided)
             c = by_levels[cls](s, levels.get(name)) if cls in by_levels else _fit_numbers(cls, s, form, special)
-            c = more(c, s)
+            c = more(c, s) if more else c
         out[c.name] = _with_bounds(c, bounds.get(c.name))
     return list(out.values())
 

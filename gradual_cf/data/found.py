@@ -131,14 +131,6 @@ def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether the
     return [([names[j] for j in some], apart) for some,apart in out]
 
 # %% ../../nbs/data/06_found.ipynb #5ad27c90
-def _read_levels(c:Indicators, df:pd.DataFrame) -> np.ndarray: # `(n, levels)`
-    "Cells of 0/1 columns as levels; raises `ValueError` for cells that no level has."
-    has = c.has(df)
-    if has.any(1).all(): return has.astype(float)
-    row = df[list(c.sources)].to_numpy(object)[~has.any(1)][0].tolist()
-    raise ValueError(f'data must have a level of the category {c.name!r} in its columns {list(c.sources)}, got {row}: '
-                     'categorical={} keeps them apart')
-
 @dataclass(frozen=True)
 class Indicators(Category):
     "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
@@ -150,7 +142,11 @@ class Indicators(Category):
     def read(self, df:pd.DataFrame) -> np.ndarray:
         for source in self.sources: _check_missing(self, df[source])
         if self.known is None: return df[list(self.sources)].to_numpy(float)
-        return _read_levels(self, df)
+        has = self.has(df)
+        if has.any(1).all(): return has.astype(float)
+        row = df[list(self.sources)].to_numpy(object)[~has.any(1)][0].tolist()
+        raise ValueError(f'data must have a level of the category {self.name!r} in its columns {list(self.sources)}, '
+                         f'got {row}: categorical={{}} keeps them apart')
     def write(self, v:np.ndarray, dtypes:dict) -> dict:
         return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
     def named(self, df:pd.DataFrame) -> np.ndarray:
@@ -194,10 +190,6 @@ def _tell(told:Sequence):
     "Say what was found; whoever does not want to hear it sets the level of the logger `gradual_cf`."
     for sentence in told: logging.getLogger('gradual_cf').warning(sentence)
 
-def _why(c:Indicators, apart:bool) -> str: # For people
-    if not apart: return 'they rise one after the other'
-    return f'{"at most " if c.levels[0] is _NONE else ""}one of them is 1'
-
 def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicators`, and what is to be said
     "Categories that come as 0/1 columns, unless one of these is named; `named`: argument -> columns."
     names = [c for c in df if _is_binary(df[c])]
@@ -209,7 +201,8 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
             continue
         c = _category_of(df, cols, apart)
         out[c.name] = c
-        told.append(f'{listed} are one category, {c.name!r}: {_why(c, apart)}; categorical={{}} keeps them apart')
+        why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
+        told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
     return out, tuple(told)
 
 # %% ../../nbs/data/06_found.ipynb #fe8d699e

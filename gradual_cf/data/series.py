@@ -506,14 +506,11 @@ def series(
 
 def _series_domain(p:_Series) -> Domain:
     "The record of functions of series."
+    spans = [f'from {p.time(a)} to {p.time(min(a + p.window, p.length) - 1)}' for a in range(0, p.length, p.window)]
     return Domain(
         partial(_encode_series, p), partial(_decode_series, p), partial(_windows, p), p.project, partial(_propose_stretches, p),
         kind='series', defaults='series', rows=partial(_given, p), legal=partial(_legal_windows, p),
         constrain=partial(_constrain_series, p), write=partial(_points_frame, p), measures=_series_measures, relations=_Steps(p),
         adapt=partial(_adapt, p),
         display=Display(_changed_stretches, _show_series, _plot_series, panel=partial(_step_panel, p),
-                        names=_window_names(p), columns=_point_names(p)))
-
-def _window_names(p:_Series) -> tuple: # Of windows
-    spans = [f'from {p.time(a)} to {p.time(min(a + p.window, p.length) - 1)}' for a in range(0, p.length, p.window)]
-    return tuple(f'{c} {span}' for c in p.channels for span in spans)
+                        names=tuple(f'{c} {span}' for c in p.channels for span in spans), columns=_point_names(p)))

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/04_tables.ipynb #c4
 from __future__ import annotations
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -505,9 +505,10 @@ def _bound_rows(table:_Table, bounds, n:int) -> tuple:
             if not none: out[:, i, g] = _interval(c, pair)
     return tuple(np.repeat(out, n//len(rows), 1))
 
-def _directions(columns:Sequence[Column], named:dict, n:int) -> list: # Three of bool `(n, g)`
-    "Which columns may not change, only grow, only fall; raises `ValueError` for a direction that is none."
-    fixed,up,down = (_flags(columns, arg, named[arg], n) for arg in ('immutable', 'increase_only', 'decrease_only'))
+def _directions(columns:Sequence[Column], n:int, immutable=(), increase_only=(), decrease_only=()) -> list:
+    "Which columns may not change, only grow, only fall, bool `(n, g)` each; `ValueError` for a direction that is none."
+    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
+    fixed,up,down = (_flags(columns, arg, names, n) for arg,names in named.items())
     both = [c.name for c,bad in zip(columns, (up & down).T) if bad.any()]
     if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both} in both; use immutable')
     names = [c.name for c,on in zip(columns, (up | down).T) if on.any() and not c.ordered]
@@ -529,11 +530,10 @@ def _check_reach(table, raw, bounds=None, **others):
 
 _UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
 
-def _constrain_table(table, enc, raw, immutable=(), bounds=None, increase_only=(), decrease_only=()) -> Encoded:
+def _constrain_table(table, enc, raw, bounds=None, **named) -> Encoded: # `named`: argument -> columns
     "Rows with the constraints of a question on top of the table's own."
     n,group = len(enc.x), table.group
-    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
-    fixed,up,down = _directions(table.columns, named, n)
+    fixed,up,down = _directions(table.columns, n, **named)
     low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
     low,high = (v.to(enc.x) for v in _room_of_entries(table, _raw(table, raw), low, high, up[:, group], down[:, group]))
     fixed = torch.from_numpy(fixed).to(enc.frozen.device)
@@ -653,15 +653,6 @@ def _check_frame(df, integer, siblings, categorical):
     _check_names(raw, integer=integer, categorical=categorical)
     for cols in siblings.values(): _check_names(raw, categorical=cols)
 
-# %% ../../nbs/04_tables.ipynb #c65
-def _check_options(grid, max_changes, missing, **more):
-    "Raise `ValueError` for options that `tabular` does not know."
-    check_range('grid', grid, least=2, whole=True)
-    check_range('max_changes', max_changes, none=True, least=1, whole=True)
-    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
-    for name,told in more.items():
-        if not isinstance(told, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {told!r}')
-
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
 
@@ -719,16 +710,12 @@ class _Cost:
 # %% ../../nbs/04_tables.ipynb #c86
 def _all_groups(groups, shape): return groups # Of every row, whatever their number
 
-def _never_met(table:_Table) -> Iterator[tuple]:
-    "Entries of levels that no training row has together."
-    for kind,groups,levels in table.hangs:
-        if kind == '!': yield tuple(table.at[g].start + level for g,level in zip(groups, levels))
-
 def _table_domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changed_columns, table), plot=partial(_plot_table, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names))
     groups,write = torch.from_numpy(table.group), partial(_model_frame, table)
+    apart = [zip(groups, levels) for kind,groups,levels in table.hangs if kind == '!'] # levels that never meet
     return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table),
                   decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
                   project=table.project, propose=partial(_propose_values, table), constrain=partial(_constrain_table, table),
@@ -736,7 +723,7 @@ def _table_domain(table:_Table) -> Domain:
                   rows=partial(_fitted_columns, table), unread=partial(_why_unread_of, table), legal=partial(_legal_columns, table),
                   check=partial(_check_reach, table), extend=partial(_extended, table),
                   contradicts=partial(_contradicting, table) if table.hangs else None,
-                  never_met=tuple(_never_met(table)),
+                  never_met=tuple(tuple(table.at[g].start + level for g,level in pair) for pair in apart),
                   keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
                   display=display, defaults='table', kind='table', features=table.columns,
                   relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
@@ -804,7 +791,8 @@ def _table_measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
 # %% ../../nbs/04_tables.ipynb #c92
 def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, cost=None, **more) -> _Table:
     "Columns with all that is told about them; raises `ValueError` for contradictions. `named`: argument -> columns."
-    fixed,up,down = (flags[0] for flags in _directions(columns, {k: list(v) for k,v in named.items()}, 1))
+    given = (list(named[arg]) for arg in ('immutable', 'increase_only', 'decrease_only'))
+    fixed,up,down = (flags[0] for flags in _directions(columns, 1, *given))
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     table = _Table(tuple(columns), df.columns, dict(df.dtypes), fixed, up, down, **more)
     tied = len(relations) or derive or causes
@@ -908,7 +896,11 @@ def tabular(
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
     _check_frame(df, integer, siblings, categorical)
-    _check_options(grid, max_changes, missing, cost=cost, step=step, better=better)
+    check_range('grid', grid, least=2, whole=True)
+    check_range('max_changes', max_changes, none=True, least=1, whole=True)
+    if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
+    for name,v in dict(cost=cost, step=step, better=better).items():
+        if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {v!r}')
     bounds,levels,told = bounds or {}, levels or {}, ()
     siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:

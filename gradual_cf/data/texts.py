@@ -24,7 +24,7 @@ from ..models.decisions import FrameModel
 from ..models.of_texts import framed, of_texts
 from .images import _kept_names
 from .words import (_can_tag, _CLITIC, content_word, _ear, _fitting_proposals, _ids_now, _in_place, _lookup_form,
-    _nearest_words, _pipeline, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
+    _nearest_words, _pipeline, _Pool, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
 
 # %% auto #0
 __all__ = ['sentences']
@@ -46,6 +46,8 @@ class _Reader:
     reads:Any=None     # What shall read well; None for every word that fits
     kept:dict=field(default_factory=dict) # What was copied to a device, or learnt
 
+    @property
+    def groups(self) -> tuple: return tuple(range(self.length)) # Names of the groups: the position of each word
     def form(self, word): return _lookup_form(word) # The name of a word in the table
     def id(self, word): return self.vectors.index.get(self.form(word), -1) # Its position there, -1 for none
     def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
@@ -308,13 +310,12 @@ def _noted(reader, enc:Encoded, raw) -> Encoded:
     return enc._replace(notes=_ear(reader).note(texts, spans, ids))
 
 # %% ../../nbs/06_texts.ipynb #c76
-def _word_candidates(reader:_Reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+def _word_candidates(reader:_Reader, pool:_Pool, s, g, free) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
     x = s.xp
-    E,classes,words = _proposals(reader, common, x)
-    fits = partial(_fitting_proposals, reader, x, classes, similarity)
-    fits,likely = _in_place(reader, s, words, fits, (x != s.x).any(2), x)
-    at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, p, q, likely)
+    E,_,words = _proposals(reader, pool, x)
+    fits,likely = _in_place(reader, s, words, partial(_fitting_proposals, reader, pool, x), x)
+    at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, pool.p, pool.q, likely)
     return at, E[pick], ok
 
 # %% ../../nbs/06_texts.ipynb #c79
@@ -363,27 +364,26 @@ def _learn_fluency(reader, make, domain, raw):
     return replace(make(told), learn=partial(_learn_fluency, reader, make))
 
 def _domain_of(
-    reader:Any,       # Reads texts; the first argument of the functions that follow
-    encode:Callable, decode:Callable, legal:Callable, places:Callable, # As `Domain` has them; `places` are its `words`
-    candidates:Callable, # What the look-ahead tries
-    ahead:tuple,      # Beam and depth
-    note:Callable=_noted, again:Callable=_search_again, # What is done where texts shall read well
-    **more,           # What else the domain has
+    reader:Any, # Reads texts
+    own:dict,   # Field of `Domain` -> what fills it, a function of the reader first; 'note' and 'again' need a rule
+    **more,     # What else the domain has
 ) -> Domain:
     "What the domains of all readers have in common; a group is named by the position of its word."
-    of = lambda f: partial(f, reader)
-    names:dict[str, Any] = dict(names=tuple(range(reader.length)), columns=('text',))
-    if reader.reads is not None: more |= dict(note=of(note), again=of(again))
-    return Domain(
-        of(encode), of(decode), kind='text', probe=(candidates, *ahead), legal=of(legal), words=of(places),
-        display=Display(changes=of(_changed_words), show=of(_show_texts), text=of(_terminal), **names),
-        constrain=partial(_constrain_texts, of(places)), measures=of(_text_measures), rows=_raw_texts, **more)
+    own = dict(measures=_text_measures, note=_noted, again=_search_again) | own
+    heard = () if reader.reads is not None else ('note', 'again')
+    of:dict[str, Any] = {name: partial(f, reader) for name,f in own.items() if name not in heard}
+    shown = dict(changes=_changed_words, show=_show_texts, text=_terminal)
+    names:dict[str, Any] = dict(names=reader.groups, columns=('text',))
+    display = Display(**{name: partial(f, reader) for name,f in shown.items()}, **names)
+    of |= dict(kind='text', display=display, constrain=partial(_constrain_texts, of['words']), rows=_raw_texts)
+    return Domain(**of | more)
 
 def _text_domain(reader, pool, ahead) -> Domain:
     "All that a reader gives."
-    candidates = partial(_word_candidates, reader, **pool)
-    return _domain_of(reader, _encode_texts, _decode_texts, _legal_words, _known_word_places, candidates, ahead,
-                      groups=token_groups, project=partial(_to_words, reader), defaults='text')
+    own = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=_known_word_places,
+               project=_to_words)
+    return _domain_of(reader, own, probe=(partial(_word_candidates, reader, pool), *ahead), groups=token_groups,
+                      defaults='text')
 
 # %% ../../nbs/06_texts.ipynb #sp2
 _PLAIN = re.compile(r"\w+(?:['’]\w+)*")
@@ -409,6 +409,8 @@ class _Spliced(_Reader):
             if kind != 'equal': out |= {p: (a[p], b[j + p - i] if j + p - i < end else '') for p in range(i, to)}
         return out
 
+    @property
+    def groups(self) -> tuple: return (*super().groups, 'text') # And the original
     def model_of(self, ask) -> Any: return of_texts(ask) # How a function of texts is asked
 
     def may(self, word:str) -> bool: # As written
@@ -483,12 +485,6 @@ def _vocabulary(texts:Sequence, spans_of:Callable, may:Callable) -> list: # The 
     least = 2 if len(texts) >= 10 else 1
     return [w for w,n in used.most_common() if n >= least and len(w) > 1 and w.isalpha() and may(w)][:2**20]
 
-def _check_of_functions(**others):
-    "Raise `ValueError` for what only a network of vectors has."
-    for name,v in others.items():
-        if v not in (None, 'auto'):
-            raise ValueError(f'{name} must be left out for sentences(texts), whose model reads no vectors, got {v!r}')
-
 def _spliced_domain(texts, length, tokenizer, allow, leave_out) -> Domain:
     "Texts for a function of texts; raises `ValueError` where these are no texts."
     texts,length = _raw_texts(texts), 1024 if length is None else length
@@ -499,13 +495,9 @@ def _spliced_domain(texts, length, tokenizer, allow, leave_out) -> Domain:
     empty = _Spliced(_Vectors([], torch.zeros(0, 0)), length, spans_of, torch.zeros(0), allow=allow, leave_out=leave_out)
     words = _vocabulary(texts, spans_of, empty.may)
     reader = replace(empty, vectors=_Vectors(words, torch.zeros(len(words), 0)), classes=torch.zeros(len(words)))
-    of = lambda f: partial(f, reader)
-    names:dict[str, Any] = dict(names=(*range(length), 'text'), columns=('text',))
-    return Domain(
-        of(_encode_spliced), of(_decode_spliced), _groups_spliced, kind='text', legal=of(_legal_spliced), words=of(_known_word_places),
-        display=Display(changes=of(_changed_words), show=of(_show_texts), text=of(_terminal), **names), write=of(_written_texts),
-        constrain=partial(_constrain_texts, of(_known_word_places)), measures=of(_count_words), rows=_raw_texts,
-        adapt=of(_as_function), confirm=_confirm_spliced, defaults='texts', spliced=reader)
+    own = dict(encode=_encode_spliced, decode=_decode_spliced, legal=_legal_spliced, words=_known_word_places,
+               measures=_count_words, write=_written_texts, adapt=_as_function)
+    return _domain_of(reader, own, groups=_groups_spliced, confirm=_confirm_spliced, defaults='texts', spliced=reader)
 
 # %% ../../nbs/06_texts.ipynb #c86
 _FULL,_FILTERED = (.2, 16, 32, 4), (0., 12, 8, 2) # Similarity, positions, words, beam: without a rule and with one
@@ -563,17 +555,18 @@ def sentences(
         For settings outside their range
     """
     if not isinstance(vectors, _Vectors):
-        _check_of_functions(similarity=similarity, positions=positions, words=words, beam=beam, reads=reads)
+        for name,v in dict(similarity=similarity, positions=positions, words=words, beam=beam, reads=reads).items():
+            if v in (None, 'auto'): continue
+            raise ValueError(f'{name} must be left out for sentences(texts), whose model reads no vectors, got {v!r}')
         return _spliced_domain(vectors, length, tokenizer, allow, leave_out)
     if leave_out: raise ValueError('leave_out must be False with vectors: a network reads a word at each place')
     length = 256 if length is None else length
     rule = _fluency_of(reads)
     usual = zip((similarity, positions, words, beam), _FULL if rule is None else _FILTERED)
-    similarity,positions,words,beam = (cast(Any, v if given is None else given) for given,v in usual)
-    _check_text_settings(length, similarity, positions, words)
+    *told,beam = (cast(Any, v if given is None else given) for given,v in usual)
+    _check_text_settings(length, *told)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
-    pool = dict(p=positions, q=words, similarity=similarity, common=common)
-    return _learnable(reader, partial(_text_domain, pool=pool, ahead=(beam, depth)))
+    return _learnable(reader, partial(_text_domain, pool=_Pool._make([*told, common]), ahead=(beam, depth)))
 
 # %% ../../nbs/06_texts.ipynb #c90
 class _Lookup(nn.Module):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import Domain, Encoded, token_groups, check_range
-from .words import (content_word, _ear, _fitting_proposals, _in_place, _lookup_form, _proposals, _Vectors,
+from .words import (content_word, _ear, _fitting_proposals, _in_place, _lookup_form, _Pool, _proposals, _Vectors,
     _word_classes, _word_pool)
 from .texts import (_check_text_settings, _domain_of, _in_case_of, _learnable, _named,
     _no_verdict, _raw_texts, _Reader, _rewrite, _fluency_of)
@@ -173,14 +173,13 @@ def _note_pieces(reader:_Pieces, enc:Encoded, raw) -> Encoded:
     return enc._replace(notes=_ear(reader).note(texts, places, ids))
 
 # %% ../../nbs/data/04_transformers.ipynb #c50
-def _piece_candidates(reader:_Pieces, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+def _piece_candidates(reader:_Pieces, pool:_Pool, s, g, free) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, m, e)`, and whether each counts."
     x = s.xp
-    E,classes,words = _proposals(reader, common, x)
+    E,_,words = _proposals(reader, pool, x)
     mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
-    fits = partial(_fitting_proposals, reader, mean, classes, similarity)
-    fits,likely = _in_place(reader, s, words, fits, (x != s.x).flatten(2).any(2), x[:, :, 0])
-    at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, p, q, likely)
+    fits,likely = _in_place(reader, s, words, partial(_fitting_proposals, reader, pool, mean), x[:, :, 0])
+    at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, pool.p, pool.q, likely)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
 # %% ../../nbs/data/04_transformers.ipynb #c56
@@ -239,11 +238,12 @@ def tokens(
     _check_text_settings(length, similarity, positions, words)
     check_range('pieces', pieces, least=1, whole=True)
     reader = _piece_reader(model, tokenizer, length, pieces, allow, _fluency_of(reads))
-    pool = dict(p=positions, q=words, similarity=similarity, common=common)
+    pool = _Pool(similarity, positions, words, common)
     return _learnable(reader, partial(_piece_domain, pool=pool, ahead=(beam, depth)))
 
 def _piece_domain(reader, pool, ahead) -> Domain:
     "All that a reader of pieces gives."
-    return _domain_of(reader, _encode_pieces, _decode_pieces, _legal_pieces, _token_places,
-                      partial(_piece_candidates, reader, **pool), ahead, note=_note_pieces, groups=token_groups,
+    own = dict(encode=_encode_pieces, decode=_decode_pieces, legal=_legal_pieces, words=_token_places,
+               note=_note_pieces)
+    return _domain_of(reader, own, probe=(partial(_piece_candidates, reader, pool), *ahead), groups=token_groups,
                       adapt=_FromEmbeddings, defaults='pieces')

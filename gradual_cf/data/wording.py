@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ..core import Domain, Encoded, token_groups
 from ..models.asking import pass_rows
 from .words import (content_word, _ear, _fitting_proposals, _fluent_candidates, _left_out, _nearest_words,
-    _Notes, _proposals, _loss_of_insertion, _Vectors, _word_classes, _word_pool, _word_spans)
+    _Notes, _Pool, _proposals, _loss_of_insertion, _Vectors, _word_classes, _word_pool, _word_spans)
 from .texts import (_check_text_settings, _domain_of, _FILTERED, _FULL, _in_case_of, _learnable,
     _named, _noted, _known_word_places, _raw_texts, _look_up_texts, _Reader, _rewrite, _fluency_of, _search_again)
 
@@ -90,14 +90,6 @@ class _Wording(_Reader):
 
     def lost(self, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
         return _lost_in_places(self, data, raw, rows, at)
-def _roomy_places(reader, texts:Sequence) -> Tensor: # bool `(n, s)`
-    "Where words may be left out or preceded, as far as letters tell."
-    out = torch.zeros(len(texts), reader.length, dtype=torch.bool)
-    for row,t in zip(out, texts):
-        spans = _known_word_places(reader, t)
-        row[:len(spans)] = torch.tensor([_roomy(t, a, b) for a,b in spans], dtype=torch.bool)
-    return out
-
 def _of_list(reader, ids:Tensor) -> Tensor: # bool `(n, s)`
     "Words that may be removed, because they may be inserted, but not swapped."
     return torch.isin(ids, reader.listed) & (reader.classes[ids.clamp_min(0)] < 0) & reader.delete
@@ -212,7 +204,11 @@ def _note_wording(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question, and where there is room."
     heard = _Notes() if _ear(reader) is None else _noted(reader, enc, raw).notes
     texts,ids,_ = _look_up_texts(reader, raw)
-    return enc._replace(notes=heard._replace(roomy=_roomy_places(reader, texts), listed=_of_list(reader, ids)))
+    roomy = torch.zeros(ids.shape, dtype=torch.bool) # where words may be left out or preceded, as far as letters tell
+    for row,t in zip(roomy, texts):
+        spans = _known_word_places(reader, t)
+        row[:len(spans)] = torch.tensor([_roomy(t, a, b) for a,b in spans], dtype=torch.bool)
+    return enc._replace(notes=heard._replace(roomy=roomy, listed=_of_list(reader, ids)))
 
 # %% ../../nbs/data/03_wording.ipynb #c40
 def _ids_in_places(reader, ids:Tensor, x:Tensor, moved:Tensor) -> Tensor: # Long `(n, s, 2)`
@@ -275,12 +271,12 @@ def _place_values(reader, here:Tensor, swaps:Tensor) -> Tensor: # `(n, p, q + 1 
     return out
 
 # %% ../../nbs/data/03_wording.ipynb #c45
-def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common:int|None) -> tuple:
+def _place_candidates(reader, pool:_Pool, s, g, free) -> tuple:
     "The candidates of a text: places, values `(n, p, q + 1 + m, 2, e + 1)`, and whether each counts."
     x = s.xp
     now = _as_it_stands(reader, s)
     slope = g[:, :, 1, :-1]
-    word,(E,classes,words) = x[:, :, 1, :-1], _proposals(reader, common, x)
+    word,(E,_,words) = x[:, :, 1, :-1], _proposals(reader, pool, x)
     base,others = (slope*word).sum(2), partial(_insertions, reader, s, now, free)
 
     def besides(at): # What leaving out each word promises, and 0 where one may come in front
@@ -288,15 +284,15 @@ def _place_candidates(reader, s, g, free, p:int, q:int, similarity:float, common
         gone = (-base.gather(1, at)).masked_fill(~goes, -torch.inf)
         return torch.where(comes.any(2), gone.clamp_min(0), gone)
 
-    fits = partial(_fitting_proposals, reader, word, classes, similarity)
+    fits = partial(_fitting_proposals, reader, pool, word)
     likely = None
     notes = s.enc.notes
     swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
     may = fits if notes is None else swappable # no word that may only go is swapped
     if now is not None:
         heard,line,where = now
-        may,likely = _fluent_candidates(_ear(reader), heard, line, 0, words, may, lambda at: where.gather(1, at))
-    at,pick,ok = _word_pool(word, slope, base, may, E, free, p, q, likely, besides)
+        may,likely = _fluent_candidates(_ear(reader), heard, line, words, may, lambda at: where.gather(1, at))
+    at,pick,ok = _word_pool(word, slope, base, may, E, free, pool.p, pool.q, likely, besides)
     goes,comes = others(at)
     ok = torch.cat([ok, goes[..., None], comes], 2)
     here = x[torch.arange(len(x), device=x.device)[:, None], at]
@@ -389,13 +385,13 @@ def wordings(
         if w not in vectors or not w.isalpha(): raise ValueError(f'insert must hold words of the vocabulary, got {w!r}')
     classes,places = _word_classes(vectors, allow, tokenizer), length + _SPARE
     reader = _Wording(vectors, places, tokenizer, classes, rule, seen=length, insert=tuple(insert), delete=delete)
-    pool = dict(p=positions, q=words, similarity=similarity, common=common)
+    pool = _Pool(similarity, positions, words, common)
     return _learnable(reader, partial(_wording_domain, pool=pool, ahead=(beam, depth)))
 
 def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives; letters leave room with a rule and without."
-    more:Any = dict(groups=token_groups, adapt=partial(_ClosedUp, length=reader.seen), defaults='text',
-                    confirm=partial(_confirm, reader), again=partial(_search_again, drops_of=_drops_in_places))
-    made = _domain_of(reader, _encode_places, _decode_places, _legal_wording, _known_word_places,
-                      partial(_place_candidates, reader, **pool), ahead, **more)
-    return replace(made, note=partial(_note_wording, reader))
+    own:Any = dict(encode=_encode_places, decode=_decode_places, legal=_legal_wording, words=_known_word_places,
+                   confirm=_confirm, again=partial(_search_again, drops_of=_drops_in_places))
+    return _domain_of(reader, own, probe=(partial(_place_candidates, reader, pool), *ahead), groups=token_groups,
+                      adapt=partial(_ClosedUp, length=reader.seen), defaults='text',
+                      note=partial(_note_wording, reader))

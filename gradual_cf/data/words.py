@@ -589,6 +589,13 @@ def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 _ASKED = 32 # Words for each position that the language model is asked about
 
+class _Pool(NamedTuple):
+    "How many words are tried, and which."
+    similarity:float # Smallest cosine of the old word and the new
+    p:int            # Positions
+    q:int            # Words for each
+    common:int|None  # The most frequent words only; None for all
+
 def _word_pool(
     v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
     g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
@@ -623,18 +630,19 @@ def _word_pool(
     return at.gather(1, best), pick if names is None else names.gather(2, pick), ok
 
 # %% ../../nbs/data/02_words.ipynb #rc55
-def _proposals(reader, common, x):
+def _proposals(reader, pool:_Pool, x):
     "Vectors and classes of the most frequent proposable words, on the device and in the dtype of `x`."
-    key = (common, x.device, x.dtype)
+    key = (pool.common, x.device, x.dtype)
     if key not in reader.kept:
-        ids = (reader.classes >= 0).nonzero()[:common, 0]
+        ids = (reader.classes >= 0).nonzero()[:pool.common, 0]
         reader.kept[key] = reader.vectors.table[ids].to(x), reader.classes[ids].to(x.device), ids
     return reader.kept[key]
 
 # %% ../../nbs/data/02_words.ipynb #rc57
-def _fitting_proposals(reader, v, classes, similarity, at, cosine):
-    "Whether proposals of these classes fit the words `v`, `(n, l, e)`, at some positions."
-    near = (cosine >= similarity).logical_and_(cosine < _SAME)
+def _fitting_proposals(reader, pool:_Pool, v, at, cosine):
+    "Whether proposals fit the words `v`, `(n, l, e)`, at some positions."
+    _,classes,_ = _proposals(reader, pool, v)
+    near = (cosine >= pool.similarity).logical_and_(cosine < _SAME)
     if (classes == classes[0]).all(): return near
     old = v[torch.arange(len(v), device=v.device)[:, None], at]
     ids = _nearest_words(reader.vectors.table, old.flatten(0, 1).cpu())[0][:, 0]
@@ -666,14 +674,14 @@ def _ear(reader) -> Any:
         reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
     return reader.kept['ear']
 
-def _fluent_candidates(ear, notes, ids, taken, words, fits, where:Callable=lambda at: at):
-    "What fits and what is likely in texts `ids` that took some words; `where` says where the word of a place stands."
-    notes = ear.lowered(notes, taken)
+def _fluent_candidates(ear, notes, ids, words, fits, where:Callable=lambda at: at):
+    "What fits and what is likely in texts `ids` as they stand; `where` says where the word of a place stands."
     kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
     return kind, lambda at, k: ear.likely(notes, ids, where(at.cpu()), words[k.cpu()]).to(at.device)
 
-def _in_place(reader, s, words, fits, moved, v):
+def _in_place(reader, s, words, fits, v):
     "The same for the rows of a search, whose words stand where they stood; all that fits where nothing was noted."
-    notes,moved = s.enc.notes, moved.cpu()
+    notes,moved = s.enc.notes, (s.xp != s.x).flatten(2).any(2).cpu()
     if notes is None: return fits, None
-    return _fluent_candidates(_ear(reader), notes, _ids_now(reader, notes, moved, v), moved.sum(1), words, fits)
+    ear = _ear(reader)
+    return _fluent_candidates(ear, ear.lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v), words, fits)

@@ -387,10 +387,9 @@ class Relevances:
             row, feature, value (of a column; position of a word), relevance
         """
         r = self.by_group.cpu()
-        ids = self.groups
         lines = []
         for i in range(len(self)):
-            own = _groups_of_row(self.domain, self.data, ids, i, self.spans)
+            own = _groups_of_row(self.domain, self.data, self.groups, i, self.spans)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]
         return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
 

@@ -102,9 +102,9 @@ def _code_digest():
     return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules if m.stem != '_modidx'}
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c36
-def _run_part(e, name, part, path, out, tell):
-    "The kept result of a part, or a new one that is kept from now on; says which."
-    new = []
+def _run_part(name, part, path, out, tell):
+    "The kept result of a part of an experiment, or a new one that is kept from now on; says which."
+    e,new = _EXPERIMENTS[name], []
     def make():
         new.append(part)
         start = time.perf_counter()
@@ -209,7 +209,7 @@ def reproduce(
     e = _EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
-    done = [_run_part(e, name, part, path, Path(out), tell) for part in parts]
+    done = [_run_part(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
     made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_made_with())
@@ -577,13 +577,6 @@ def _lines_of_choices(axes, kind):
     if unknown: raise ValueError(f'axes must be among {known}, got {unknown}')
     return [a for a in _ABLATIONS if kind in a.kinds and (axes is None or a.axis in axes)]
 
-# %% ../../nbs/paper/02_reproduce.ipynb #ac18
-def _column(line):
-    "The name of a metric's column: `coherence@8`, `l1`."
-    if line.metric != 'coherence': return line.metric
-    eps = f'{line.eps:g}' if isinstance(line.eps, float) else line.eps
-    return f'coherence@{eps}'
-
 # %% ../../nbs/paper/02_reproduce.ipynb #ac20
 def ablate(
     task:Task|str='breast_cancer', # A data set with its network, or its name
@@ -623,6 +616,8 @@ def ablate(
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
         cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         measured = evaluate(cf, some, target, task.judge, eps, seed)
-        means = {_column(line): line.mean for line in measured.itertuples()}
+        eps = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
+        names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, eps)] # `coherence@8`, `l1`
+        means = dict(zip(names, measured['mean']))
         lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | means)
     return pd.DataFrame(lines)

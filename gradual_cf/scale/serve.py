@@ -58,16 +58,13 @@ def _json_of(raw:bytes) -> dict:
     if isinstance(told, dict): return told
     raise Refused(422, f'the request must be an object, got {type(told).__name__}')
 
-def _place_of(path) -> str: # ('rows', 0, 'age') -> 'rows[0].age'
-    return ''.join(f'[{p}]' if isinstance(p, int) else f'.{p}' for p in path).lstrip('.')
-
 def _fitting_schema(told:dict, part:str) -> dict:
     "A request that fits a part of the schema; raises `Refused` that names the field."
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
     error = best_match(Draft202012Validator(answer_schema() | {'$ref': f'#/$defs/{part}'}).iter_errors(told))
     if error is None: return told
-    field = _place_of(error.absolute_path)
+    field = ''.join(f'[{p}]' if isinstance(p, int) else f'.{p}' for p in error.absolute_path).lstrip('.') # rows[0].age
     if error.validator == 'additionalProperties':
         known = error.schema.get('properties', {})
         field = next((k for k in error.instance if k not in known), field)
@@ -401,13 +398,6 @@ def _config(app, **how) -> Any:
             super().connection_lost(exc)
     return Config(app, http=Guarded, timeout_graceful_shutdown=_STOP, **how)
 
-def _metrics_text(counts:Counter, seconds:dict, crew:_Crew) -> str:
-    "Counts as Prometheus reads them."
-    lines = [f'gradual_cf_requests_total{{path="{p}",status="{s}"}} {n}' for (p,s),n in sorted(counts.items())]
-    lines += [f'gradual_cf_seconds_total{{path="{p}"}} {v:.6f}' for p,v in sorted(seconds.items())]
-    lines += [f'gradual_cf_inside {crew.inside}', f'gradual_cf_restarts_total {crew.restarts}']
-    return '\n'.join(lines) + '\n'
-
 # %% ../../nbs/scale/03_serve.ipynb #s18
 def service(
     folder:str|Path, # Where `GradualCF.save` wrote an explainer with its model
@@ -501,7 +491,10 @@ def service(
     def metrics(request):
         try: _check_token(request, token)
         except Refused as e: return sent(e.status, e.told)
-        return Response(_metrics_text(counts, spent, crew), media_type='text/plain; version=0.0.4')
+        lines = [f'gradual_cf_requests_total{{path="{p}",status="{s}"}} {n}' for (p,s),n in sorted(counts.items())]
+        lines += [f'gradual_cf_seconds_total{{path="{p}"}} {v:.6f}' for p,v in sorted(spent.items())]
+        lines += [f'gradual_cf_inside {crew.inside}', f'gradual_cf_restarts_total {crew.restarts}', '']
+        return Response('\n'.join(lines), media_type='text/plain; version=0.0.4')
     metrics.__annotations__ = dict(request=Request)
     app.add_api_route('/health', health, response_class=Response, summary='Whether questions can be answered')
     app.add_api_route('/metrics', metrics, response_class=Response, summary='Counts for Prometheus')
@@ -636,11 +629,6 @@ def _signature_of(rows:pd.DataFrame, out:pd.DataFrame, target:str|None) -> Any:
     signature = import_module('mlflow.models').ModelSignature
     return signature(typed(rows), typed(out), types.ParamSchema(list(asked)))
 
-def _target_text(cf, target) -> str|None: # As `_predicted` reads it
-    if target is None and not cf.numbers: return None
-    read = cf.goal.read(target, cf.z_train[:1], cf.classes) # raises `ValueError` for another one
-    return cf.goal.written(read[0]) if cf.numbers else str(target)
-
 def log_explainer(
     cf,                     # A fitted explainer of a table
     name:str='explainer',   # What MLflow calls it
@@ -676,7 +664,9 @@ def log_explainer(
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
     first = cf.domain.decode(cf.x_train[:1], None, False)
-    told = _target_text(cf, target)
+    named = target is not None # as `_predicted` reads it
+    read = cf.goal.read(target, cf.z_train[:1], cf.classes) if cf.numbers or named else [] # `ValueError` for another one
+    told = cf.goal.written(read[0]) if cf.numbers else str(target) if named else None
     signature = _signature_of(first, _predicted(cf, first, dict(target=told)), told)
     if input_example is None and rows: input_example = first
     with TemporaryDirectory() as room, warnings.catch_warnings():

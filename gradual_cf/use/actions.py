@@ -131,14 +131,6 @@ def _price_of_changes(domain): # (x, xp) -> `(n,)`
     led = np.broadcast_to(False if relations is None else relations.computed, len(columns))
     return _Cost(columns, _entry_slices(columns), {}, [c.name for c,follows in zip(columns, led) if follows])
 
-def _with_ties(rows, enc:Encoded, xp:Tensor) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
-    "Rows with what follows, and whether they keep everything."
-    relations = rows.explainer.domain.relations
-    if relations is not None: xp = relations.follow(xp, enc.x)
-    ok = (xp != enc.x).any(1)
-    if enc.most is not None: ok &= changed_groups(enc.x, xp, rows.groups).sum(1) <= enc.most
-    return xp, ok if relations is None else ok & relations.holds(enc, xp)
-
 # %% ../../nbs/use/02_actions.ipynb #c30
 def _rounded(rows, xp:Tensor, x:Tensor) -> Tensor: # `(q, d)`
     "Numbers that moved, with the decimals that they may have."
@@ -165,10 +157,14 @@ def _moves_of_actions(rows, actions) -> tuple: # `(places, q·n, d)`; bool `(q·
     return steps.flatten(1, 2), ok.flatten(), many
 
 def _at_place(rows, enc:Encoded, steps:Tensor, place:Tensor) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
-    "Rows after the first moves; a fraction of `place` is a part of a move."
+    "Rows after the first moves, and whether they keep everything; a fraction of `place` is a part of a move."
     part = (place - torch.arange(len(steps), device=place.device)[:, None]).clamp(0, 1)[..., None].to(steps)
     xp = enc.x + (steps*torch.where(rows.levels, part.floor(), part)).sum(0) # no part of another level
-    return _with_ties(rows, enc, _rounded(rows, xp, enc.x))
+    xp,relations = _rounded(rows, xp, enc.x), rows.explainer.domain.relations
+    if relations is not None: xp = relations.follow(xp, enc.x)
+    ok = (xp != enc.x).any(1)
+    if enc.most is not None: ok &= changed_groups(enc.x, xp, rows.groups).sum(1) <= enc.most
+    return xp, ok if relations is None else ok & relations.holds(enc, xp)
 
 def _after_first_moves(rows, enc, target, steps, place) -> tuple[Tensor, Tensor]: # `(q, d)`, bool `(q,)`
     "Rows after the first moves, and whether they are legal and across."
@@ -178,13 +174,6 @@ def _after_first_moves(rows, enc, target, steps, place) -> tuple[Tensor, Tensor]
 
 # %% ../../nbs/use/02_actions.ipynb #c35
 _PAIRS_AT_ONCE = 2**15 # Rows with an action each that the model is asked about at once
-
-def _first_across(rows, i:Tensor, steps:Tensor, many:Tensor, grain:int) -> Tensor: # Of rows `i` `(q,)`; places, `(q,)`
-    "The first place at which rows are across, to a share of a move."
-    enc,target = rows.enc.take(i), rows.target[i]
-    across = lambda place: _after_first_moves(rows, enc, target, steps, place/grain)[1]
-    last = many*grain
-    return bisected(across, 0*last, last, int(last.max()).bit_length(), lambda a, b: (a + b)//2).double()/grain
 
 def _cost_to_cross(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]: # `(n, m)` each
     "What it costs each row to get across with each action, infinite where it does not; and its place on the way."
@@ -197,10 +186,13 @@ def _cost_to_cross(rows, actions, grain:int=1) -> tuple[np.ndarray, np.ndarray]:
         i,place = torch.arange(n, device=ok.device).repeat(len(few)), many.double()
         cost = torch.full(ok.shape, torch.inf, dtype=torch.double)
         live = ok.nonzero()[:, 0]
-        xp,across = _after_first_moves(rows, rows.enc.take(i[live]), rows.target[i[live]], steps[:, live], place[live])
+        at = lambda place: _after_first_moves(rows, rows.enc.take(i[live]), rows.target[i[live]], steps[:, live], place)
+        xp,across = at(place[live])
         live,xp = live[across], xp[across]
-        if grain > 1 and len(live):
-            place[live] = _first_across(rows, i[live], steps[:, live], many[live], grain)
+        if grain > 1 and len(live): # the first place at which they are across
+            last = many[live]*grain
+            times,middle = int(last.max()).bit_length(), lambda a, b: (a + b)//2
+            place[live] = bisected(lambda k: at(k/grain)[1], 0*last, last, times, middle).double()/grain
             xp,_ = _at_place(rows, rows.enc.take(i[live]), steps[:, live], place[live])
         cost[live.cpu()] = price(rows.enc.x[i[live]], xp).double().cpu()
         costs.append(cost.view(-1, n).T.numpy())
@@ -465,12 +457,6 @@ def _action_text(columns, action:tuple, free:bool) -> str:
     if free: return ', then '.join(parts) + ', as far as needed'
     return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
-# %% ../../nbs/use/02_actions.ipynb #c73
-def _html_actions(told) -> str: # Of `Actions`
-    "The actions as a table."
-    takes = np.bincount(told.taken, minlength=len(told) + 1)
-    return render('actions', caption=repr(told), takes=takes, lines=list(zip(told.words, told.sums().itertuples())))
-
 # %% ../../nbs/use/02_actions.ipynb #c75
 _WRAP = 34 # Characters of a line in a picture
 
@@ -648,7 +634,9 @@ class Actions(Exports):
         "Draw what the first actions help together, and what that costs."
         return _plot_actions(self)
 
-    def _repr_html_(self): return without_math(_html_actions(self))
+    def _repr_html_(self):
+        takes,lines = np.bincount(self.taken, minlength=len(self) + 1), list(zip(self.words, self.sums().itertuples()))
+        return without_math(render('actions', caption=repr(self), takes=takes, lines=lines))
 
 # %% ../../nbs/use/02_actions.ipynb #c85
 def _needy_rows(cf, question:Question) -> tuple: # Those rows, how many are there already, and what all shall be

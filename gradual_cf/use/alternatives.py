@@ -88,33 +88,24 @@ def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
 # %% ../../nbs/use/00_alternatives.ipynb #c15
 _SAME,_TINY = 1e-6, 1e-12 # Share of the largest distance below which two answers are one; a distance that divides
 
-def _nearness(count:np.ndarray, far:np.ndarray) -> np.ndarray: # `(q,)` each
-    "1 for the candidate of fewest and smallest changes, 0 for the last."
-    out = np.empty(len(count))
-    out[np.lexsort((far, count))] = np.linspace(1, 0, len(count))
-    return out
-
 def _select(on:np.ndarray, moved:np.ndarray, k:int, diversity:float, price=None) -> list:
     "At most `k` of a row's candidates, the first one first: groups `(q, g)`, changes `(q, d)`, prices `(q,)` or None."
-    cost = (on.sum(1), np.linalg.norm(moved, axis=1)) if price is None else (0*price, price)
-    near,chosen = _nearness(*cost), [0]
+    order = np.lexsort((np.linalg.norm(moved, axis=1), on.sum(1)) if price is None else (price,))
+    near,chosen = np.empty(len(on)), [0]
+    near[order] = np.linspace(1, 0, len(on)) # 1 for the candidate of fewest and smallest changes, 0 for the last
     sets = [one.tobytes() for one in on]
     while len(chosen) < k:
         shown = {sets[i] for i in chosen}
         fresh = np.array([one not in shown for one in sets])
-        other = (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1) # the share of groups that no chosen answer changes
-        gain = other if fresh.any() else _farness(on, moved, chosen)
+        if fresh.any(): gain = (on & ~on[chosen].any(0)).sum(1)/on.sum(1).clip(1) # groups that no chosen answer changes
+        else: # the distance to the nearest chosen answer of the same groups, as a share of the largest
+            same,apart = (on[:, None] == on[chosen]).all(2), np.linalg.norm(moved[:, None] - moved[chosen], axis=2)
+            gain = np.where(same, apart, np.inf).min(1)/max(apart.max(), _TINY)
         score = (1 - diversity)*near + diversity*gain
         score[~fresh if fresh.any() else gain <= _SAME] = -np.inf
         if score.max() == -np.inf: break
         chosen.append(int(score.argmax()))
     return chosen
-
-def _farness(on, moved, chosen):
-    "The distance to the nearest chosen answer of the same groups, as a share of the largest."
-    same = (on[:, None] == on[chosen]).all(2)
-    apart = np.linalg.norm(moved[:, None] - moved[chosen], axis=2)
-    return np.where(same, apart, np.inf).min(1)/max(apart.max(), _TINY)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c19
 _WAYS = 16 # Choices of one column of each answer that are looked at
@@ -226,11 +217,6 @@ def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the 
 
 _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 
-def _at_most(enc, sets:list): # Sets of groups that answers of each row change
-    "Rows, limited to few more changes than in their shortest answer."
-    fewest = torch.tensor([min(map(len, there)) + _MORE for there in sets], device=enc.x.device)
-    return enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest))
-
 # %% ../../nbs/use/00_alternatives.ipynb #c33
 def _again(pool, row, enc, seed): # Positions of rows, what may become of them
     "Search once more, a few rows at a time, and keep what is found."
@@ -254,7 +240,8 @@ def _add_others(pool, k:int, diversity:float, seed:int):
         frozen = pool.enc.frozen[row].clone()
         for i,way in enumerate(ways.values()): frozen[i, list(way)] = True
         enc = pool.enc.take(row)._replace(frozen=frozen)
-        _again(pool, row, _at_most(enc, [sets[r] for r in ways]), seed)
+        fewest = torch.tensor([min(map(len, sets[r])) + _MORE for r in ways], device=enc.x.device)
+        _again(pool, row, enc._replace(most=fewest if enc.most is None else torch.minimum(enc.most, fewest)), seed)
         old,sets = sets,_changed_sets(pool, k)
         for r,way in ways.items():
             if len(sets.get(r, ())) == len(old[r]): failed[r].append(way)
@@ -300,12 +287,6 @@ def _add_values(pool, k:int, seed:int):
         if len(at): _move(pool, at[some], g[some], seed)
         if len(pool.row) == since: return
 
-def _largest_taken(pool) -> Tensor: # `(n, *s)`
-    "The largest of each entry in a row's answers: of a category, whether any of them has that level."
-    out = pool.enc.x.cpu().numpy().copy()
-    np.maximum.at(out, pool.row.cpu().numpy(), pool.xp.cpu().numpy())
-    return torch.from_numpy(out).to(pool.xp)
-
 def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, long `(q,)` each
     "The same columns again, with one of them elsewhere."
     row,on = pool.row[at], pool.on[at]
@@ -315,7 +296,9 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
     here = pool.groups == per_row(g, enc.x[:1])
     category = per_row(here.flatten(1).sum(1) > 1, enc.x)
-    now = torch.where(category, _largest_taken(pool)[row], pool.xp[at])
+    largest = pool.enc.x.cpu().numpy().copy() # of a row's answers; of a category, whether any has a level
+    np.maximum.at(largest, pool.row.cpu().numpy(), pool.xp.cpu().numpy())
+    now = torch.where(category, torch.from_numpy(largest).to(pool.xp)[row], pool.xp[at])
     for low,high in _limits_without(enc.x, now, lowest, highest, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
@@ -361,14 +344,6 @@ def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows and wh
         found.append(t[good])
     return torch.cat(rows), torch.cat(found)
 
-def _beyond(pool, row:Tensor, xp:Tensor) -> Tensor: # Rows `(q,)`, candidates `(q, *s)` -> bool `(q,)`
-    "Candidates that make all changes of an answer that their row has already."
-    out,x = torch.zeros_like(row, dtype=torch.bool), pool.enc.x
-    for r in row.unique().tolist():
-        i,known = (row == r).nonzero()[:, 0], pool.xp[pool.row == r]
-        for a in known: out[i] |= ((xp[i] == a) | (a == x[r])).flatten(1).all(1)
-    return out
-
 def _nearest_each(on:np.ndarray, far:np.ndarray, most:int) -> np.ndarray: # Groups `(q, g)`, distances `(q,)` -> positions
     "The nearest of each set of groups, those of few groups first, and then the others."
     order = np.lexsort((far, on.sum(1)))
@@ -380,7 +355,10 @@ def _add_swapped(pool, k:int):
     for _ in range(_TURNS):
         missing,before = k - _number_of_answers(pool), len(pool.row)
         row,xp = _with_one_more_change(pool, *_lessened(pool, missing))
-        new = ~_beyond(pool, row, xp)
+        new = torch.ones_like(row, dtype=torch.bool) # none that makes all changes of an answer that its row has already
+        for r in row.unique().tolist():
+            i = (row == r).nonzero()[:, 0]
+            for a in pool.xp[pool.row == r]: new[i] &= ~((xp[i] == a) | (a == pool.enc.x[r])).flatten(1).all(1)
         row,xp = row[new], xp[new]
         if not len(row): return
         x = pool.enc.x[row]
@@ -393,13 +371,6 @@ def _add_swapped(pool, k:int):
         if len(pool.row) == before or (_number_of_answers(pool) == old).all(): return
 
 # %% ../../nbs/use/00_alternatives.ipynb #c45
-def _mean_differences(on:np.ndarray, xp:Tensor) -> dict: # Groups `(q, g)` and answers `(q, d)` of one row
-    "Mean differences over pairs of answers; NaN where there is no pair."
-    a,b = np.triu_indices(len(on), 1)
-    if not len(a): return dict(apart=np.nan, distance=np.nan)
-    jaccard = (on[a] ^ on[b]).sum(1)/(on[a] | on[b]).sum(1)
-    return dict(apart=jaccard.mean(), distance=(xp[a] - xp[b]).norm(dim=1).mean().item())
-
 @dataclass(frozen=True, repr=False)
 class Alternatives(Exports):
     """Several answers to each question, the best first: distinct, and without idle changes.
@@ -481,8 +452,11 @@ class Alternatives(Exports):
         out = []
         for i in range(len(self)):
             at = np.flatnonzero(self.row == i)
+            a,b = (at[one] for one in np.triu_indices(len(at), 1)) # its pairs; without any, means are NaN
+            jaccard = pd.Series((on[a] ^ on[b]).sum(1)/(on[a] | on[b]).sum(1), dtype=float)
             out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
-                            features=int(on[at].any(0).sum()), **_mean_differences(on[at], xp[at])))
+                            features=int(on[at].any(0).sum()), apart=jaccard.mean(),
+                            distance=(xp[a] - xp[b]).norm(dim=1).mean().item()))
         return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
 
     def text(self,

@@ -255,20 +255,17 @@ def _holm(p:np.ndarray, family:np.ndarray) -> np.ndarray: # `(m,)` each
 # %% ../../nbs/use/03_audit.ipynb #c46
 def _tests(measures:dict, groups:list, least:int, resamples:int, seed:int) -> dict: # (measure, group) -> (p, corrected)
     "Permutation tests of every measure of every group, by position."
-    keys:list = []
-    alone:list = []
-    corrected:list = []
+    found:list = []
     for i,(name,(at,values)) in enumerate(measures.items()):
         inside,share = np.stack([member[at] for *_,member in groups], 1), name in _SHARES
         fit = np.flatnonzero((inside.sum(0) >= least) & ((~inside).sum(0) >= least))
         if not len(fit) or np.ptp(values) == 0: continue
         member,centred = inside[:, fit].astype(float), values - values.mean()
         by_chance = _shuffled(centred, member, share, resamples, np.random.default_rng([seed, i]))
-        p = _step_down(abs(_standard_errors(centred[None], member, share)[0]), by_chance)
-        keys += [(i, j) for j in fit.tolist()]
-        alone,corrected = [*alone, *p[0]], [*corrected, *p[1]]
-    whole = _holm(np.array(corrected), np.array([i for i,_ in keys]))
-    return dict(zip(keys, zip(alone, whole)))
+        alone,corrected = _step_down(abs(_standard_errors(centred[None], member, share)[0]), by_chance)
+        found += [((i, j), *both) for j,*both in zip(fit.tolist(), alone, corrected)]
+    whole = _holm(np.array([p for *_,p in found]), np.array([i for (i,_),*_ in found]))
+    return {key: (p, q) for (key,p,_),q in zip(found, whole)}
 
 # %% ../../nbs/use/03_audit.ipynb #c49
 def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:int) -> pd.DataFrame:
@@ -446,13 +443,6 @@ class Audit(Exports):
 
     def _repr_html_(self): return without_math(_audit_page(self, 'html'))
 
-# %% ../../nbs/use/03_audit.ipynb #c71
-def _check_audit(least, resamples, crossed, level):
-    "Raise `ValueError` for numbers that make no audit."
-    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
-        check_range(name, v, least=fewest, whole=True)
-    check_range('level', level, above=0, below=1)
-
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _measures_frame(measures:dict, groups:list, how:_Drawing, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
@@ -520,7 +510,9 @@ def audit(
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """
-    _check_audit(least, resamples, crossed, level)
+    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
+        check_range(name, v, least=fewest, whole=True)
+    check_range('level', level, above=0, below=1)
     told = _told_apart(rows, by)
     groups = _cohorts(told, crossed)
     largest = max(int(member.sum()) for *_,member in groups)

@@ -15,7 +15,7 @@ import torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
 from ..core import atomic
-from ..data.images import _border, draw_image, outline, _plot_shades
+from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
 from ..render import ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
@@ -27,10 +27,6 @@ from .plans import _step_marks
 __all__ = ['frames', 'stepper', 'save_page']
 
 # %% ../../nbs/use/05_drawing.ipynb #c8
-def _decimals_shown(c) -> int:
-    "Decimals that a value of a column is written with."
-    return max(c.digits, 0)
-
 class _ColumnNames(NamedTuple):
     "What people call the columns of a table."
     units:dict = {} # Column -> its unit
@@ -47,7 +43,8 @@ def _unit_text(c, cell, terms:_ColumnNames=_PLAIN) -> str:
     lang,value = terms.lang, value_text(cell, lang=terms.lang)
     if c.measure or not c.scalable or pd.isna(cell): return value
     if cell in c.codes: return str(terms.codes.get(cell, lang.say(N_('code {value}'), value=value)))
-    return with_unit(rounded_text(float(cell), _decimals_shown(c), c.known is None, lang), terms.units.get(c.name, ''), lang)
+    number = rounded_text(float(cell), max(c.digits, 0), c.known is None, lang)
+    return with_unit(number, terms.units.get(c.name, ''), lang)
 
 def _changed(domain, line, terms:_ColumnNames=_PLAIN) -> dict: # name, before, after; a word needs no name
     "One change in words: cells of a column, words, or brightnesses."
@@ -100,7 +97,6 @@ _FACTS = { # Words for people -> what they mean
 
 def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
-    goal_is = cfs.goal
     price = cfs.domain.cost
     one = cfs.quality().iloc[0]
     lang = terms.lang
@@ -113,7 +109,8 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
     means = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (_score_text(cfs, v, lang) for v in says)
-    places = [100*v for v in (*says, *goal_is.bars(cfs.target[0], needed(cfs, 0)))] if goal_is.said == 'probability' else None
+    ends = cfs.goal.bars(cfs.target[0], needed(cfs, 0)) if cfs.goal.said == 'probability' else None
+    places = None if ends is None else [100*v for v in (*says, *ends)]
     was = decided(cfs, 0, lang)
     return render('drawing/standing', 'html', lang, goal=goal, was=was, before=before, after=after, places=places,
                   found=cfs.valid[0].item(), facts=facts, means=means)
@@ -133,10 +130,9 @@ def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
 def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
     a = several.answers
-    goal = a.goal
     domain = several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
-    lang,said = terms.lang, [goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
+    lang,said = terms.lang, [a.goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
     how = lambda v, t: lang.say(N_('{value}, looks like real cases: {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
     heads = [v if np.isnan(t) else how(v, t) for v,t in zip(said, typical)]
     changes = [(line, _changed(domain, line, terms)) for line in several.changes().itertuples()]
@@ -169,9 +165,8 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
 def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One image
     "Before, what changed, after."
     n = len(cfs.changes())
-    dim = .25
     lang = terms.lang
-    changed = cfs.xp[0].where(cfs.mask[0], dim*cfs.x[0])
+    changed = cfs.xp[0].where(cfs.mask[0], _DIM*cfs.x[0])
     blocks = lang.count('{n} block changed', '{n} blocks changed', n)
     goal = lang.say(N_('the image after, to be {goal}'), goal=aimed_at(cfs, 0, lang))
     return _images((cfs.x[0], lang.say(N_('before')), lang.say(N_('the image before'))), (changed, blocks, blocks),

@@ -27,7 +27,7 @@ from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _has_bounds
 from ..search.real import _far
 from .alternatives import _with_menu, _with_cells
-from .drawing import _decimals_shown, _PLAIN, _ColumnNames, _unit_text
+from .drawing import _PLAIN, _ColumnNames, _unit_text
 from .enough import _enough_said
 
 # %% auto #0
@@ -322,7 +322,7 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
             unit = with_unit('{}', terms.units.get(c.name, ''), desk.lang) if c.scalable else '{}'
             if c.scalable: one['codes'] = {f'{v:g}': _unit_text(c, v, terms) for v in c.codes}
             one |= _slider(c, desk, _read_numbers(c, training[c.sources[0]]))
-            one |= dict(unit=unit, places=_decimals_shown(c), fixed=c.known is None)
+            one |= dict(unit=unit, places=max(c.digits, 0), fixed=c.known is None)
         told.append(one)
     return told
 

@@ -77,20 +77,21 @@ def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     return {source: written(cells, source) for source,cells in zip(c.sources, c.rows[at].T)}
 
 # %% ../../nbs/use/11_enough.ipynb #c19
+def _cell_of(c:Column, v) -> Any: # A value of JSON, or a text of a date
+    "A cell as rows of the table hold it."
+    if v is None or c.form == 'numeral' or '%' in c.form: return v
+    if c.form == 'decimal': return Decimal(str(v))
+    if not c.measure: return v
+    t = pd.Timestamp(v)
+    if c.zone is not None: t = t.tz_convert(c.zone) if t.tzinfo else t.tz_localize(c.zone)
+    return t.date() if c.form == 'date' else t.to_pydatetime() if c.form == 'datetime' else t
+
 def _as_cell(c:Column, text:str):
     "One text as a cell; raises `ValueError` for what is no number or date."
-    if c.form == 'numeral' or '%' in c.form: return text
-    try:
-        if c.form == 'decimal': return Decimal(text)
-        if not c.measure:
-            plain = text.replace(',', '')
-            return int(plain) if re.fullmatch(r'-?\d+', plain) else float(plain)
-        t = pd.Timestamp(text)
+    plain,number = text.replace(',', ''), not c.measure and c.form not in ('decimal', 'numeral')
+    try: return _cell_of(c, text) if not number else int(plain) if re.fullmatch(r'-?\d+', plain) else float(plain)
     except (ValueError, ArithmeticError):
         raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
-    if c.form == 'date': return t.date()
-    if c.zone is not None: t = t.tz_convert(c.zone) if t.tzinfo else t.tz_localize(c.zone)
-    return t.to_pydatetime() if c.form == 'datetime' else t
 
 # %% ../../nbs/use/11_enough.ipynb #c22
 def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
@@ -124,13 +125,15 @@ def _numeric_columns(domain:Domain) -> list: # (position, column, its entry) eac
     places = zip(domain.features, _entry_slices(domain.features))
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
 
+def _way_taken(a:Tensor, b:Tensor) -> np.ndarray: # Numbers before and after, `(n,)` each -> 'up', 'down' or 'other'
+    "Which way numbers go; 'other' where they stay, or one is missing."
+    there,up,down = (on.cpu().numpy() for on in ((a != MISSING) & (b != MISSING), b > a, b < a))
+    return np.select([there & up, there & down], ['up', 'down'], 'other').astype(object)
+
 def _directions_taken(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)`
     "Which way each column went; 'other' for categories and missing cells."
     out = np.full((len(answer), len(answer.domain.features)), 'other', object)
-    for g,_,entry in _numeric_columns(answer.domain):
-        a,b = (v[:, entry].cpu().numpy() for v in (answer.x, answer.xp))
-        there = (a != MISSING) & (b != MISSING)
-        out[there & (b > a), g],out[there & (b < a), g] = 'up', 'down'
+    for g,_,entry in _numeric_columns(answer.domain): out[:, g] = _way_taken(answer.x[:, entry], answer.xp[:, entry])
     return out
 
 # %% ../../nbs/use/11_enough.ipynb #en000014
@@ -265,13 +268,6 @@ def _asked_texts(explainer, texts:list) -> tuple: # Texts of each column -> raw 
     made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
     return made, explainer.logits(made, explainer.encode(made).x)
 
-def _tried_texts(explainer, answer, texts:list, i:np.ndarray) -> np.ndarray: # Texts of columns of rows `i` -> bool
-    "Whether rows of texts lead to their targets, and are legal."
-    (made,z),domain = _asked_texts(explainer, texts), answer.domain
-    target = answer.tensors.target[torch.as_tensor(i)]
-    led = explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))
-    return led.cpu().numpy() & cast(Any, domain).legal(domain.rows(answer.data).iloc[i], made).all(1)
-
 def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # bool `(n, g)`; of each row
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
     columns,changed = answer.domain.features, answer.changed
@@ -303,10 +299,11 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
         e = lines[i].get(g)
         if e is None: return before[g][i]
         return after[g][i] if e.kind == 'levels' else e.texts[-1 if last else 0]
-    good = np.ones(len(rows), bool)
+    good,target = np.ones(len(rows), bool), answer.tensors.target[torch.as_tensor(rows)]
     for last in (False, True):
-        texts = [[end(g, i, last) for i in rows] for g in range(len(columns))]
-        good &= _tried_texts(explainer, answer, texts, rows)
+        made,z = _asked_texts(explainer, [[end(g, i, last) for i in rows] for g in range(len(columns))])
+        good &= (explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))).cpu().numpy()
+        good &= cast(Any, answer.domain).legal(frames[0].iloc[rows], made).all(1)
     for i in rows[~good]: lines[i] = own[i]
     return lines
 

@@ -9,7 +9,6 @@ from collections import namedtuple
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
-from decimal import Decimal
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -30,6 +29,7 @@ from ..render import date_text, json_value, Language, language_of, render, value
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..templates.evidence import check_evidence
+from .enough import _cell_of
 from .letter import letter
 
 # %% auto #0
@@ -94,14 +94,6 @@ def _asked_how(cf) -> dict:
     decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
     return dict(kind=own.kind, threshold=float(own.threshold), decides=decides, classes=json_value(own.classes))
 
-def _columns_told(cfs:Counterfactuals, columns:list) -> list:
-    "Columns with all levels of categories, so that their codes come back."
-    out = []
-    for c,dtype in zip(columns, cfs.data.dtypes):
-        categories = isinstance(dtype, pd.CategoricalDtype)
-        out.append(c | (dict(levels=[json_value(v) for v in dtype.categories]) if categories else {}))
-    return out
-
 def _lines_of_row(frame:pd.DataFrame|None, i:int) -> list|None:
     "The lines of a frame about one row, as JSON holds them."
     if frame is None: return None
@@ -117,13 +109,6 @@ def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|N
         some = c.levels[int(line['low']):int(line['high']) + 1]
         line.update(low=None, high=None, levels=[json_value(v) for v in some if v in c.offered])
     return lines
-
-def _check_evident(cfs:Counterfactuals):
-    "Raise `ValueError` for answers that cannot be recorded as evidence."
-    if not isinstance(cfs, Counterfactuals): raise ValueError(f'cfs must be answers of explain, got {type(cfs).__name__}')
-    if not cfs.domain.features: raise ValueError(f'cfs must be answers about rows of a table, got {cfs.domain!r}')
-    if cfs.explainer is None or cfs.enc is None:
-        raise ValueError('cfs must be answers that know their model and question, got answers that were loaded or made by hand')
 
 def evidence(
     cfs:Counterfactuals, # Answers of `explain`, about rows of a table
@@ -154,7 +139,10 @@ def evidence(
     ValueError
         For other answers
     """
-    _check_evident(cfs)
+    if not isinstance(cfs, Counterfactuals): raise ValueError(f'cfs must be answers of explain, got {type(cfs).__name__}')
+    if not cfs.domain.features: raise ValueError(f'cfs must be answers about rows of a table, got {cfs.domain!r}')
+    if cfs.explainer is None or cfs.enc is None:
+        raise ValueError('cfs must be answers that know their model and question, got answers that were loaded or made by hand')
     cf,whole = cfs.explainer, json.loads(_json_text(cfs))
     free = cf.ties['relations'] is None # else a range of one column has no meaning
     ranges = cfs.region() if region and free and cfs.valid.any() else None
@@ -163,7 +151,9 @@ def evidence(
     made_at = made_at or datetime.now(timezone.utc).isoformat(timespec='seconds')
     versions = {m.__name__: m.__version__ for m in (gradual_cf, torch, np, pd)} | dict(python=platform.python_version())
     ties = getattr(cf.domain.relations, 'ties', None)
-    shared = dict(schema_version=_SCHEMA, made_at=made_at, columns=_columns_told(cfs, whole['columns']), model=_asked_how(cf),
+    for c,dtype in zip(whole['columns'], cfs.data.dtypes): # with all levels, so that their codes come back
+        if isinstance(dtype, pd.CategoricalDtype): c['levels'] = list(map(json_value, dtype.categories))
+    shared = dict(schema_version=_SCHEMA, made_at=made_at, columns=whole['columns'], model=_asked_how(cf),
                   fingerprints=_digests(cf), versions=versions)
     asked = dict(tau=whole['tau'], goal=whole['goal'], classes=whole['classes'],
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
@@ -242,15 +232,6 @@ def save_evidence(
     return folder
 
 # %% ../../nbs/use/10_evidence.ipynb #e22
-def _cell_of(c:Column, v) -> Any: # A value of JSON
-    "A cell as rows of the table hold it."
-    if v is None or c.form == 'numeral' or '%' in c.form: return v
-    if c.form == 'decimal': return Decimal(str(v))
-    if not c.measure: return v
-    t = pd.Timestamp(v)
-    if c.zone is not None: t = t.tz_convert(c.zone) if t.tzinfo else t.tz_localize(c.zone)
-    return t.date() if c.form == 'date' else t.to_pydatetime() if c.form == 'datetime' else t
-
 def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
     "Rows of a record with the types of the training rows, where their cells have them."
     frame,dtypes = frame.copy(), cf.domain.write(cf.x_train[:1]).dtypes
@@ -315,24 +296,16 @@ def _again_lines(told:dict, answers, names:dict, lang:Language) -> list: # Sente
     now = answers.goal.words(answers.target[0], lang) if again['decided']['is'] else decided(answers, 0, lang)
     return [*lines, lang.say('The model now decides otherwise: its decision is “{decision}”.', decision=now or '–')]
 
-def _letter_again(told:dict, answers, format:str, lang:Language, names, **look) -> tuple: # A text, and its template
+def _letter_again(told:dict, answers, format:str, lang:Language, **look) -> tuple: # A text, and its template
     "The letter about a decision that was made again."
-    lines = _again_lines(told, answers, names or {}, lang)
+    lines = _again_lines(told, answers, look['names'] or {}, lang)
     if told['reconsidered']['decided']['is']:
         date = date_text(look.get('date'), lang)
         return render('evidence/granted', format, lang, language=lang.name, date=date, row=told['answer']['row'], lines=lines), None
     quoted = [line.encode('unicode_escape').decode().replace('"', r'\"') for line in lines]
     said = ''.join(f'<p>{{{{ "{q}" }}}}</p>' if format == 'html' else f'{{{{ "{q}" }}}}\n\n' for q in quoted)
     template = f"{{% extends 'letter' %}}{{% block decision %}}{said}{{{{ super() }}}}{{% endblock %}}"
-    return letter(answers, template=template, format=format, language=lang.name, names=names, **look)[0], template
-
-def _worksheet(told:dict, answers, said:Any, format:str) -> str:
-    "What a person needs who reviews a decision."
-    again = told['reconsidered']
-    changes = answers.changes().to_dict('records') if answers.valid[0] else []
-    said = dict(zip(('was', 'is'), said))
-    return render('evidence/worksheet', format, made_at=told['made_at'], row=told['answer']['row'], said=said,
-                  target=told['question']['target'], changes=changes, proof=told['answer']['proof'] or 'as far as was looked', **again)
+    return letter(answers, template=template, format=format, language=lang.name, **look)[0], template
 
 # %% ../../nbs/use/10_evidence.ipynb #e27
 _OF_ANOTHER = 'text must be of the model, data and settings of cf, got another {}'
@@ -428,6 +401,10 @@ def reconsider(
     del new['sha256']
     new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=reached)
     new['sha256'] = _seal(new)
-    again,template = _letter_again(new, answers, format, lang, names, **look)
+    again,template = _letter_again(new, answers, format, lang, names=names, **look)
+    worksheet = render('evidence/worksheet', format, made_at=new['made_at'], row=new['answer']['row'],
+                       said=dict(zip(('was', 'is'), said)), target=new['question']['target'],
+                       changes=answers.changes().to_dict('records') if answers.valid[0] else [],
+                       proof=new['answer']['proof'] or 'as far as was looked', **new['reconsidered'])
     told_again = json.dumps(new, ensure_ascii=False, allow_nan=False, indent=1)
-    return _Reconsidered(told_again, answers, again, template, _worksheet(new, answers, said[:2], format))
+    return _Reconsidered(told_again, answers, again, template, worksheet)

@@ -399,29 +399,23 @@ def explorer(
     return box
 
 # %% ../../nbs/use/07_explorer.ipynb #tab2
-def _decision(cf:Explainer, row, target) -> str: # One raw row
-    "What the model says of a row now."
-    z = cf.logits(row, cf.encode(row).x)
-    label = cf.aimed(target, z) if cf.numbers else cf.decided(row, z)
-    said = cf.goal.text(cf.says(z, label).item())
-    return said if cf.numbers else f'{cf.goal.words(cf.goal.told_of(label, cf.classes)[0])}, probability {said}'
-
-def _own_settings(cf:Explainer) -> str:
-    "The settings that are not the default."
-    usual = vars(type(cf.settings)())
-    own = [f'{name}={getattr(v, "__name__", v)}' for name,v in vars(cf.settings).items() if v != usual[name]]
-    return 'Settings: ' + (', '.join(own) or 'all as they are by default') + '.'
-
 def _tab_page(cf:Explainer, find:Callable, target) -> str: # () -> one raw row
     "What the model says of a row, and what would change that; or why there is no answer."
     try:
         row = find()
         cfs = cf.explain(row, target)
-        said,wanted = f'The model says {_decision(cf, row, target)}', f'Wanted: {aimed_at(cfs, 0)}.'
+        z = cf.logits(row, cf.encode(row).x)
+        label = cf.aimed(target, z) if cf.numbers else cf.decided(row, z)
+        said = cf.goal.text(cf.says(z, label).item())
+        if not cf.numbers: said = f'{cf.goal.words(cf.goal.told_of(label, cf.classes)[0])}, probability {said}'
     except Exception as e:
         why = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
         return render('answers/page', title='There is no answer', parts=[why])
-    return render('answers/page', title=said, parts=[wanted, Markup(cfs._repr_html_()), _own_settings(cf)])
+    usual = vars(type(cf.settings)())
+    own = [f'{name}={getattr(v, "__name__", v)}' for name,v in vars(cf.settings).items() if v != usual[name]]
+    settings = f'Settings: {", ".join(own) or "all as they are by default"}.'
+    parts = [f'Wanted: {aimed_at(cfs, 0)}.', Markup(cfs._repr_html_()), settings]
+    return render('answers/page', title=f'The model says {said}', parts=parts)
 
 # %% ../../nbs/use/07_explorer.ipynb #tab5
 def _rows_by_name(rows) -> dict|None: # Name of a row -> its position

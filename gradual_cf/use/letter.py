@@ -92,12 +92,6 @@ def _labels_of(explainer) -> tuple: # Of the classes
     if explainer.goal is NUMBERS: return ()
     return tuple(explainer.classes) or (() if explainer.z_train is None else tuple(range(explainer.z_train.shape[1])))
 
-def _class_names(names:dict, columns, labels) -> dict: # Key -> label -> words
-    "The names of classes: those under keys that are no columns."
-    known = {*map(str, labels)}
-    of_classes = lambda told: isinstance(told, dict) and bool(told) and {*map(str, told)} <= known
-    return {key: told for key,told in names.items() if key not in columns and of_classes(told)}
-
 # %% ../../nbs/use/04_letter.ipynb #c42
 _FORMATS = 'md', 'html', 'txt', 'json', 'pdf', 'docx'
 _FIELDS = ('row', 'date', 'language', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure',
@@ -294,14 +288,7 @@ def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or fre
         for i,d in differ.nonzero().tolist(): out[i].setdefault(side, []).append([d, here[i, d].item()])
     return out
 
-class _Shared(NamedTuple):
-    "What all letters of a batch say."
-    date:str
-    language:str='en'
-    reasons:int=0     # Most principal reasons
-    ranges:bool=False # Whether ranges are told
-
-def _all_told(explainer, answer, others, shared:_Shared) -> list:
+def _all_told(explainer, answer, others, shared:dict) -> list: # date, language, reasons and ranges
     "What letters say besides what follows from their records."
     here = answer.tensors
     there = explainer.decides(answer.raw, explainer.logits(answer.raw, answer.xp), here.target) & here.valid
@@ -309,7 +296,7 @@ def _all_told(explainer, answer, others, shared:_Shared) -> list:
     rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
     said = lambda i, found: [answer.before[i].item(), answer.prob[i].item() if found else None]
     stands = lambda i, found: _standing_of_answer(answer, i) if found else {}
-    return [dict(row=_visible(str(row)), **shared._asdict(), said=said(i, found), asked=asked, stands=stands(i, found),
+    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=stands(i, found),
                  alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
 
 # %% ../../nbs/use/04_letter.ipynb #c64
@@ -419,10 +406,6 @@ def _read_letter(text, count:int, beside=None) -> dict: # before, after: a text 
     if len(before) != count: raise ValueError(f'text must hold a record of {count} columns, got {len(before)}')
     return dict(before=before, after=after, format=format, sealed=sealed) | out
 
-def _seen(text, format:str) -> list:
-    "What is seen of a letter, piece by piece."
-    return parts_of(text) if isinstance(text, bytes) else taken_apart(text, format)
-
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
     "The explainer of answers; raises `ValueError` unless they are about a table and it is known."
@@ -505,7 +488,9 @@ def _wording_of(explainer, given:_Given, lang:Language=ENGLISH) -> _LetterWords:
     told = {arg: _for_language(v or {}, known, lang) for arg,v in given._asdict().items()}
     for arg,v in told.items():
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
-    of_classes = _class_names(told['names'], known, _labels_of(explainer))
+    labels = {*map(str, _labels_of(explainer))} # whose names stand under keys that are no columns
+    of_classes = {key: words for key,words in told['names'].items()
+                  if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
     return _LetterWords([_column_wording(c, _Given(**told), lang) for c in columns], called)
@@ -619,7 +604,8 @@ def letter(
     some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
     z,targets = explainer.z_train, some.tensors.target.unique(dim=0)
     if z is None or not len(z) or not all(in_target(z, t).any() for t in targets): asked = asked | dict(k=0)
-    told = _all_told(explainer, some, others, _Shared(day, lang.name, asked['k'], bool(ranges)))
+    shared = dict(date=day, language=lang.name, reasons=asked['k'], ranges=bool(ranges))
+    told = _all_told(explainer, some, others, shared)
     for i,known in zip(read, _all_fields(explainer, some, spoken, told, asked)):
         fields = known | slots[i]
         out[i] = _proven(write(**fields), fields)
@@ -741,15 +727,11 @@ def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dic
     for i,l,told in zip(letters, some, fields):
         form = l['format']
         if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, words.said[0].lang)
-        seen,own = (_seen(text, form) for text in (l['text'], writers[form](**told, **slots[i])))
+        pages = l['text'], writers[form](**told, **slots[i])
+        seen,own = (parts_of(page) if isinstance(page, bytes) else taken_apart(page, form) for page in pages)
         if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
-def _untested(told:dict) -> str: # 'confirmed', 'proven', both or neither
-    "What a letter says that its record and the model do not show."
-    proven = 'proven' in told['stands'] or told['alone']
-    return ', '.join(['confirmed']*('confirmed' in told['stands']) + ['proven']*proven)
-
 def check_letter(
     text,         # A letter, or a list of letters, in any format
     cf:Explainer, # A fitted explainer with the model to ask
@@ -851,4 +833,6 @@ def check_letter(
             raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(files)}')
         told['row'] = np.all([comparable(files[c]) == comparable(frames[0][c]) for c in frames[0]], 0)
     told |= {name: [l['told'][key] for l in read] for name,key in (('reference', 'row'), ('date', 'date'))}
-    return pd.DataFrame(told | dict(untested=[_untested(l['told']) for l in read]))
+    tells = [(l['told']['stands'], l['told']['alone']) for l in read]
+    untested = [dict(confirmed='confirmed' in stands, proven='proven' in stands or alone) for stands,alone in tells]
+    return pd.DataFrame(told | dict(untested=[', '.join(word for word,on in one.items() if on) for one in untested]))

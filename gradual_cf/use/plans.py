@@ -75,12 +75,6 @@ def _subsets_of_changes(m:int) -> Tensor: # bool `(2**m, m)`
     return (torch.arange(2**m)[:, None] >> torch.arange(m)) & 1 == 1
 
 # %% ../../nbs/use/01_plans.ipynb #c15
-def _proper_subsets(s:int) -> np.ndarray: # Numbers of choices
-    "The choices that lack some change of choice `s`."
-    out,u = [], (s - 1) & s
-    while u: out,u = [*out, u], (u - 1) & s
-    return np.array([*out, 0])
-
 def _ways_back(height:np.ndarray, legal:np.ndarray, there=None) -> np.ndarray: # `(n, 2**m)` each; heights in [0, 1]
     "The choice before each choice on the best way to it that never falls, `(n, 2**m)`."
     there = np.zeros(height.shape, bool) if there is None else there # at the target
@@ -88,7 +82,8 @@ def _ways_back(height:np.ndarray, legal:np.ndarray, there=None) -> np.ndarray: #
     best,before = np.full(height.shape, -np.inf), np.zeros(height.shape, int)
     best[:, 0] = 0
     for s in range(1, height.shape[1]):
-        u = _proper_subsets(s)
+        u = np.arange(s)[::-1]
+        u = u[u & s == u] # the choices that lack some change of this one
         wait = np.array([(s ^ int(v)).bit_count() - 1 for v in u])
         value = best[:, u] + (m + 1) + wait*height[:, u]  # one more step outweighs any area
         falls = (height[:, u] > height[:, s, None]) | there[:, u] & ~there[:, s, None]
@@ -206,11 +201,6 @@ def _shown_steps(plan) -> list:
         return f'{to_be}, {went(cfs, i)}, ' + (count_text(len(steps[i]), 'step') if i in steps else 'nothing to change')
     return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(_row_names(cfs))]
 
-def _text_plan(plan) -> str:
-    "The steps of every answer as plain text."
-    line = lambda s: f'    {s["number"]}. {s["what"]}  ({s["then"]})'
-    return '\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(plan))
-
 def _html_plan(plan, most:int=10) -> str:
     "The steps of the first answers as a table, with one body for each row that was asked about."
     more = max(len(plan) - most, 0)
@@ -233,16 +223,13 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xlim(-.3, len(y) - .7)
     if goal.said == 'probability': ax.set_ylim(-.05, 1.05)
 
-def _told_steps(row:dict, goal:str) -> str:
-    "The steps of a row in lines that fit beside its staircase."
-    steps = [f'{s["number"]}. {s["what"]} ({s["then"]})' for s in row['steps']]
-    lines = [f'row {row["name"]}: to be {goal}', *steps]
-    return '\n'.join(plot_text(line, _LONGEST) for line in lines)
-
 def _plot_plan(plan, most:int=10):
     "A staircase for each of the first answers that have steps."
     rows = [(i, row) for i,row in enumerate(_shown_steps(plan)) if row['steps']][:most]
-    told = [_told_steps(row, aimed_at(plan.answers, i)) for i,row in rows]
+    step,told = '{number}. {what} ({then})'.format_map, []
+    for i,row in rows:
+        lines = [f'row {row["name"]}: to be {aimed_at(plan.answers, i)}', *map(step, row['steps'])]
+        told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
     tall = [.7 + .15*text.count('\n') for text in told] or [.5]
     shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
     fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
@@ -319,7 +306,8 @@ class Plan:
         -------
         str
         """
-        return terminal(_text_plan(self))
+        line = '    {number}. {what}  ({then})'.format_map
+        return terminal('\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(self)))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1

@@ -21,6 +21,7 @@ from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
                                value_text, without_math)
+from .enough import _way_taken
 from ..search.explainer import Explainer, _where_read
 from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
@@ -101,13 +102,6 @@ class _Held(NamedTuple):
     near:Tensor # What values of the crowd at the cut-off add on average
     all:Any=None # What values of all rows add on average; None where they were not asked
 
-def _best_gain(x:Tensor, entries:Tensor, values:Tensor, gains:Tensor, way:int) -> tuple: # Entry `(n, w)`, gain `(n,)`
-    "The best of some values `(q, w)`, where it is better: 1 for above, -1 for below, 0 anywhere."
-    own,other = x[:, entries[:1]], values[:, 0]
-    worse = ((other - own)*way < 0) & (own != MISSING) & (other != MISSING)
-    gain,at = gains.masked_fill(worse, -torch.inf).max(1)
-    return torch.where((gain > 0)[:, None], values[at, :len(entries)], x[:, entries]), gain.clamp_min(0)
-
 def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads_of_values`
     "What every column holds back, from what the model said of all values."
     _,v,used = tried
@@ -115,8 +109,11 @@ def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Se
     gains,out = leads[:, 1:] - base[:, None], []
     for entries,way,crowds in zip(places, ways, used):
         near = crowds[0][0]
-        best[:, entries],gain = _best_gain(x, entries, v[near], gains[:, near], way)
-        out.append([gain, *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
+        own,other = x[:, entries[:1]], v[near, 0]
+        worse = ((other - own)*way < 0) & (own != MISSING) & (other != MISSING) # 1 for above, -1 for below, 0 anywhere
+        gain,at = gains[:, near].masked_fill(worse, -torch.inf).max(1)
+        best[:, entries] = torch.where((gain > 0)[:, None], v[near][at, :len(entries)], x[:, entries])
+        out.append([gain.clamp_min(0), *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
     return _Held(base, best, *(torch.stack(v, 1) for v in zip(*out)))
 
 # %% ../../nbs/use/08_reasons.ipynb #cfc0c2f5
@@ -142,22 +139,17 @@ def _better_ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 o
 
 _KNOWN:Any = WeakKeyDictionary() # Explainer -> target -> (training rows, values, ways): worked out once
 
-def _references(cf, label:Tensor, places:list) -> tuple: # One target -> as of `_values_tried`, ways
-    "What columns are compared with, and which way is better."
-    known,t = _KNOWN.setdefault(cf, {}), tuple(label.flatten().tolist())
-    if t not in known or known[t][0]() is not cf.x_train:
-        tried = _values_tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, label), cf.x_train))
-        known[t] = ref(cf.x_train), tried, _better_ways(cf, label, places)
-    return known[t][1:]
-
 def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
     "What every column holds back; rows of different targets are compared with different crowds."
     if not len(x): return _Held(x[:, 0], x, *(x.new_zeros(0, len(places)) for _ in range(3)))
     targets,of = label.unique(dim=0, return_inverse=True)
-    order,out = [],[]
-    for t,target in enumerate(targets):
-        i = (of == t).nonzero()[:, 0]
-        tried,ways = _references(cf, target, places)
+    order,out,known = [],[], _KNOWN.setdefault(cf, {})
+    for j,target in enumerate(targets):
+        i,t = (of == j).nonzero()[:, 0], tuple(target.flatten().tolist())
+        if t not in known or known[t][0]() is not cf.x_train:
+            tried = _values_tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, target), cf.x_train))
+            known[t] = ref(cf.x_train), tried, _better_ways(cf, target, places)
+        _,tried,ways = known[t]
         order.append(i)
         out.append(_what_is_held_back(x[i], _leads_of_values(cf, x[i], label[i], tried, progress), tried, places, ways))
     back = torch.cat(order).argsort()
@@ -405,26 +397,6 @@ class Reasons(Exports):
     def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
-def _cells_in_words(cells:Sequence, names:Sequence, lang:Language) -> list: # Of each column, its cells -> a text for each row
-    "What stands in some columns."
-    texts = [[value_text(v, lang=lang) for v in column] for column in cells]
-    if len(names) == 1: return texts[0]
-    return [', '.join(f'{name} {v}' for name,v in zip(names, row)) for row in zip(*texts)]
-
-def _which_way(x:Tensor, best:Tensor, ordered:bool) -> np.ndarray: # Entries `(n, w)` each -> 'up', 'down' or 'other'
-    "Which way a number would have to go; 'other' for categories and missing cells."
-    if not ordered: return np.full(len(x), 'other', object)
-    a,b = x[:, 0], best[:, 0]
-    there = ((a != MISSING) & (b != MISSING)).cpu().numpy()
-    up,down = (there & on.cpu().numpy() for on in (b > a, b < a))
-    return np.select([up, down], ['up', 'down'], 'other').astype(object)
-
-def _decided_otherwise(cf, frame:pd.DataFrame, label:Tensor) -> np.ndarray: # bool `(n,)`
-    "Whether rows are decided as wanted, by the model's own `predict` where it has one."
-    own = decisions(cf.model, frame) if cf.settings.tau is None else None
-    there = cf.reaches(frame, cf.logits(frame, cf.encode(frame).x), label) if own is None else own.to(label) == label
-    return there.cpu().numpy()
-
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',
          'all'] # The columns of the frame
 
@@ -439,17 +411,21 @@ def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Seque
     rows = torch.cat([some, torch.arange(len(x), device=x.device)])
     moved = _with_reasons_moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
-    enough = _decided_otherwise(cf, other, label[rows])
+    said,aims = decisions(cf.model, other) if cf.settings.tau is None else None, label[rows] # by its own `predict`
+    there = said.to(aims) == aims if said is not None else cf.reaches(other, cf.logits(other, cf.encode(other).x), aims)
+    enough = there.cpu().numpy()
     own,j = data.iloc[some.cpu().numpy()], of.cpu().numpy()
     has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
-        cells = lambda df: [cf.domain.features[g].named(df)[:len(j)][here] for g in columns]
-        has[here],compared[here] = (_cells_in_words(cells(df), names[u], lang) for df in (own, other))
-        if len(columns) > 1: continue
-        i = some[of == u]
-        way[here] = _which_way(x[i][:, entries], tested.best[i][:, entries], cf.domain.features[columns[0]].ordered)
+        for df,said in ((own, has), (other, compared)):
+            cells = (cf.domain.features[g].named(df)[:len(j)][here] for g in columns)
+            texts = [[value_text(v, lang=lang) for v in column] for column in cells]
+            several = [', '.join(f'{name} {v}' for name,v in zip(names[u], row)) for row in zip(*texts)]
+            said[here] = several if len(columns) > 1 else texts[0]
+        if len(columns) > 1 or not cf.domain.features[columns[0]].ordered: continue
+        way[here] = _way_taken(*(v[some[of == u]][:, entries][:, 0] for v in (x, tested.best)))
     number = lambda v: v[some, of].cpu().numpy()
     words = [units[u].code for u in j], [units[u].text for u in j], [', '.join(map(str, names[u])) for u in j]
     told = (at[some.cpu().numpy()], number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],

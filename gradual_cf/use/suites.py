@@ -57,26 +57,21 @@ def _check_of(told, i:int, run) -> dict: # Checks are counted from 1
     return check
 
 # %% ../../nbs/use/13_suites.ipynb #s12
-def _agree(run, k:int) -> _Measured:
-    "Whether the first reason of the champion is among the first of the model, for rows that both refuse."
-    a,b = (reasons(cf, _read_by(cf, run.rows), target=run.target).frame for cf in (run.champion, run.model))
-    first,named = a[a['rank'] == 1].set_index('row').code, b[b['rank'] <= k].groupby('row').code.agg(set)
-    both = first.index.intersection(named.index)
-    return _Measured(take_rows(run.rows, both.to_numpy(int)), np.array([first[i] in named[i] for i in both], float))
-
-def _broken(run) -> _Measured:
-    "Whether answers break a rule of the table."
-    said = run.issued or run.said('model')
-    data,raw = (take_rows(v, said.valid) for v in (said.data, said.raw))
-    legal = run.model.domain.legal(_read_by(run.model, data), raw).all(1) if len(raw) else np.ones(0)
-    return _Measured(data, 1. - legal)
-
 def _check_counts(run, check:dict) -> list: # Of the model; of the champion too, where the check asks for it
     "What a check counts, row by row."
     name = check['check']
     if name == 'holds': return [_holds(run.model, run.issued or run.said('champion'), run.target)]
-    if name == 'reasons': return [_agree(run, check['k'])]
-    if name == 'rules': return [_broken(run)]
+    if name == 'reasons': # whether the champion's first one is among the model's first, for rows that both refuse
+        a,b = (reasons(cf, _read_by(cf, run.rows), target=run.target).frame for cf in (run.champion, run.model))
+        first,named = a[a['rank'] == 1].set_index('row').code, b[b['rank'] <= check['k']].groupby('row').code.agg(set)
+        both = first.index.intersection(named.index)
+        same = np.array([first[i] in named[i] for i in both], float)
+        return [_Measured(take_rows(run.rows, both.to_numpy(int)), same)]
+    if name == 'rules': # whether answers break one of the table
+        said = run.issued or run.said('model')
+        data,raw = (take_rows(v, said.valid) for v in (said.data, said.raw))
+        legal = run.model.domain.legal(_read_by(run.model, data), raw).all(1) if len(raw) else np.ones(0)
+        return [_Measured(data, 1. - legal)]
     ways = [run.ways(which) for which in ('model', 'champion')[:1 + (check['against'] == 'champion')]]
     if name == 'recourse': return [_Measured(w['without'].rows, 1 - w['without'].values) for w in ways]
     both = set.intersection(*(set(w['length'].rows.index) for w in ways))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,18 +39,15 @@ def _batch_frames(batch) -> tuple: # Rows, answers, and what is told of each, fr
     answers = df[[f'cf:{c}' for c in names]].set_axis(names, axis=1)
     return df[[c for c in df if not c.startswith(('cf:', 'cf_'))]], answers, df
 
-def _only_target(told:pd.DataFrame, numbers:bool) -> Any: # A label or an interval
-    "The one target of a batch; raises `ValueError` where there are several."
-    each = told[['cf_low', 'cf_high'] if numbers else ['cf_target']].drop_duplicates()
-    if len(each) == 1: return tuple(each.iloc[0]) if numbers else each.iloc[0, 0]
-    raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
-
 def _said_then(batch, cf, target) -> tuple: # `_Advice`, and the target
-    "Advice given to refused rows; raises `ValueError` if no row was refused."
+    "Advice given to refused rows; raises `ValueError` if no row was refused, or for several targets."
     data,raw,told = _batch_frames(batch)
-    if target is None: target = _only_target(told, cf.numbers)
-    asked = dict(zip(('cf_low', 'cf_high') if cf.numbers else ('cf_target',), target if cf.numbers else (target,)))
-    same = (told[list(asked)] == list(asked.values())).all(axis=1)
+    names = ['cf_low', 'cf_high'] if cf.numbers else ['cf_target']
+    each = told[names].drop_duplicates()
+    if target is None and len(each) != 1:
+        raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
+    if target is None: target = tuple(each.iloc[0]) if cf.numbers else each.iloc[0, 0]
+    same = (told[names] == list(target if cf.numbers else (target,))).all(axis=1)
     at = np.flatnonzero(same & ~told.cf_decided.astype(bool) & told.cf_before.notna())
     if not len(at): raise ValueError(f'batch must include rows that were refused {target!r}, got none')
     return _Advice(take_rows(data, at), take_rows(raw, at), told.cf_valid.to_numpy(bool)[at]), target
@@ -213,13 +210,6 @@ class Watch(Exports):
 # %% ../../nbs/use/09_watch.ipynb #w20
 _EXPECTED = .95 # Share of advice that is expected to hold where nobody said another
 
-def _expected_share(batch, least) -> float:
-    "What share of the advice may be expected to hold; raises `ValueError` unless it is a share."
-    known = getattr(batch, 'confirmed', None)
-    if least is None: least = _EXPECTED if known is None else float(np.nanmean(known[batch.valid]).clip(.01, .99))
-    check_range('least', least, above=0, below=1)
-    return least
-
 def _explainer_today(batch, model) -> Explainer:
     "Today's explainer; raises `ValueError` for anything that is not a fitted explainer and cannot become one."
     own = getattr(batch, 'explainer', None)
@@ -280,7 +270,10 @@ def watch(
     check_range('level', level, above=0, below=1)
     if not isinstance(batch, (Counterfactuals, str, Path, pd.DataFrame)):
         raise ValueError(f'batch must be answers or a folder of explain_dataset, got {type(batch).__name__}')
-    least,cf = _expected_share(batch, least), _explainer_today(batch, model)
+    known = getattr(batch, 'confirmed', None)
+    if least is None: least = _EXPECTED if known is None else float(np.nanmean(known[batch.valid]).clip(.01, .99))
+    check_range('least', least, above=0, below=1)
+    cf = _explainer_today(batch, model)
     said,target = _said_then(batch, cf, target)
     today = _said_today(cf, said.data if rows is None else rows, target, seed, progress)
     now = dict(holds=_holds(cf, said, target)) | _way_measures(cf, today)
