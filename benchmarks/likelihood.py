@@ -48,8 +48,9 @@ def line(case, name, flow):
     old, new = case.codes(case.rows), case.codes(answers.raw)
     dense = measured(*flow, new[answers.valid])
     legal = np.asarray(case.domain.legal(case.rows, answers.raw)).all(1)
+    told = answers[answers.valid].quality()
     return dict(method=name, whose='ours', rows=len(new), found=answers.valid.mean(), legal=legal.mean(),
-                columns=(old != new)[answers.valid].sum(1).mean(), flow=dense.mean(), ms=1e3*each, fit=fit)
+                typical=told.typical.mean(), confirmed=told.confirmed.mean(), columns=(old != new)[answers.valid].sum(1).mean(), flow=dense.mean(), ms=1e3*each, fit=fit)
 
 
 def theirs(data, model, seed):

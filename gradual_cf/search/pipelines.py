@@ -66,6 +66,8 @@ def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.n
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint2
 _FEWEST = 64   # Rows of a sweep, at least
 
+def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
+
 class _Sweeps:
     "What features are asked about: training rows, and the positions of all columns."
     def __init__(self, of, grid:_Grid, x:np.ndarray): # Encoded rows `(n, d)` -> features `(n, j)`; training rows
@@ -96,7 +98,7 @@ def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray, may:np.ndarray)
 
 _NO_NUMBER = 1.234e301 # Stands for a missing one, which equals another
 
-def _filled(v:np.ndarray) -> np.ndarray: return np.where(np.isnan(v), _NO_NUMBER, v)
+def _without_gaps(v:np.ndarray) -> np.ndarray: return np.where(np.isnan(v), _NO_NUMBER, v)
 
 def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
     "Which column moves which feature; raises `_Unfit` where one has several."
@@ -104,12 +106,12 @@ def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a
     said = s.of(rows)
     still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
     moving = np.flatnonzero(~still)
-    some,may = _filled(said[:, moving]), np.ones((len(first), len(moving)), bool)
+    some,may = _without_gaps(said[:, moving]), np.ones((len(first), len(moving)), bool)
     for _ in range(_SWEEPS):
         rows,place = s.together(s.some)
         now = s.of(rows)
         if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Unfit(np.flatnonzero(late))
-        then = _filled(now[:, moving])
+        then = _without_gaps(now[:, moving])
         for g,row in enumerate(first): _foretold(some, then, row[place[:, g]], may[g])
         if (may.sum(0) <= 1).all(): break
     if (mixed := may.sum(0) != 1).any(): raise _Unfit(moving[mixed])
@@ -119,8 +121,6 @@ def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a
 
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint4
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
-
-def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
 def _moved_by_illegal_values(s:_Sweeps, owner:np.ndarray, still:np.ndarray):
     "Find the columns of features that only values move which nobody proposes; writes to `owner`, raises `_Unfit`."

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
-from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _LeafLines, _Net, _net, _nodes_read, _ramp,
-                                      _RELU, _SIGMOID, _SOFTPLUS, _Splits, _TANH, _TreeBound, _leaf_bits_of,
-                                      _with_one_kink)
+from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
+                                     _LeafLines, _net, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
+                                     _TANH, _TreeBound, _with_one_kink)
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
