@@ -8,6 +8,7 @@ CPU time a row, `fit` CPU seconds to fit, the density included. The judge is tra
 knows nothing of classes. Lines of cells that the file has already are kept. PPCEF's and two of NICE's lines were measured on 20 rows
 without the flow; where `legal` is 0, their answers have values that no row may have.
 
+    python -m benchmarks.likelihood --data german compas law heloc --models network --seeds 1 --rows 40 --out benchmarks/results/likelihood_typical.csv   # how typical they are
     python -m benchmarks.likelihood --fit 10000 20   # CPU seconds to learn the density of a made table of so many rows and columns
 """
 import argparse
@@ -78,18 +79,19 @@ def main():
     a.add_argument('--models', nargs='*', default=['network', 'lightgbm'])
     a.add_argument('--seeds', type=int, default=3)
     a.add_argument('--rows', type=int, default=100)
+    a.add_argument('--out', type=Path, default=OUT)
     a.add_argument('--fit', nargs=2, type=int, metavar=('ROWS', 'COLUMNS'))
     a = a.parse_args()
     torch.set_num_threads(1)
     if a.fit: return print(f'{seconds_to_fit(*a.fit):.1f} s')
-    found = pd.read_csv(OUT).to_dict('records') if OUT.is_file() else []
+    found = pd.read_csv(a.out).to_dict('records') if a.out.is_file() else []
     there = {(v['data'], v['model'], v['seed']) for v in found}
     for key in [(d, m, s) for s in range(a.seeds) for d in a.data for m in a.models]:
         if key in there: continue
         case, told = case_of(*key, a.rows), dict(zip(('data', 'model', 'seed'), key))
         flow = flow_of(case.table, key[2])
         found += [told | line(case, name, flow) for name in SETTINGS] + [told | v for v in theirs(*key)]
-        with atomic(OUT) as tmp: pd.DataFrame(found).round(4).to_csv(tmp, index=False)
+        with atomic(a.out) as tmp: pd.DataFrame(found).round(4).to_csv(tmp, index=False)
         print(pd.DataFrame(found[-len(SETTINGS) - len(THEIRS):]).round(3).to_string(), flush=True)
 
 
