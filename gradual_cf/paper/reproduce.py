@@ -616,8 +616,8 @@ def ablate(
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
         cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         measured = evaluate(cf, some, target, task.judge, eps, seed)
-        eps = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
-        names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, eps)] # `coherence@8`, `l1`
+        near = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
+        names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, near)] # `coherence@8`, `l1`
         means = dict(zip(names, measured['mean']))
         lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | means)
     return pd.DataFrame(lines)
