@@ -220,7 +220,7 @@ def main():
     ask.add_argument('--of', type=Path, default=HERE.parents[1], help='a checkout')
     ask.add_argument('--out', type=Path, help='a folder of results')
     ask.add_argument('--same', type=Path, help='a table of mutants that are asked for again')
-    ask.add_argument('--tests', nargs='*', default=WITHOUT, help='what pytest is told')
+    ask.add_argument('--tests', nargs=argparse.REMAINDER, default=WITHOUT, help='what pytest is told, to the end of the line')
     given = ask.parse_args()
     root, out = given.of.resolve(), (given.out or given.of/'build/mutants').resolve()
     kept = root/'benchmarks/results/mutants_tried.csv'
