@@ -264,10 +264,3 @@ def test_nothing_helps(net):
     assert isinstance(told, Actions) and len(told) == 0 and not told.helped.any() and len(told.df()) == 0
     assert repr(told).startswith('0 actions') and '0 helped' in told._repr_html_() and told.plot() is not None
     assert told.apply(X.iloc[:5]).raw.equals(X.iloc[:5])
-
-
-def test_names_are_escaped():
-    rows = X[['income', 'late']].rename(columns={'income': '<b>income</b>', 'late': '<b>late</b>'})
-    cf = GradualCF(lambda x: torch.stack([0*x[:, 0], 9*(x[:, 0] - .5)], 1), tabular(rows), 'sparse').fit(rows)
-    text = actions(cf, rows, 1, 1)._repr_html_()
-    assert '<b>' not in text and '&lt;b&gt;' in text

@@ -12,24 +12,12 @@ import pytest
 import torch
 import toy
 from scipy import stats
-from torch import nn
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
 from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down,
                                   _told_apart)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
-
-
-class Score(nn.Module):
-    "A linear score of income and debt; more by `higher` is asked of men."
-    def __init__(self, higher):
-        super().__init__()
-        self.weights = nn.Parameter(torch.tensor([6., -4., 0., -higher]))
-
-    def forward(self, x):
-        z = x @ self.weights - 1.2
-        return torch.stack([-z, z], 1)/2
 
 
 def people(n=600, seed=0):
@@ -39,10 +27,10 @@ def people(n=600, seed=0):
 
 
 def made(higher=1., n=300, **rules):
-    "Rows with a region that the model does not read, and an explainer."
+    "Rows with a region that the model does not read, and an explainer; more by `higher` is asked of men."
     rows = people(n)
     read = rows.drop(columns='region')
-    return GradualCF(Score(higher), tabular(read, immutable=['sex'], **rules), 'sparse', classes=('refused', 'granted')).fit(read), rows
+    return GradualCF(toy.Score([6., -4., 0., -higher], -1.2), tabular(read, immutable=['sex'], **rules), 'sparse', classes=('refused', 'granted')).fit(read), rows
 
 
 @pytest.fixture(scope='module')

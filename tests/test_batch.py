@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from toy import sharpen
 from written import load_task
 
 from gradual_cf.scale import workers as crews
 from gradual_cf.scale.batch import _MANIFEST, _PARTS, _finished, _part_file, check_folder, explain_dataset
 from gradual_cf.core import box
 from gradual_cf.core import Display, Domain, Encoded
-from gradual_cf.models.asking import predict
 from gradual_cf.gradual import PAPER, GradualCF
 from gradual_cf.scale.workers import fingerprint
 from gradual_cf.scale.workers import cut, open_source
@@ -51,11 +51,8 @@ def explainer():
     "An explainer in 64-bit floats, so that a row's answer does not depend on its neighbours."
     train = loans(400, 1).drop(columns='account')
     domain = tabular(train)
-    model = tabular_mlp(domain.encode(train).x.shape[1], width=16, seed=0).double()
-    z = predict(model, domain.encode(train).x)
-    with torch.no_grad():
-        model[-1].weight.div_(z.std(0)[:, None]).mul_(2)
-        model[-1].bias.copy_(2*(model[-1].bias - z.mean(0))/z.std(0))
+    x = domain.encode(train).x
+    model = sharpen(tabular_mlp(x.shape[1], width=16, seed=0).double(), x)
     return GradualCF(model, domain, 'sparse', sigma=10).fit(train)
 
 

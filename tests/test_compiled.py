@@ -1,7 +1,5 @@
 "The engine in C against the one in Python: size, distance and proof are the same wherever both prove; and what happens without it."
-import copy
 import ctypes.util
-import pickle
 import shutil
 import subprocess
 import sys
@@ -188,15 +186,6 @@ def test_ctrl_c_ends_a_search_with_what_is_known(monkeypatch):
     assert _IS_OPTIMAL in told[:5] and not np.isin(told[5:], [_IS_OPTIMAL, _NONE_EXISTS]).any() and len(count) == 6
     monkeypatch.setattr(compiled, '_taken', ours)
     assert np.isin(cheapest(cf, rows, start=False).proof, [_IS_OPTIMAL, _NONE_EXISTS]).all()
-
-
-@built
-def test_copies_make_their_own_tables():
-    cf, X = explainer('hist', 3)
-    want = cf.explain(X.iloc[:4])
-    for other in (copy.deepcopy(cf), pickle.loads(pickle.dumps(cf))):
-        got = other.explain(X.iloc[:4])
-        assert (got.xp == want.xp).all() and got.proof == want.proof
 
 
 def test_what_it_does_not_serve_goes_to_python(monkeypatch):

@@ -23,8 +23,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
 import written
-from gradual_cf.all import (GradualCF, Settings, images, load_cbf, load_digits, load_fitted, predictor, put_back, series, tabular,
-    without_images)
+from gradual_cf.all import GradualCF, Settings, images, load_digits, load_fitted, predictor, put_back, tabular
 from made import by_hand, people, pipeline
 from gradual_cf.scale import keep
 
@@ -130,15 +129,6 @@ def evenly(net, x):
         last.weight *= 20
         last.bias -= net(x).mean(0)
     return net
-
-
-def test_images_and_series_come_back(tmp_path):
-    train, test = load_digits()
-    cf = GradualCF(written.read('digits'), images(block=2), without_images()).fit(train['image'][:200])
-    there_and_back(cf, tmp_path/'images', test['image'][:2], target=3)
-    X, _, X_test, _ = load_cbf()
-    cf = GradualCF(written.read('cbf'), series(X), 'sparse', n_ref=5).fit(X)
-    there_and_back(cf, tmp_path/'series', X_test[:2], target=1)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
-from toy import sharpen
+from toy import Score, sharpen
 
 from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp
 from gradual_cf.baselines.lore import LORE, because
@@ -52,16 +52,7 @@ def fitted(kind='text', model='linear'):
     return MODELS[model]().fit(X, labelled(KINDS[kind]))
 
 
-class Net(nn.Module):
-    "One score, as logits of two classes."
-    def __init__(self):
-        super().__init__()
-        self.line = nn.Linear(3, 2)
-        with torch.no_grad(): self.line.weight.copy_(torch.tensor([[-3., 2., -.5], [3., -2., .5]])), self.line.bias.copy_(torch.tensor([1.2, -1.2]))
-    def forward(self, x): return self.line(x)
-
-
-def network(): return Net()
+def network(): return Score([6., -4., 1.], -2.4)
 
 
 CASES = [(kind, 'linear') for kind in KINDS] + [('digits', 'forest'), ('sizes', 'boosted'), ('signs', 'pipeline'), ('swapped', 'forest')]

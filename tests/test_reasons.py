@@ -4,22 +4,12 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
+from toy import Score
 
 from gradual_cf.all import GradualCF, reasons, tabular
 from gradual_cf.use.reasons import HMDA
 
 WEIGHTS = dict(income=6., debt=-4., months=2., idle=0.)
-
-
-class Score(nn.Module):
-    "A scorecard: log-odds are linear in what is encoded."
-    def __init__(self, weights, bias=-2.):
-        super().__init__()
-        self.weights, self.bias = nn.Parameter(torch.tensor(weights)), bias
-
-    def forward(self, x):
-        z = x @ self.weights + self.bias
-        return torch.stack([-z, z], 1)/2
 
 
 def people(n=400, seed=0):

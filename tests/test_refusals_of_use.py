@@ -2,7 +2,6 @@
 import datetime
 import gzip
 import json
-import re
 import sys
 import zipfile
 import zlib
@@ -16,10 +15,10 @@ import refused as r
 import torch
 from cheapest import cheapest
 from PIL import Image
-from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses,
-    reviews,
-                     table, wave, waves)
+from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
+                     table, wave)
 from torch import nn
+from toy import waves
 from typer.testing import CliRunner
 
 from gradual_cf.all import (ABELE, CEM, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, LORE, PLAUSIBLE, Wachter, actions, as_batches,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cover import cover
 from sklearn.ensemble import RandomForestClassifier
 from torch import nn
+from toy import Level, waves
 
 from gradual_cf.core import Encoded, State
 from gradual_cf.data.datasets import CBF_CLASSES, load_cbf
@@ -22,25 +23,6 @@ from gradual_cf.models.networks import load_model, save_model, series_cnn, serie
 from gradual_cf.search.goals import in_target
 from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed, n_segments, pasted, variation
 from gradual_cf.use.drawing import frames
-
-
-class Level(torch.nn.Module):
-    "A model that decides by the mean of a stretch of one channel, and has a gradient."
-    def __init__(self, at=slice(20, 40), channel=0):
-        super().__init__()
-        self.at, self.channel = at, channel
-
-    def forward(self, x):
-        lead = 4*x[:, self.channel, self.at].mean(1)
-        return torch.stack([-lead, lead], 1)
-
-
-def waves(n=60, c=2, length=80, seed=0):
-    "Smooth series; in every second one the stretch that `Level` looks at is high, in the others low."
-    rng, t = np.random.default_rng(seed), np.arange(length)
-    X = np.sin(t/6 + rng.uniform(0, 6, (n, c, 1)))*.3
-    X[:, 0, 18:42] += np.where(np.arange(n) % 2, 1, -1)[:, None]*np.hanning(24)*1.5
-    return X
 
 
 @pytest.fixture(scope='module')
