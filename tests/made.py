@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import torch
 import written
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -62,6 +63,15 @@ def bank():
 
 
 # Explainers
+
+def linear(domain, df, weights=None, shift=1e-4, **how):
+    "An explainer of a linear model of the encoded rows, with half of the rows in each class."
+    x = domain.encode(df).x
+    w = torch.as_tensor(np.random.default_rng(0).normal(size=x.shape[1]) if weights is None else weights).to(x)
+    middle = (x @ w).median() + shift  # no row lies on it
+    model = lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4
+    return GradualCF(model, domain, 'sparse', **how).fit(df)
+
 
 @functools.cache
 def loans():

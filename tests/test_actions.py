@@ -105,19 +105,6 @@ def test_free_rows_go_only_as_far_as_they_need(net, two):
     assert all('as far as needed' in w for w in free.words) and 'at least' not in ' '.join(free.words)
 
 
-def test_same_twice(net):
-    a, b = (actions(net, X.iloc[:80], 2, 1, seed=1) for _ in range(2))
-    assert a.moves == b.moves and a.answers.raw.equals(b.answers.raw) and (a.cost == b.cost).all()
-
-
-def test_state_is_left_as_found(net):
-    torch.manual_seed(3)
-    before = torch.random.get_rng_state(), np.random.get_state()[1].copy(), torch.get_num_threads()
-    actions(net, X.iloc[:40], 1, 1)
-    assert torch.equal(before[0], torch.random.get_rng_state()) and (before[1] == np.random.get_state()[1]).all()
-    assert before[2] == torch.get_num_threads()
-
-
 def best(gain, k): return max(gain[:, list(s)].max(1).sum() for s in itertools.combinations(range(gain.shape[1]), k))
 
 

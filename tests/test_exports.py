@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from made import linear
 
 from gradual_cf.all import GradualCF, actions, audit, reasons, tabular, watch
 
@@ -25,12 +26,8 @@ def shop():
     df = pd.DataFrame({NAMES[0]: rng.gamma(6, 400, n).round(2), NAMES[1]: rng.integers(18, 80, n), NAMES[2]: pd.Categorical(rng.choice(LEVELS, n)),
                        NAMES[3]: pd.Timestamp('2020-01-01') + pd.to_timedelta(rng.integers(0, 900, n), 'D')}, index=[f'=r{i}' for i in range(n)])
     df.loc[df.index[::9], NAMES[0]] = np.nan
-    domain = tabular(df)
-    x = domain.encode(df).x
-    w = torch.as_tensor(rng.normal(size=x.shape[1])).to(x)
-    middle = (x @ w).median() + 1e-4
-    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse', classes=('<no>', '=yes')).fit(df)
-    rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()]
+    cf = linear(tabular(df), df, classes=('<no>', '=yes'))
+    rows = df[(cf.logits(df, cf.encode(df).x).argmax(1) == 0).numpy()]
     return cf, rows, cf.explain(rows, '=yes')
 
 

@@ -287,12 +287,6 @@ def test_a_model_that_does_not_repeat_itself_is_named_and_may_go_on(tmp_path):
         explain_dataset(answering(other), quarters()[:12], out, batch_size=6)
 
 
-def test_knowing_a_model_touches_no_random_state_and_no_threads(tmp_path):
-    cf, state, threads = answering(Scaled()), torch.random.get_rng_state(), torch.get_num_threads()
-    known = [_known_by(cf) for _ in range(2)]
-    assert known[0] == known[1] and torch.equal(state, torch.random.get_rng_state()) and torch.get_num_threads() == threads
-
-
 def test_a_run_has_the_same_name_while_other_threads_ask():
     cf = answering(Scaled())
     before = fingerprint(type(cf))

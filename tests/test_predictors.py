@@ -196,23 +196,6 @@ def test_a_tie_goes_to_the_first_class():
     assert (GradualCF(half, domain, 'sparse').fit(df).explain(df[35:], target=0).raw.a < 30).all()
 
 
-@pytest.mark.parametrize('scaled', ['raw', 'scaler', 'module'])
-def test_a_network_with_its_own_scaling(scaled):
-    df, y = people(missing=False)
-    df = df[['age', 'income', 'debt']].astype(float)
-    x, scaler = torch.tensor(df.to_numpy(), dtype=torch.float32), StandardScaler().fit(df.to_numpy())
-    w = torch.tensor([[0., 1., -1.]])
-    net = torch.nn.Linear(3, 1)
-    with torch.no_grad(): net.weight.copy_(w); net.bias.fill_(-30 if scaled == 'raw' else 0)
-    how = dict(raw=False, scaler=scaler, module=torch.nn.BatchNorm1d(3, affine=False))[scaled]
-    if scaled == 'module': how(x); how.eval()
-    domain = tabular(df)
-    cf = GradualCF(predictor(net, domain, scaled=how), domain, 'sparse').fit(df)
-    want = net(x if scaled == 'raw' else torch.tensor(scaler.transform(df.to_numpy()), dtype=torch.float32) if scaled == 'scaler' else how(x)).detach()[:, 0]
-    assert torch.allclose(cf.z_train[:, 1] - cf.z_train[:, 0], want, atol=1e-3)
-    assert cf.settings.sigma > 0 and cf.explain(df[:50]).valid.all()       # the gradient is there
-
-
 @pytest.mark.parametrize('ending', ['skops', 'onnx', 'ubj', 'json', 'txt', 'cbm'])
 def test_a_model_from_a_file_gives_the_same_answers(ending, tmp_path):
     df, y = people(missing=False)
@@ -306,10 +289,13 @@ def test_a_network_of_raw_columns_reads_what_it_was_trained_on(codes, scale, cap
     df, _ = coded(codes, 'shared', float)
     with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(df.shape[1], 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     domain = tabular(df, scale=scale)
-    x = domain.encode(df).x
-    assert len(domain.told) == 3 and torch.allclose(predictor(net, domain, scaled=False)(x.float()), log_odds(net(torch.tensor(df.to_numpy()).float()), 'logit'), atol=1e-3)
-    wide = StandardScaler().fit(df.to_numpy())
-    assert torch.allclose(predictor(net, domain, scaled=wide)(x.float()), log_odds(net(torch.tensor(wide.transform(df.to_numpy())).float()), 'logit'), atol=1e-3)
+    x, raw = domain.encode(df).x.float(), torch.tensor(df.to_numpy()).float()
+    wide, norm = StandardScaler().fit(df.to_numpy()), torch.nn.BatchNorm1d(df.shape[1], affine=False)
+    norm(raw), norm.eval()
+    assert len(domain.told) == 3
+    for scaled, read in ((False, raw), (wide, torch.tensor(wide.transform(df.to_numpy())).float()), (norm, norm(raw))):
+        asked = predictor(net, domain, scaled=scaled)
+        assert torch.allclose(asked(x), log_odds(net(read), 'logit'), atol=1e-3) and GradualCF(asked, domain, 'sparse').settings.sigma > 0  # the gradient is there
 
 
 def test_a_network_that_says_the_same_of_all_rows_may_want_raw_ones(caplog):

@@ -2,6 +2,7 @@
 import itertools
 import pickle
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -85,11 +86,16 @@ def stepped(seed=0):
     return X, ((X[['a', 'b', 'c']] > 6).sum(axis=1) == 3).astype(int)
 
 
-def test_three_columns_are_proven():
+@cache
+def three():
+    "An explainer of a tree that knows the rule, and the answer of a row that needs three."
     X, y = stepped()
-    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
+    return cf, cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+
+
+def test_three_columns_are_proven():
+    cf, answer = three()
     told = prove(cf, answer)
     assert answer.valid.all() and told.verdict[0] == 'optimal in columns' and told['size'][0] == 3 and told.bound[0] == 3
     far = prove(cf, answer, 'l1')
@@ -98,18 +104,14 @@ def test_three_columns_are_proven():
 
 
 def test_what_greedy_missed_is_found():
-    X, y = stepped()
-    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+    cf, answer = three()
     lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask), decided=np.zeros_like(answer.decided))
     told = prove(cf, lost)
     assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3
 
 
 def test_why_there_is_none():
-    X, y = stepped()
-    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
+    cf, _ = three()
     rows = pd.DataFrame([dict(a=1, b=2, c=3, d=4), dict(a=1, b=8, c=8, d=4)])
     for how in (dict(immutable=['a']), dict(bounds={'a': (0, 5)}), dict(decrease_only=['a'])):
         answer = cf.explain(rows, 1, **how)
@@ -120,8 +122,7 @@ def test_why_there_is_none():
 
 
 def test_rows_that_are_there_need_nothing():
-    X, y = stepped()
-    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
+    (X, y), (cf, _) = stepped(), three()
     answer = cf.explain(X[y == 1].head(2), 1)
     told = prove(cf, answer)
     assert (told.verdict == 'optimal in columns').all() and (told['size'] == 0).all()

@@ -132,14 +132,6 @@ def test_what_is_derived_follows():
     assert {'debt', 'income'} & set(told['columns'])
 
 
-def test_the_state_of_the_program_is_left_as_it_was(cf):
-    torch.manual_seed(3)
-    before, weights = torch.get_rng_state(), cf.model.weights.clone()
-    cf.model.train()
-    reasons(cf, people(5))
-    assert torch.equal(before, torch.get_rng_state()) and cf.model.training and torch.equal(weights, cf.model.weights) and cf.model.weights.grad is None
-
-
 def test_classes_with_names_have_no_second_one():
     "'granted' stands before 'refused' in the alphabet: the second class is no wish."
     named = GradualCF(Score([*WEIGHTS.values()]), tabular(people()), 'sparse', classes=('refused', 'granted')).fit(people())

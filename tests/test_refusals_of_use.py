@@ -4,7 +4,6 @@ import gzip
 import json
 import sys
 import zipfile
-import zlib
 from contextlib import contextmanager
 from functools import cache, partial
 
@@ -17,6 +16,8 @@ from cheapest import cheapest
 from PIL import Image
 from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
                      table, wave)
+from test_photographs import six_photographs as photos
+from test_readers import png
 from torch import nn
 from toy import waves
 from typer.testing import CliRunner
@@ -429,18 +430,6 @@ def sealed_anew(**said):
 
 # Images, series, texts
 
-def png(size, *chunks):
-    "A grey picture's bytes, with whatever lies between its pixels."
-    def chunk(name, data): return len(data).to_bytes(4, 'big') + name + data + zlib.crc32(name + data).to_bytes(4, 'big')
-    head, grey = size.to_bytes(4, 'big')*2 + bytes([8, 0, 0, 0, 0]), zlib.compress(b'\0'*72)
-    return b'\x89PNG\r\n\x1a\n' + b''.join(chunk(*c)
-        for c in [(b'IHDR', head), (b'IDAT', grey[:5]), *chunks, (b'IDAT', grey[5:]), (b'IEND', b'')])
-@cache
-def photos():
-    "Six photographs of 12×10 pixels, two of each of three classes: more red, more green, more blue."
-    v = torch.rand(6, 12, 10, 3, generator=torch.Generator().manual_seed(0))*.4
-    for i in range(6): v[i, ..., i//2] += .5
-    return (v*255).round().to(torch.uint8).numpy()
 def redness(x): return 20*x.mean((2, 3))
 @cache
 def halves():

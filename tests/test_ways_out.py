@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toy
 from matplotlib.text import Text
 from typer.testing import CliRunner
 
@@ -32,11 +33,7 @@ def shop():
     domain = tabular(df)
     x = domain.encode(df).x
     w = torch.tensor([3., -2, .2, 0, .5], dtype=torch.float64)
-    middle = (x.double() @ w).median() + 1e-3
-    net = torch.nn.Sequential(torch.nn.Linear(5, 2)).double()
-    with torch.no_grad():
-        net[0].weight.copy_(torch.stack([-w, w])*4)
-        net[0].bias.copy_(torch.stack([middle, -middle])*4)
+    net = torch.nn.Sequential(toy.Score(8*w, -8*((x.double() @ w).median() + 1e-3)))
     cf = GradualCF(net, domain, 'sparse').fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:20]
     return cf, rows, cf.explain(rows, 1)
