@@ -80,3 +80,15 @@ def loans():
     X, y = X[:300], np.asarray(y[:300])
     model = pipeline(X, y, LogisticRegression())
     return GradualCF(model, tabular(X, immutable=['age']), 'sparse').fit(X), X_test[model.predict(X_test) == 'refused'][:4]
+
+
+# Answers
+
+def same(a, b):
+    "Two batches are the same bit for bit, whatever they are called."
+    for name in ('x', 'xp', 'mask', 'target', 'prob', 'before', 'decided', 'found', 'typical', 'size', 'bound', 'confirmed'):
+        u, v = (getattr(cfs, name) for cfs in (a, b))
+        assert (u is None) == (v is None), name
+        if u is not None: np.testing.assert_array_equal(np.asarray(u), np.asarray(v), name, strict=True)
+    if isinstance(a.raw, pd.DataFrame): pd.testing.assert_frame_equal(a.raw, b.raw)
+    assert (a.proof or ['']*len(a)) == (b.proof or ['']*len(b)) and a.changes().drop(columns='row').equals(b.changes().drop(columns='row'))

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 import gradual_cf
 from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
-from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
+from gradual_cf.use.evidence import answer_schema, evidence, save_evidence
 from forged import changed, field_of, places, put_once, sealed, walk
 from made import by_hand, people
 from questions import SAID

@@ -248,9 +248,6 @@ def test_another_model_does_not_resume_a_folder(how, tmp_path):
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
 
 
-def test_twenty_three_kinds_of_models_are_told_apart(): assert len(OTHERS) == 23
-
-
 def test_a_model_that_changes_after_fit_is_another_one(tmp_path):
     cf = answering(having(lambda self: self.a[0], a=[1.]))
     out = explain_dataset(cf, quarters()[:12], tmp_path/'out', batch_size=6)

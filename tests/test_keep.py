@@ -24,19 +24,8 @@ from sklearn.svm import SVC
 
 import written
 from gradual_cf.all import GradualCF, Settings, images, load_digits, load_fitted, predictor, put_back, tabular
-from made import by_hand, people, pipeline
+from made import by_hand, people, pipeline, same
 from gradual_cf.scale import keep
-
-
-def same(a, b):
-    "Whether two batches are the same bit for bit."
-    assert a.x.equal(b.x) and a.xp.equal(b.xp) and a.mask.equal(b.mask)
-    for name in ('prob', 'before', 'found', 'typical', 'size', 'bound', 'confirmed'):
-        x, y = getattr(a, name), getattr(b, name)
-        assert (x is None) == (y is None) and (x is None or np.array_equal(x, y, equal_nan=True)), name
-    assert a.proof == b.proof
-    if isinstance(a.raw, pd.DataFrame): pd.testing.assert_frame_equal(a.raw, b.raw)
-    assert a.to_json() == b.to_json()
 
 
 def there_and_back(cf, tmp_path, rows, model=None, **asked):
@@ -44,7 +33,8 @@ def there_and_back(cf, tmp_path, rows, model=None, **asked):
     again = GradualCF.load(cf.save(tmp_path/'cf'), model)
     assert repr(again).split('Domain')[1] == repr(cf).split('Domain')[1]
     answers = cf.explain(rows, **asked)
-    same(answers, again.explain(rows, **asked))
+    same(answers, back := again.explain(rows, **asked))
+    assert answers.to_json() == back.to_json()
     assert not any(p.suffix in ('.pkl', '.pickle', '.joblib', '.pt') for p in (tmp_path/'cf').iterdir())
     return again, answers
 

@@ -133,15 +133,6 @@ def test_looking_ahead_changes_fewer_words(toy):
     assert words(beam=6, depth=3) <= words(beam=1, depth=1)
 
 
-def test_a_network_in_train_mode_is_read_without_its_dropout(toy):
-    tr, te, v, net = toy
-    cf, state = GradualCF(net, sentences(v, length=40, positions=6, words=8), 'sparse', tau=.97).fit(tr), torch.get_rng_state()
-    assert any(isinstance(m, torch.nn.Dropout) for m in net.modules())
-    both = [cf.explain(te['text'][:20]).raw for _ in map(net.train, (True, False))]
-    net.train()
-    assert both[0] == both[1] and torch.equal(state, torch.get_rng_state())
-
-
 def test_paper_route_reports_what_the_lookup_costs(toy):
     tr, te, v, net = toy
     cfs = GradualCF(net, sentences(v, length=40), PAPER, sigma=50, tau=.9).fit(tr).explain(te['text'][:10])

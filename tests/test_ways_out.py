@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import toy
 from matplotlib.text import Text
 from typer.testing import CliRunner
 
@@ -33,7 +32,9 @@ def shop():
     domain = tabular(df)
     x = domain.encode(df).x
     w = torch.tensor([3., -2, .2, 0, .5], dtype=torch.float64)
-    net = torch.nn.Sequential(toy.Score(8*w, -8*((x.double() @ w).median() + 1e-3)))
+    middle = (x.double() @ w).median() + 1e-3
+    net = torch.nn.Sequential(torch.nn.Linear(5, 2)).double()
+    net[0].load_state_dict(dict(weight=torch.stack([-w, w])*4, bias=torch.stack([middle, -middle])*4))
     cf = GradualCF(net, domain, 'sparse').fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:20]
     return cf, rows, cf.explain(rows, 1)

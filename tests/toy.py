@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gradual_cf.core import box
-from gradual_cf.core import Domain, Encoded, Target
+from gradual_cf.core import Display, Domain, Encoded, Target
 from gradual_cf.models.asking import predict
 from gradual_cf.search.goals import Match, fit_logits, logit_gap
 from gradual_cf.core import block_groups, column_groups, token_groups
@@ -115,3 +115,14 @@ def waves(n=60, c=2, length=80, seed=0):
     X = np.sin(t/6 + rng.uniform(0, 6, (n, c, 1)))*.3
     X[:, 0, 18:42] += np.where(np.arange(n) % 2, 1, -1)[:, None]*np.hanning(24)*1.5
     return X
+
+
+def stretches(**display):
+    "Curves of twelve samples in three stretches, as a domain written by hand."
+    ids = torch.arange(12)//4
+    def encode(data):
+        x = torch.as_tensor(np.asarray(data)).double().reshape(-1, 12)
+        return Encoded(x, torch.zeros(len(x), 3, dtype=torch.bool))
+    def decode(x, data, legal): return x.clamp(0, 1).numpy()
+    def propose(x, group): return torch.linspace(0, 1, 6).to(x)[None, :, None].expand(1, 6, 4)
+    return Domain(encode, decode, lambda s: ids, propose=propose, display=Display(**display))
