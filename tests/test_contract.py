@@ -31,14 +31,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import (CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, actions, audit, check_letter, explain_dataset,
-                            letter, line_search, predictor, put_back, reasons, relevance, strengths, tabular)
+from gradual_cf.all import CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search, predictor, put_back, tabular
 from gradual_cf.core import changed_groups, comparable, take_rows
 from gradual_cf.data import words
 from gradual_cf.models.asking import predict
 from gradual_cf.models.decisions import FrameModel, Predictor
 from gradual_cf.models.fitted import load_fitted
-from gradual_cf.scale.batch import _known_by
 
 SEED = 7
 
@@ -554,27 +552,6 @@ def test_a_trace_ends_where_explain_ends(name):
     if name not in PLAIN and there.proof is not None: return  # among real rows it is proven afterwards that there is better
     assert 'plausible' in name or set(trace.chosen) >= set(np.flatnonzero(done.changed[0]))
     torch.testing.assert_close(done.xp, there.xp[i], rtol=0, atol=0 if name in LEGAL else 1e-6)
-
-
-# What is made of an explainer and its answers, as a text; each time in a folder of its own
-USES = {
-    'letters': lambda c, a, d: [check_letter(texts := letter(a[:2], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
-    'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(), 'actions': lambda c, a, d: actions(c.cf, c.X[:60], 2, 1).df().to_json(),
-    'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, resamples=99, least=9).text(),
-    'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(), 'strengths': lambda c, a, d: strengths(c.cf, c.rows, tried=(1,)).to_json(),
-    'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
-
-
-@pytest.mark.parametrize('use', USES)
-def test_what_is_made_of_answers_touches_nothing_and_says_the_same_twice(use, tmp_path):
-    c, there = fitted_case('network'), usual('network')
-    odd(c)
-    try:
-        before = state_of(c)
-        one, two = (USES[use](c, there, tmp_path/name) for name in 'ab')
-        now = state_of(c)
-    finally: even(c)
-    assert [k for k in before if before[k] != now[k]] == [] and one == two and len(one)
 
 
 # What a search is worth, so that one that got worse is seen: changed groups and distance of all usual answers together, and those that are valid

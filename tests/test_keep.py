@@ -50,8 +50,8 @@ def test_tables_of_every_kind_of_column_come_back(told, tmp_path):
     df = people()
     domain = tabular(df, **told)
     cf = GradualCF(predictor(by_hand, domain), domain, 'sparse').fit(df)
-    target = np.where(by_hand(df[:8]) > .5, 0, 1)
-    again, _ = there_and_back(cf, tmp_path, df[:8], by_hand_again(domain), target=target)
+    target = np.where(by_hand(df[:4]) > .5, 0, 1)
+    again, _ = there_and_back(cf, tmp_path, df[:4], by_hand_again(domain), target=target)
     assert again.x_train.equal(cf.x_train) and list(again.held) == list(cf.held)
 
 

@@ -33,7 +33,7 @@ from test_tables import coded
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.baselines.nearest import Wachter
 from gradual_cf.scale.batch import explain_dataset
-from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.asking import log_odds
 from gradual_cf.models.networks import seeded
@@ -222,14 +222,14 @@ def test_numbers_reach_their_interval_each_row_its_own():
     y = 2*df.income - df.debt + 10*df.owner
     for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(20, random_state=0))):
         cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300]), 'sparse').fit(df[:300])
-        own = [(v, v + 15) for v in np.linspace(50, 90, 10)]
-        cfs = cf.explain(df[300:310], target=own)
+        own = [(v, v + 15) for v in np.linspace(50, 90, 5)]
+        cfs = cf.explain(df[300:305], target=own)
         said = model.predict(cfs.raw)
         assert [lo <= v <= hi for v, (lo, hi) in zip(said, own)] == cfs.valid.tolist() and cfs.valid.mean() >= .95
         assert np.allclose(said, cfs.prob) and {'cf_low', 'cf_high', 'cf_after'} <= set(cfs.df())
         again = cf.explain(df[300:301], target=own[0])
         assert torch.equal(again.xp, cfs.xp[:1])
-        table = evaluate(cf, df[300:304], target=(60, None)).set_index('metric')
+        table = evaluate(cf, df[300:302], target=(60, None)).set_index('metric')
         assert table['mean']['valid'] >= .95 and table['mean']['legal'] == 1
 
 
@@ -439,11 +439,9 @@ def test_methods_without_gradient_work_and_those_with_one_say_so():
     df = df.drop(columns='job')
     domain = tabular(df)
     for model in (HistGradientBoostingClassifier(max_iter=20).fit(df, y), SVC().fit(df, y)):
-        for cls in (GrowingSpheres,):
-            cfs = cls(model, domain).fit(df).explain(df[:5])
-            assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
+        cfs = GrowingSpheres(model, domain).fit(df).explain(df[:5])
+        assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
         with pytest.raises(ValueError, match='differentiable|gradient'): Wachter(model, domain).fit(df).explain(df[:5])
-        with pytest.raises(ValueError, match="masking must be 'probe'"): GradualCF(model, domain, PAPER)
 
 
 @real

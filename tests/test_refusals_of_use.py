@@ -504,8 +504,6 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('a picture that is not there', lambda d: pixels(d/'none.png'), 'data must be an image file, got … none.png'),
     *[(f'a picture of {size} pixels', lambda d, size=size: pixels(str(written('x.png', png(size), d))),
         'data must be images of at most || data must be an image file') for size in (4097, 20_000)],
-    ('a picture with a broken part', lambda d: pixels(str(written('x.png', png(8, (b'\x94\0 \xd6', b'abc')), d))),
-        'data must be an image file, got … x.png'),
     *[(f'series: {name}', lambda make=make: make(waves()), says) for name, make, says in (
         ('turned', lambda X: series(X.swapaxes(1, 2)), 'for (60, 80, 2), which seems to be (n, length, channels)'),
         ('turned and named', lambda X: series(X.swapaxes(1, 2), ['a', 'b']), 'which seems to be (n, length, channels)'),

@@ -140,16 +140,6 @@ def test_paper_route_reports_what_the_lookup_costs(toy):
     assert not np.array_equal(cfs.found, cfs.prob)
 
 
-def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
-    tr, te, v, net = toy
-    text = te['text'][0]
-    cf = GradualCF(net, sentences(v, length=40, reads=None), 'sparse').fit(tr['text'][:50])
-    several = cf.explain_many([text], immutable=[text[a:b] for a, b in _word_spans(text)])
-    assert not len(several.answers)
-    for nothing in (several, several.answers):
-        with pytest.raises(ValueError, match='plot needs at least one answer, got none'): nothing.plot()
-
-
 def test_words_held_fixed_by_a_question(toy):
     tr, te, v, net = toy
     cf = GradualCF(net, sentences(v, length=40, positions=6, words=8), 'sparse').fit(tr)

@@ -307,10 +307,10 @@ def test_preset_from_the_command_line(networks):
     from typer.testing import CliRunner
     from gradual_cf.cli import app
     import json
-    out = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'plausible', '--json'])
+    out = CliRunner().invoke(app, ['explain', 'loans', '--row', '8', '--preset', 'plausible', '--json'])
     told = json.loads(out.stdout)
     assert told['valid'] and 0 <= told['typical'] <= 1
-    bad = CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '0', '--preset', 'beleivable'])
+    bad = CliRunner().invoke(app, ['explain', 'loans', '--row', '8', '--preset', 'beleivable'])
     assert bad.exit_code == 2 and "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']" in bad.output
 
 
