@@ -154,7 +154,6 @@ def loans(): return loan_rows()
 
 def fitted(kind, df, good):
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
     wide = tabular(df, increase_only=['years'])

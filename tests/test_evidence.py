@@ -224,15 +224,6 @@ def test_reasons_stand_in_the_evidence(asked):
     assert all(len(t['reasons']) == len(why.of(i)) and t['region'] is None for i, t in enumerate(told))
 
 
-def test_numbers_and_intervals():
-    df = pd.DataFrame(dict(a=np.linspace(0, 9, 60).round(1), b=np.tile([1., 4., 2., 8., 5., 7.], 10)))
-    domain = tabular(df)
-    cf = GradualCF(predictor(lambda d: d.a + d.b, domain, kind='number'), domain, 'sparse').fit(df)
-    told = [json.loads(t) for t in evidence(cf.explain(df[:3], target=(12., None)))]
-    assert all(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy(), ())) == [] for t in told)
-    assert any(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy() + 1, ())) for t in told)
-
-
 def led():
     "Rows with a column that follows two others, a model that does not read it, and its explainer."
     rng = np.random.default_rng(0)

@@ -196,27 +196,6 @@ def test_a_tie_goes_to_the_first_class():
     assert (GradualCF(half, domain, 'sparse').fit(df).explain(df[35:], target=0).raw.a < 30).all()
 
 
-@pytest.mark.parametrize('ending', ['skops', 'onnx', 'ubj', 'json', 'txt', 'cbm'])
-def test_a_model_from_a_file_gives_the_same_answers(ending, tmp_path):
-    df, y = people(missing=False)
-    df = df.drop(columns='job').astype(dict(owner=int))
-    path = tmp_path/f'model.{ending}'
-    if ending == 'skops':
-        io, model = pytest.importorskip('skops.io'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df, y)
-        io.dump(model, path)
-    elif ending == 'onnx':
-        to, model = pytest.importorskip('skl2onnx'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df.to_numpy(np.float32), y)
-        pytest.importorskip('onnxruntime')
-        path.write_bytes(to.to_onnx(model, df.to_numpy(np.float32)[:1]).SerializeToString())
-        fitted, model = model, predictor(lambda rows: fitted.predict_proba(rows.to_numpy(np.float32)), tabular(df))  # only asked, as an ONNX session is
-    elif ending == 'txt': (model := lgbm().fit(df, y)).booster_.save_model(path)
-    elif ending == 'cbm': (model := pytest.importorskip('catboost').CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False).fit(df, y)).save_model(str(path))
-    else: (model := xgb().fit(df, y)).save_model(path)
-    a, b = (GradualCF(m, tabular(df), 'sparse').fit(df).explain(df[:60]) for m in (model, load_fitted(path)))
-    assert a.valid.all() and b.valid.all()
-    pd.testing.assert_frame_equal(a.raw, b.raw)
-
-
 def test_numbers_reach_their_interval_each_row_its_own():
     df, _ = people(missing=False)
     y = 2*df.income - df.debt + 10*df.owner

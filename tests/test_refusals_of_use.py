@@ -19,7 +19,7 @@ from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_t
 from test_photographs import six_photographs as photos
 from test_readers import png
 from torch import nn
-from toy import waves
+from toy import Level, waves
 from typer.testing import CliRunner
 
 from gradual_cf.all import (ABELE, CEM, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, LORE, PLAUSIBLE, Wachter, actions, as_batches,
@@ -533,7 +533,7 @@ CUBE = r'(n, length) or (n, channels, length)'
         ('one channel', lambda X: X[:, :1], 'data must be series (n, 2, 80) … got'),
         ('constant series', lambda X: X*0, 'constant series in row 0'),
         ('series with gaps', lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside'))],
-    ('series of one class', lambda: GradualCF(r.Level(), series(waves() + 5), 'sparse').fit(waves() + 5).explain(waves()[:1] + 5, 0),
+    ('series of one class', lambda: GradualCF(Level(), series(waves() + 5), 'sparse').fit(waves() + 5).explain(waves()[:1] + 5, 0),
         'target must be a class that the model predicts for some training row, got'),
     ('a lock of a channel that is none', lambda: wave().explain(waves()[:8], 1, immutable=['heart']),
         "immutable must name channels … got 'heart'"),

@@ -460,7 +460,6 @@ def test_a_network_on_raw_numbers_reads_ranks_back():
 
 
 def test_a_forest_is_asked_where_numbers_are_ranks():
-    from sklearn.ensemble import RandomForestClassifier
     df = pd.DataFrame({'a': np.exp(filler(200)), 'b': filler(200, 1)})
     forest,domain = RandomForestClassifier(9, random_state=0, n_jobs=1).fit(df, (df.a > df.b + 1).astype(int)), tabular(df, scale='quantile')
     cf = GradualCF(forest, domain, 'sparse').fit(df)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn import ensemble, tree
+from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.core import changed_groups
 from gradual_cf.gradual import GradualCF
@@ -174,7 +175,6 @@ def test_levels_that_are_cut_as_codes_are_read():
 
 
 def test_the_explainer_says_whether_a_model_is_read_or_asked():
-    from sklearn.linear_model import LogisticRegression
     source, data = MADE['hist']()
     cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     assert 'HistGradientBoostingClassifier, probabilities, 20 trees read exactly' in repr(cf) and 'read exactly' in repr(cf.model)
@@ -198,7 +198,6 @@ def test_what_cannot_be_read_goes_through_the_frame():
     lgb = pytest.importorskip('lightgbm')
     leaves = lgb.LGBMClassifier(n_estimators=3, linear_tree=True, verbose=-1, n_jobs=1).fit(PLAIN, Y)
     assert read(leaves, PLAIN)[0] is None
-    from sklearn.linear_model import LogisticRegression
     assert read(LogisticRegression().fit(PLAIN, Y), PLAIN)[0] is None
 
 

@@ -8,6 +8,9 @@ import pytest
 import torch
 import toy
 from sklearn.datasets import load_wine
+from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 import written
 
 from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, SPARSE, bootstrap, check_letter, confirm, improve, lacks, letter, measures,
@@ -46,14 +49,12 @@ def wine(): return load_wine(return_X_y=True, as_frame=True)
 
 def number_of_wine():
     "Wines, and an explainer of a number that is linear in two of their columns."
-    from sklearn.linear_model import LinearRegression
     X, _ = wine()
     return X, GradualCF(LinearRegression().fit(X, X.alcohol + X.proline/1000), tabular(X), PLAUSIBLE).fit(X)
 
 
 def trees():
     "People, a model that is read exactly, and its explainer."
-    from sklearn.ensemble import HistGradientBoostingClassifier
     X, y = people(400)
     X['home'] = X.home.astype('category')
     model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
@@ -202,7 +203,6 @@ def test_standing_survives_a_file(case, tmp_path):
 
 def test_too_few_rows_say_nothing():
     assert crowd(torch.rand(19, 3)) is None
-    from sklearn.linear_model import LogisticRegression
     X, y = people(60)
     X = X.drop(columns='home')
     cfs = GradualCF(LogisticRegression(max_iter=2000).fit(X, y), tabular(X), 'sparse').fit(X).explain(X.iloc[:4])
@@ -223,7 +223,6 @@ def test_a_target_with_few_rows_is_answered_and_what_is_left_out_is_said(case, m
 
 @pytest.mark.parametrize('many', [0, 1, 5])
 def test_a_proof_claims_no_company_that_was_left_out(many):
-    from sklearn.tree import DecisionTreeClassifier
     X, y = people(400)
     X = X.drop(columns='home')
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
@@ -247,7 +246,6 @@ def test_bootstrap_draws_rows_with_their_labels():
 
 
 def test_confirm_asks_models_of_any_kind(case):
-    from sklearn.linear_model import LogisticRegression
     X, y, domain, net, cf, rows = case
     numbers = X.drop(columns='home')
     model = LogisticRegression(max_iter=2000).fit(numbers, y)
@@ -276,7 +274,6 @@ def test_forest_finds_what_is_strange():
 
 
 def test_forest_agrees_with_scikit_learn():
-    from sklearn.ensemble import IsolationForest
     x = torch.randn(600, 8, generator=torch.Generator().manual_seed(1))*torch.tensor([1., 2, 1, 1, .5, 1, 3, 1])
     theirs = torch.from_numpy(-IsolationForest(n_estimators=100, random_state=0).fit(x.numpy()).score_samples(x.numpy()))
     ours = _forest(x)(x).double()
@@ -520,7 +517,6 @@ def scattered(n=1500):
 
 
 def test_what_is_learnt_by_heart_does_not_set_the_bars():
-    from sklearn.tree import DecisionTreeClassifier
     X, y = scattered()
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(X)
@@ -554,7 +550,6 @@ def odd_table(n=400):
 
 @pytest.mark.parametrize('many', [1, 3, 40, 200])
 def test_rare_targets_of_odd_tables(many):
-    from sklearn.ensemble import HistGradientBoostingClassifier
     X, score = odd_table()
     y = (score.rank(ascending=False) <= many).astype(int)
     model = HistGradientBoostingClassifier(max_iter=20, min_samples_leaf=1, random_state=0, categorical_features='from_dtype').fit(X, y)
@@ -649,7 +644,6 @@ def test_a_near_row_that_lacks_something_pays_for_its_columns(case, monkeypatch)
 # What each strength costs and buys
 
 def test_strengths_are_those_of_the_preset_and_their_judge(case):
-    from sklearn.ensemble import IsolationForest
     *_, cf, rows = case
     some = rows.iloc[:10]
     table = strengths(cf, some, 1, tried=(0, 1), slack=0.)
@@ -666,7 +660,6 @@ def test_strengths_are_those_of_the_preset_and_their_judge(case):
 
 
 def test_strengths_of_several_targets_intervals_and_rows_without_an_answer(case):
-    from sklearn.linear_model import LinearRegression
     X, *_, cf, rows = case
     both = strengths(cf, X.iloc[:12], tried=(.5,)) # the other class of each row
     assert len(both) == 1 and both.valid.all()
