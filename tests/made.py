@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import torch
 import written
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -63,6 +64,15 @@ def bank():
 
 # Explainers
 
+def linear(domain, df, weights=None, shift=1e-4, **how):
+    "An explainer of a linear model of the encoded rows, with half of the rows in each class."
+    x = domain.encode(df).x
+    w = torch.as_tensor(np.random.default_rng(0).normal(size=x.shape[1]) if weights is None else weights).to(x)
+    middle = (x @ w).median() + shift  # no row lies on it
+    model = lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4
+    return GradualCF(model, domain, 'sparse', **how).fit(df)
+
+
 @functools.cache
 def loans():
     "Loans, a fitted explainer of them, and four rows that are refused."
@@ -70,3 +80,15 @@ def loans():
     X, y = X[:300], np.asarray(y[:300])
     model = pipeline(X, y, LogisticRegression())
     return GradualCF(model, tabular(X, immutable=['age']), 'sparse').fit(X), X_test[model.predict(X_test) == 'refused'][:4]
+
+
+# Answers
+
+def same(a, b):
+    "Two batches are the same bit for bit, whatever they are called."
+    for name in ('x', 'xp', 'mask', 'target', 'prob', 'before', 'decided', 'found', 'typical', 'size', 'bound', 'confirmed'):
+        u, v = (getattr(cfs, name) for cfs in (a, b))
+        assert (u is None) == (v is None), name
+        if u is not None: np.testing.assert_array_equal(np.asarray(u), np.asarray(v), name, strict=True)
+    if isinstance(a.raw, pd.DataFrame): pd.testing.assert_frame_equal(a.raw, b.raw)
+    assert (a.proof or ['']*len(a)) == (b.proof or ['']*len(b)) and a.changes().drop(columns='row').equals(b.changes().drop(columns='row'))

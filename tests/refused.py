@@ -156,24 +156,8 @@ def pictures(channels=1):
 def picture(): return GradualCF(pictures()[0], images(3), 'sparse', sigma=1).fit(pictures()[1])
 
 
-class Level(nn.Module):
-    "A model that decides by the mean of a stretch of one channel."
-    def forward(self, x):
-        lead = 4*x[:, 0, 20:40].mean(1)
-        return torch.stack([-lead, lead], 1)
-
-
 @cache
-def waves(n=60):
-    "Smooth series; in every second one the stretch that `Level` looks at is high, in the others low."
-    t = np.arange(80)
-    x = np.sin(t/6 + np.random.default_rng(0).uniform(0, 6, (n, 2, 1)))*.3
-    x[:, 0, 18:42] += np.where(np.arange(n) % 2, 1, -1)[:, None]*np.hanning(24)*1.5
-    return x
-
-
-@cache
-def wave(): return GradualCF(Level(), series(waves(), ['ecg', 'pulse'], fs=100), 'sparse').fit(waves())
+def wave(): return GradualCF(toy.Level(), series(toy.waves(), ['ecg', 'pulse'], fs=100), 'sparse').fit(toy.waves())
 
 
 @cache

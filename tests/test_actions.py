@@ -105,19 +105,6 @@ def test_free_rows_go_only_as_far_as_they_need(net, two):
     assert all('as far as needed' in w for w in free.words) and 'at least' not in ' '.join(free.words)
 
 
-def test_same_twice(net):
-    a, b = (actions(net, X.iloc[:80], 2, 1, seed=1) for _ in range(2))
-    assert a.moves == b.moves and a.answers.raw.equals(b.answers.raw) and (a.cost == b.cost).all()
-
-
-def test_state_is_left_as_found(net):
-    torch.manual_seed(3)
-    before = torch.random.get_rng_state(), np.random.get_state()[1].copy(), torch.get_num_threads()
-    actions(net, X.iloc[:40], 1, 1)
-    assert torch.equal(before[0], torch.random.get_rng_state()) and (before[1] == np.random.get_state()[1]).all()
-    assert before[2] == torch.get_num_threads()
-
-
 def best(gain, k): return max(gain[:, list(s)].max(1).sum() for s in itertools.combinations(range(gain.shape[1]), k))
 
 
@@ -264,10 +251,3 @@ def test_nothing_helps(net):
     assert isinstance(told, Actions) and len(told) == 0 and not told.helped.any() and len(told.df()) == 0
     assert repr(told).startswith('0 actions') and '0 helped' in told._repr_html_() and told.plot() is not None
     assert told.apply(X.iloc[:5]).raw.equals(X.iloc[:5])
-
-
-def test_names_are_escaped():
-    rows = X[['income', 'late']].rename(columns={'income': '<b>income</b>', 'late': '<b>late</b>'})
-    cf = GradualCF(lambda x: torch.stack([0*x[:, 0], 9*(x[:, 0] - .5)], 1), tabular(rows), 'sparse').fit(rows)
-    text = actions(cf, rows, 1, 1)._repr_html_()
-    assert '<b>' not in text and '&lt;b&gt;' in text

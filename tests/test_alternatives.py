@@ -1,5 +1,6 @@
 """Several answers to one question: valid, distinct, irreducible by brute force, legal, and as near as those of `explain`."""
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,12 @@ from gradual_cf.all import (PLAUSIBLE, Encoded, GradualCF, PAPER, Wachter, evalu
 from gradual_cf.use.alternatives import _next_forbidden, _select
 from gradual_cf.core import changed_groups, take_rows
 from gradual_cf.search.goals import arrived
+
+
+@cache
+def cancer():
+    task = load_task('breast_cancer')
+    return task, GradualCF(task.model, task.domain, 'sparse').fit(task.X)
 
 
 def holds(e, many, k, target=None):
@@ -107,8 +114,7 @@ def test_diversity_covers_more_columns_and_costs_nearness():
     on = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]], bool)
     moved = on*np.array([.1, .2, .9, .3])[:, None]
     assert _select(on, moved, 2, 0.) == [0, 1] and _select(on, moved, 2, 1.) == [0, 2]
-    task = load_task('breast_cancer')
-    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
+    task, e = cancer()
     rows = task.X_test.iloc[:8]
     near,wide = (e.explain_many(rows, k=3, diversity=d) for d in (0., 1.))
     assert wide.diversity().features.mean() > near.diversity().features.mean()
@@ -124,8 +130,7 @@ def test_what_is_forbidden_next():
 
 
 def test_rows_that_are_there_or_cannot_get_there_have_no_answers():
-    task = load_task('breast_cancer')
-    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
+    task, e = cancer()
     said = e.domain.encode(task.X_test).x
     benign = task.X_test[(e.model(said.to(e.x_train)).argmax(1) == 1).numpy()].iloc[:2]
     for many in (e.explain_many(benign, target=1), e.explain_many(benign, target=0, immutable=list(benign))):
@@ -149,7 +154,6 @@ def loans(): return loan_rows()
 
 def fitted(kind, df, good):
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
     wide = tabular(df, increase_only=['years'])
@@ -233,8 +237,7 @@ def test_irreducible_is_a_measure_and_agrees_with_brute_force():
 
 
 def test_answers_of_a_row_do_not_depend_on_its_neighbours():
-    task = load_task('breast_cancer')
-    e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
+    task, e = cancer()
     rows = task.X_test.iloc[:12]
     whole = e.explain_many(rows, k=3)
     for i in (0, 5, 11):

@@ -170,8 +170,7 @@ def test_what_is_no_function_of_texts():
     domain, model = sentences(TEXTS), MODELS['tfidf']()
     with pytest.raises(ValueError, match='fitted'): GradualCF(model, domain)
     with pytest.raises(ValueError, match='function of texts for sentences'): GradualCF(torch.nn.Linear(2, 2), domain)
-    for kw in (dict(similarity=.5), dict(words=3), dict(beam=2), dict(reads=None)):
-        if kw == dict(reads=None): continue
+    for kw in (dict(similarity=.5), dict(words=3), dict(beam=2)):
         with pytest.raises(ValueError, match=f'{[*kw][0]} must be left out'): sentences(TEXTS, **kw)
     with pytest.raises(ValueError, match='vectors must be word vectors, or training texts'): sentences([])
     with pytest.raises(ValueError, match='data must be texts'): sentences([1, 2])

@@ -7,8 +7,12 @@ import pytest
 import torch
 from cheapest import cheapest
 from cover import cover, few
+<<<<<<< HEAD
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
 from torch import nn
+=======
+from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, svm, tree
+>>>>>>> tests
 
 from gradual_cf.core import Question
 from gradual_cf.gradual import GradualCF
@@ -21,6 +25,8 @@ from gradual_cf.data.tables import tabular
 from gradual_cf.use.drawing import _change_picture
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
+
+
 def table(rng, n=220, category=True):
     "Few values in each column: whole numbers, a heavy tail stored as floats, levels."
     X = pd.DataFrame(dict(a=rng.integers(0, 6, n), b=rng.integers(-3, 4, n), c=np.minimum(rng.pareto(1.2, n).round(0), 30)))
@@ -45,13 +51,14 @@ def coded(before, last):
 MLP = dict(hidden_layer_sizes=(7,), max_iter=60, solver='lbfgs', random_state=0)
 MODELS = dict( # name -> model
     hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, min_samples_leaf=5, categorical_features='from_dtype', random_state=0),
-    forest=lambda: ensemble.RandomForestClassifier(7, max_depth=4, random_state=0, n_jobs=1), logistic=linear_model.LogisticRegression,
+    forest=lambda: ensemble.RandomForestClassifier(7, max_depth=4, random_state=0, n_jobs=1), logistic=linear_model.LogisticRegression, svc=svm.SVC,
+    pipe_svc=lambda: coded(preprocessing.StandardScaler(), svm.SVC()),  # which are asked
     pipe_logistic=lambda: coded(preprocessing.StandardScaler(), linear_model.LogisticRegression()),
     pipe_mlp=lambda: coded(preprocessing.StandardScaler(), neural_network.MLPClassifier(**MLP)))
 
 
 def fitted(rng, name='hist', **how):
-    X = table(rng, category=name not in ('forest', 'logistic'))
+    X = table(rng, category=name not in ('forest', 'logistic', 'svc'))
     model = MODELS[name]().fit(X, labels(rng, X))
     return GradualCF(model, tabular(X, integer=['c'], **how), 'sparse').fit(X), model, X
 
@@ -164,9 +171,8 @@ def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
 
 
 def test_answers_of_a_model_without_bounds_have_no_proof():
-    from sklearn.svm import SVC
-    X = table(np.random.default_rng(17), category=False)
-    assert GradualCF(SVC().fit(X, X.a > 2), tabular(X), 'sparse').fit(X).explain(X.head(2)).proof == ['', '']
+    cf, _, X = fitted(np.random.default_rng(17), 'svc')
+    assert cf.explain(X.head(2)).proof == ['', '']
 
 
 def test_a_proof_is_asked_for_and_goes_along(tmp_path):
@@ -193,12 +199,7 @@ def test_letters_say_what_is_proven():
 
 @pytest.mark.parametrize('name', ['hist', 'svc'])
 def test_when_the_time_is_over_rows_say_so(name):
-    from sklearn.svm import SVC
-    cf, model, X = fitted(np.random.default_rng(20))
-    if name == 'svc':
-        X = X[['a', 'b', 'c']]
-        model = SVC().fit(X, labels(np.random.default_rng(20), X))
-        cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
+    cf, model, X = fitted(np.random.default_rng(20), name)
     rows = pd.concat([X]*2, ignore_index=True)
     some = cf.explain(rows, 1 - model.predict(rows), seconds=1e-6)
     told = np.array(some.proof)
@@ -209,11 +210,7 @@ def test_when_the_time_is_over_rows_say_so(name):
 
 
 def test_ctrl_c_ends_a_question_that_has_some_time(monkeypatch):
-    from sklearn.svm import SVC
-    rng = np.random.default_rng(21)
-    X = table(rng, category=False)
-    model = SVC().fit(X, labels(rng, X))
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
+    cf, model, X = fitted(np.random.default_rng(21), 'svc')
     rows, search, calls = X.head(30), type(cf).search, []
     def interrupted(self, *asked):
         calls.append(1)
@@ -226,15 +223,12 @@ def test_ctrl_c_ends_a_question_that_has_some_time(monkeypatch):
 
 
 def test_a_region_without_bounds_is_counted():
-    from sklearn.svm import SVC
-    rng = np.random.default_rng(22)
-    X = table(rng, category=False)
-    model = SVC().fit(X, labels(rng, X))
-    cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
-    answers = cf.explain(X.head(6))
-    around = answers.region(free=['b'])
-    assert around.how.eq('counted on 200 rows').all() and (around.high > around.low).any()
-    cf, model, X = fitted(rng)
+    cf, _, X = fitted(np.random.default_rng(33), 'pipe_svc')
+    around = cf.explain(X.head(8)).region(free=['kind', 'a', 'b'])
+    kinds = around[around.feature == 'kind']
+    assert around.how.eq('counted on 200 rows').all() and (around.high > around.low).any() and kinds.levels.map(len).gt(1).any()
+    assert all(line.value in line.levels for line in kinds.itertuples())
+    cf, _, X = fitted(np.random.default_rng(22))
     assert cf.explain(X.head(4)).region().how.eq('certified').all()
 
 
@@ -356,7 +350,6 @@ def test_ends_of_a_region_are_legal_values():
 
 
 def test_a_picture_shades_what_does_as_well():
-    from sklearn.svm import SVC
     cf, model, X = fitted(np.random.default_rng(13), 'hist')
     answers = cf.explain(X.head(12), 1 - model.predict(X.head(12)))
     shades = lambda figure: [line for line in figure.axes[0].lines if line.get_alpha() == .3]
@@ -367,23 +360,10 @@ def test_a_picture_shades_what_does_as_well():
     pages = [_change_picture(answers[i]) for i in np.flatnonzero(answers.valid)]
     assert sum(page.count('cfx-also') for page in pages) == (around.high > around.low).sum()
     assert any('(at least ' in page or '(at most ' in page for page in pages)
-    numbers = table(np.random.default_rng(13), category=False)
-    asked = GradualCF(SVC().fit(numbers, labels(np.random.default_rng(13), numbers)), tabular(numbers, integer=['c']), 'sparse').fit(numbers)
+    asked, _, numbers = fitted(np.random.default_rng(13), 'svc')
     counted = asked.explain(numbers.head(6))
     assert not shades(counted.plot()) and shades(counted.plot(ranges=True)) # unasked, nothing is drawn that is only counted
     assert 'cfx-also' not in ''.join(_change_picture(counted[i]) for i in range(6))
-
-
-def test_a_region_that_is_counted_has_categories_too():
-    from sklearn.svm import SVC
-    rng = np.random.default_rng(33)
-    X = table(rng)
-    model = coded(preprocessing.StandardScaler(), SVC())
-    cf = GradualCF(model.fit(X, labels(rng, X)), tabular(X, integer=['c']), 'sparse').fit(X)
-    around = cf.explain(X.head(8)).region(free=['kind', 'a'])
-    kinds = around[around.feature == 'kind']
-    assert kinds.how.eq('counted on 200 rows').all() and kinds.levels.map(len).gt(1).any()
-    assert all(line.value in line.levels for line in kinds.itertuples())
 
 
 @pytest.mark.parametrize('scale', [1e-2, 1e9])
@@ -395,14 +375,12 @@ def test_prices_scale(scale):
     np.testing.assert_allclose(ask(cf).size, ask(plain).size*scale, rtol=1e-5)
 
 
-@pytest.mark.parametrize('name', ['pipe_mlp', 'hist', 'svc'])
+@pytest.mark.parametrize('name', ['pipe_mlp', 'hist', 'pipe_svc'])
 def test_who_breaks_the_question_is_certified_for_nothing(name):
     "Answers that change what may not change were called optimal, and were handed back as better ones."
-    from sklearn.svm import SVC
-    MODELS_TOO = MODELS | dict(svc=lambda: coded(preprocessing.StandardScaler(), SVC()))
     rng = np.random.default_rng(5)
     X = table(rng)
-    model = MODELS_TOO[name]().fit(X, (X.a + X.b + rng.normal(0, .7, len(X)) > 3).astype(int))
+    model = MODELS[name]().fit(X, (X.a + X.b + rng.normal(0, .7, len(X)) > 3).astype(int))
     cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
     rows, target = X.head(20), 1 - model.predict(X.head(20))
     asked = cf.explain(rows, target, immutable=['a'], bounds={'b': (-1, 1)})
@@ -413,7 +391,7 @@ def test_who_breaks_the_question_is_certified_for_nothing(name):
     told, better = prove(cf, foreign, 'l0', better=True)
     assert not told.verdict[broken].str.contains('optimal').any() and np.isinf(told['size'][broken]).all()
     assert (told.verdict[~broken].str.contains('optimal') == foreign.valid[~broken]).all()
-    if name == 'svc': return # who is only asked has no better row to hand back
+    if name == 'pipe_svc': return # who is only asked has no better row to hand back
     there = better.valid & broken & told.best.lt(np.inf).to_numpy()
     assert there.any() and (better.raw.a == rows.a)[there].all() and better.raw.b[there & (better.raw.b != rows.b)].between(-1, 1).all()
 

@@ -162,19 +162,3 @@ def test_a_bar_counts_calls(capsys):
     answers = cf.explain(rows.iloc[:1], rows=40, progress=True)
     shown = capsys.readouterr().err
     assert 'calls: ' in shown and f'{answers.calls}it' in shown
-
-
-@pytest.mark.parametrize('limit', [dict(calls=0), dict(rows=-1), dict(rows=2.5), dict(calls=True), dict(rows='60')])
-def test_limits_that_are_none(limit):
-    own, cf, rows = asked_of('table', 0)
-    name, v = next(iter(limit.items()))
-    with pytest.raises(ValueError, match=f'{name} must be a whole number of at least 1, got {v!r}'): cf.explain(rows.iloc[:1], **limit)
-
-
-def test_what_does_not_go_together():
-    own, cf, rows = asked_of('table', 0)
-    with pytest.raises(ValueError, match='calls and rows must be left out'): cf.explain(rows.iloc[:1], rows=60, seconds=3)
-    with pytest.raises(ValueError, match='rows must be left out where confirmed is'): cf.explain(rows.iloc[:1], rows=60, confirmed=.5)
-    with pytest.raises(ValueError, match='calls and rows must allow to ask about each row'): cf.explain(rows.iloc[:9], rows=5)
-    for bad in (3, 2.5, True, '9'):
-        with pytest.raises(ValueError, match='sample must be a whole number of at least 8'): cf.fit(rows, sample=bad)

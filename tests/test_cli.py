@@ -10,12 +10,11 @@ import torch
 from typer.testing import CliRunner
 
 from gradual_cf.cli import app
-from gradual_cf.core import Display, Domain, Encoded
 from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.datasets import Task
 from gradual_cf.models.networks import save_model
 from shell import shell
-from toy import loans_of
+from toy import loans_of, stretches
 from written import load_task
 
 
@@ -106,14 +105,9 @@ def test_version_and_help(sh):
 
 def curves_task(*args, **kw):
     "A task on a domain written by hand, of the kind 'other': twelve samples in three stretches."
-    ids = torch.arange(12)//4
-    def encode(data):
-        x = torch.as_tensor(np.asarray(data)).float().reshape(-1, 12)
-        return Encoded(x, torch.zeros(len(x), 3, dtype=torch.bool))
-    def propose(x, group): return torch.linspace(0, 1, 6).to(x)[None, :, None].expand(1, 6, 4)
     torch.manual_seed(0)
-    rows, net = torch.rand(60, 12), torch.nn.Linear(12, 2)
-    domain = Domain(encode, lambda x, data, legal: x.clamp(0, 1), lambda s: ids, propose=propose, display=Display(names=('left', 'middle', 'right')))
+    rows, net = torch.rand(60, 12).double(), torch.nn.Linear(12, 2).double()
+    domain = stretches(names=('left', 'middle', 'right'))
     y = net(rows).argmax(1)
     return Task('curves', rows[:40], y[:40], rows[40:], y[40:], domain, net, None, ('low', 'high'))
 

@@ -3,9 +3,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toy
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from torch import nn
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, tabular
 from gradual_cf.search import confirmed
@@ -17,16 +17,7 @@ def people(n=300, seed=0):
     return pd.DataFrame(dict(income=rng.integers(0, 101, n), debt=rng.integers(0, 101, n), idle=rng.integers(0, 5, n)))
 
 
-class Score(nn.Module):
-    "A scorecard of which every weight is written down."
-    def __init__(self, bar=1.):
-        super().__init__()
-        self.line = nn.Linear(3, 2)
-        with torch.no_grad():
-            self.line.weight.copy_(torch.tensor([[-3., 2., 0.], [3., -2., 0.]]))
-            self.line.bias.copy_(torch.tensor([bar, -bar])/2)
-
-    def forward(self, x): return self.line(x)
+def card(bar=1.): return toy.Score([6., -4., 0.], -bar)
 
 
 class Bar:
@@ -41,7 +32,7 @@ class Bar:
 @pytest.fixture
 def cf():
     "Five jurors who ask for ever more."
-    cf = GradualCF(Score(), tabular(people()), 'sparse').fit(people())
+    cf = GradualCF(card(), tabular(people()), 'sparse').fit(people())
     cf.jurors += [Bar(v) for v in (-.5, 0, .5, 1., 1.5)]
     return cf
 
@@ -115,7 +106,7 @@ def test_labels_are_drawn_as_the_model_says():
 def test_jurors_are_of_the_kind_of_the_model(kind):
     X = people()
     y = (X.income > X.debt).astype(int)
-    model = dict(network=lambda: Score(0.), linear=lambda: LogisticRegression().fit(X, y), forest=lambda: RandomForestClassifier(5, random_state=0).fit(X, y),
+    model = dict(network=lambda: card(0.), linear=lambda: LogisticRegression().fit(X, y), forest=lambda: RandomForestClassifier(5, random_state=0).fit(X, y),
                  function=lambda: lambda x: torch.stack([x[:, 1], x[:, 0]], 1)*4)[kind]()
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     weights, random = [p.clone() for p in getattr(model, 'parameters', list)()], torch.get_rng_state()
@@ -129,7 +120,7 @@ def test_jurors_are_of_the_kind_of_the_model(kind):
 def test_a_preset_with_a_margin_begins_there(cf, monkeypatch):
     seen = []
     monkeypatch.setattr(GradualCF, 'under', lambda self, s, old=GradualCF.under: (seen.append(s.logit_margin), old(self, s))[1])
-    believable = GradualCF(Score(), tabular(people()), PLAUSIBLE).fit(people())
+    believable = GradualCF(card(), tabular(people()), PLAUSIBLE).fit(people())
     believable.jurors += [Bar(99.)]*5
     believable.explain(people(4, 7), 1, confirmed=.9)
     assert seen == [v for v in confirmed._MARGINS if v > PLAUSIBLE.logit_margin]

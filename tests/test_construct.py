@@ -7,7 +7,7 @@ import torch
 import toy
 from cover import cover
 
-from gradual_cf.all import GradualCF, PAPER, Encoded, Question, Settings, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
+from gradual_cf.all import GradualCF, PAPER, Encoded, Question, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
 from gradual_cf.search.composition import init_composite
 from gradual_cf.search.goals import stopping
 from gradual_cf.gradual import _BestSeen, pairs, revisit
@@ -154,29 +154,6 @@ def test_a_group_that_is_on_is_changed_again_where_that_flips():
     cf = GradualCF(model, domain, 'sparse', sigma=0).fit(x)
     cfs = cf.explain(x[(cf.z_train.argmax(1) == 0)][:40], target=1)
     assert cfs.valid.all()
-
-
-ALONE = dict(paper=replace(PAPER, sigma=40), default=Settings(tau=.8), shared=Settings(tau=.8, max_shared=3))
-
-
-@pytest.mark.parametrize('problem,settings', cover(toy.PROBLEMS, ALONE))
-def test_a_row_alone_in_a_batch_and_in_any_order(problem, settings):
-    p = toy.PROBLEMS[problem]()
-    free = p._replace(frozen=torch.zeros_like(p.frozen))
-    domain = toy.make(p.model, p.x, p.groups).domain
-    domain = domain.__class__(**{**domain.__dict__, 'encode': lambda raw: domain_encode(raw, free)})
-    cf = GradualCF(p.model, domain, ALONE[settings]).fit(p.x)
-    target = (cf.z_train.argmax(1) + 1) % cf.z_train.shape[1]
-    whole = cf.explain(p.x, target).xp
-    order = torch.randperm(len(p.x), generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(cf.explain(p.x[order], target[order]).xp, whole[order], atol=1e-8, rtol=0)
-    for i in range(5): torch.testing.assert_close(cf.explain(p.x[i:i + 1], target[i:i + 1]).xp, whole[i:i + 1], atol=1e-8, rtol=0)
-
-
-def domain_encode(raw, p):
-    "Encode with nothing frozen, so that a row does not depend on its position."
-    from gradual_cf.core import Encoded
-    return Encoded(raw.clone(), torch.zeros(len(raw), p.frozen.shape[1], dtype=torch.bool))
 
 
 def test_trace_ends_where_explain_ends():

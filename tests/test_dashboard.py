@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from made import linear
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.use.explorer import dashboard_tab
@@ -20,11 +21,7 @@ def evil():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'age': rng.integers(18, 80, 60), '<b>income</b>': rng.gamma(6, 400, 60).round(), 'job': rng.choice([EVIL, 'none'], 60)},
                       index=range(100, 160))
-    domain = tabular(df)
-    x = domain.encode(df).x
-    w = torch.linspace(1, 2, x.shape[1]).to(x)
-    middle = (x @ w).median() + 1e-4
-    return df, GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse', classes=(f'no {EVIL}', 'yes')).fit(df)
+    return df, linear(tabular(df), df, [1, 4/3, 5/3, 2], classes=(f'no {EVIL}', 'yes'))
 
 
 class Sum(torch.nn.Module):

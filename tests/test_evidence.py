@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 import gradual_cf
 from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
-from gradual_cf.use.evidence import _seal, answer_schema, evidence, save_evidence
+from gradual_cf.use.evidence import answer_schema, evidence, save_evidence
 from forged import changed, field_of, places, put_once, sealed, walk
 from made import by_hand, people
 from questions import SAID
@@ -222,15 +222,6 @@ def test_reasons_stand_in_the_evidence(asked):
     why = reasons(cf, rows[:3], target='yes')
     told = [json.loads(t) for t in evidence(answers[:3], why, region=False)]
     assert all(len(t['reasons']) == len(why.of(i)) and t['region'] is None for i, t in enumerate(told))
-
-
-def test_numbers_and_intervals():
-    df = pd.DataFrame(dict(a=np.linspace(0, 9, 60).round(1), b=np.tile([1., 4., 2., 8., 5., 7.], 10)))
-    domain = tabular(df)
-    cf = GradualCF(predictor(lambda d: d.a + d.b, domain, kind='number'), domain, 'sparse').fit(df)
-    told = [json.loads(t) for t in evidence(cf.explain(df[:3], target=(12., None)))]
-    assert all(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy(), ())) == [] for t in told)
-    assert any(checker.faults_of(t, (lambda d: (d.a + d.b).to_numpy() + 1, ())) for t in told)
 
 
 def led():

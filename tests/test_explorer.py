@@ -392,13 +392,6 @@ def test_a_hundred_questions_leave_nothing_behind(fitted):
     cf.model.eval()
 
 
-def test_the_same_question_has_the_same_answer(fitted):
-    people, _, cf = fitted
-    q = _RowQuestion(5, 1, 'sparse', bounds=(('income', (1200, 8000)),))
-    a, b = (_Desk(cf, people) for _ in range(2))
-    assert _answer_shown(a, q).xp.equal(_answer_shown(b, q).xp) and _several_answers(a, q).answers.xp.equal(_several_answers(b, q).answers.xp)
-
-
 def known(cf, people, pick=np.nanargmin, **told):
     "The refused row that is farthest from the target, or nearest, its other answers, and what is said of ways."
     lead = (cf.z_train[:, 1] - cf.z_train[:, 0]).numpy()

@@ -11,8 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from made import linear
+from test_contract import even, fitted_case, odd, state_of, usual
 
-from gradual_cf.all import GradualCF, actions, audit, reasons, tabular, watch
+from gradual_cf.all import GradualCF, actions, audit, check_letter, explain_dataset, letter, reasons, relevance, strengths, tabular, watch
+from gradual_cf.scale.batch import _known_by
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
 LEVELS = ['=cmd|x', '<script>alert(1)</script>', '@SUM(A1)\x07', '-x']
@@ -25,12 +28,8 @@ def shop():
     df = pd.DataFrame({NAMES[0]: rng.gamma(6, 400, n).round(2), NAMES[1]: rng.integers(18, 80, n), NAMES[2]: pd.Categorical(rng.choice(LEVELS, n)),
                        NAMES[3]: pd.Timestamp('2020-01-01') + pd.to_timedelta(rng.integers(0, 900, n), 'D')}, index=[f'=r{i}' for i in range(n)])
     df.loc[df.index[::9], NAMES[0]] = np.nan
-    domain = tabular(df)
-    x = domain.encode(df).x
-    w = torch.as_tensor(rng.normal(size=x.shape[1])).to(x)
-    middle = (x @ w).median() + 1e-4
-    cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse', classes=('<no>', '=yes')).fit(df)
-    rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()]
+    cf = linear(tabular(df), df, classes=('<no>', '=yes'))
+    rows = df[(cf.logits(df, cf.encode(df).x).argmax(1) == 0).numpy()]
     return cf, rows, cf.explain(rows, '=yes')
 
 
@@ -194,3 +193,24 @@ def test_files_are_whose_the_umask_says_and_whole_or_not_there(shop, tmp_path, m
     monkeypatch.setattr(os, 'replace', lambda *a: (_ for _ in ()).throw(OSError('the disk is full')))
     with pytest.raises(OSError, match='full'): answer.to_html(made[1])
     assert made[1].read_bytes() == was and sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in made)
+
+
+# What is made of an explainer and its answers, as a text; each time in a folder of its own
+USES = {
+    'letters': lambda c, a, d: [check_letter(texts := letter(a[:1], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
+    'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(), 'actions': lambda c, a, d: actions(c.cf, c.X[:60], 2, 1).df().to_json(),
+    'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, resamples=99, least=9).text(),
+    'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(), 'strengths': lambda c, a, d: strengths(c.cf, c.rows, tried=(1,)).to_json(),
+    'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
+
+
+@pytest.mark.parametrize('use', USES)
+def test_what_is_made_of_answers_touches_nothing_and_says_the_same_twice(use, tmp_path):
+    c, there = fitted_case('network'), usual('network')
+    odd(c)
+    try:
+        before = state_of(c)
+        one, two = (USES[use](c, there, tmp_path/name) for name in 'ab')
+        now = state_of(c)
+    finally: even(c)
+    assert [k for k in before if before[k] != now[k]] == [] and one == two and len(one)

@@ -248,9 +248,6 @@ def test_another_model_does_not_resume_a_folder(how, tmp_path):
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
 
 
-def test_twenty_three_kinds_of_models_are_told_apart(): assert len(OTHERS) == 23
-
-
 def test_a_model_that_changes_after_fit_is_another_one(tmp_path):
     cf = answering(having(lambda self: self.a[0], a=[1.]))
     out = explain_dataset(cf, quarters()[:12], tmp_path/'out', batch_size=6)
@@ -285,12 +282,6 @@ def test_a_model_that_does_not_repeat_itself_is_named_and_may_go_on(tmp_path):
             out = explain_dataset(answering(model), quarters()[:12], tmp_path/'out', batch_size=6)
     with pytest.warns(UserWarning, match='repeat'), pytest.raises(ValueError, match=r"model '\w+' there, '\w+' now"):
         explain_dataset(answering(other), quarters()[:12], out, batch_size=6)
-
-
-def test_knowing_a_model_touches_no_random_state_and_no_threads(tmp_path):
-    cf, state, threads = answering(Scaled()), torch.random.get_rng_state(), torch.get_num_threads()
-    known = [_known_by(cf) for _ in range(2)]
-    assert known[0] == known[1] and torch.equal(state, torch.random.get_rng_state()) and torch.get_num_threads() == threads
 
 
 def test_a_run_has_the_same_name_while_other_threads_ask():

@@ -1,6 +1,4 @@
 """The three intents of a first answer: what each promises, once."""
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,29 +57,6 @@ def test_what_is_robust_has_what_it_is_asked_for(robust):
     met = cf.content(answers.enc, answers.xp, answers.tensors.target).numpy()
     missed = answers.quality().missed.to_numpy()
     assert np.array_equal(np.array([w.partition('agreement')[0] == '' for w in missed]), met) and met.any()
-
-
-def test_no_change_of_it_is_idle(robust):
-    "Each change put back alone costs the decision or something that the intent asks for."
-    _, cf, model, rows, answers = robust
-    for i in np.flatnonzero(answers.quality().missed == ''):
-        for c in rows.columns[answers.changed[i]]:
-            raw = answers.raw.iloc[[i]].assign(**{c: rows[c].iloc[[i]].astype(answers.raw[c].dtype)})
-            xp, one = cf.encode(raw).x, torch.tensor([1])
-            assert model.predict(raw)[0] == 0 or not cf.content(cf.encode(rows.iloc[[i]]), xp, one)
-
-
-def test_a_row_alone_a_copy_and_a_folder_answer_alike(robust, tmp_path):
-    "And nothing that is random is touched."
-    _, cf, _, rows, answers = robust
-    before = np.random.get_state()[1].copy(), torch.get_rng_state()
-    again = cf.under('robust').explain(rows.head(2), 1)
-    assert np.array_equal(np.random.get_state()[1], before[0]) and torch.equal(torch.get_rng_state(), before[1])
-    cf.save(tmp_path/'folder')
-    loaded = GradualCF.load(tmp_path/'folder')
-    assert loaded.settings == cf.settings and loaded.promises == cf.promises
-    for other in (again, cf.explain(rows.iloc[:1], 1), loaded.explain(rows.head(2), 1), pickle.loads(pickle.dumps(cf)).explain(rows.head(2), 1)):
-        pd.testing.assert_frame_equal(other.raw, answers.raw.head(len(other)))
 
 
 def test_other_questions_go_with_it():

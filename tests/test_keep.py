@@ -26,24 +26,12 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
 import written
-from gradual_cf.all import (GradualCF, Settings, images, load_cbf, load_digits, load_fitted, predictor, put_back, series, tabular,
-    without_images)
-from made import by_hand, people, pipeline
+from gradual_cf.all import GradualCF, Settings, images, load_digits, load_fitted, predictor, put_back, tabular
+from made import by_hand, people, pipeline, same
 from gradual_cf.scale import keep
 from gradual_cf.search import pipelines, sums
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.readings import _readings
-
-
-def same(a, b):
-    "Whether two batches are the same bit for bit."
-    assert a.x.equal(b.x) and a.xp.equal(b.xp) and a.mask.equal(b.mask)
-    for name in ('prob', 'before', 'found', 'typical', 'size', 'bound', 'confirmed'):
-        x, y = getattr(a, name), getattr(b, name)
-        assert (x is None) == (y is None) and (x is None or np.array_equal(x, y, equal_nan=True)), name
-    assert a.proof == b.proof
-    if isinstance(a.raw, pd.DataFrame): pd.testing.assert_frame_equal(a.raw, b.raw)
-    assert a.to_json() == b.to_json()
 
 
 def there_and_back(cf, tmp_path, rows, model=None, **asked):
@@ -51,7 +39,8 @@ def there_and_back(cf, tmp_path, rows, model=None, **asked):
     again = GradualCF.load(cf.save(tmp_path/'cf'), model)
     assert repr(again).split('Domain')[1] == repr(cf).split('Domain')[1]
     answers = cf.explain(rows, **asked)
-    same(answers, again.explain(rows, **asked))
+    same(answers, back := again.explain(rows, **asked))
+    assert answers.to_json() == back.to_json()
     assert not any(p.suffix in ('.pkl', '.pickle', '.joblib', '.pt') for p in (tmp_path/'cf').iterdir())
     return again, answers
 
@@ -67,8 +56,8 @@ def test_tables_of_every_kind_of_column_come_back(told, tmp_path):
     df = people()
     domain = tabular(df, **told)
     cf = GradualCF(predictor(by_hand, domain), domain, 'sparse').fit(df)
-    target = np.where(by_hand(df[:8]) > .5, 0, 1)
-    again, _ = there_and_back(cf, tmp_path, df[:8], by_hand_again(domain), target=target)
+    target = np.where(by_hand(df[:4]) > .5, 0, 1)
+    again, _ = there_and_back(cf, tmp_path, df[:4], by_hand_again(domain), target=target)
     assert again.x_train.equal(cf.x_train) and list(again.held) == list(cf.held)
 
 
@@ -136,15 +125,6 @@ def evenly(net, x):
         last.weight *= 20
         last.bias -= net(x).mean(0)
     return net
-
-
-def test_images_and_series_come_back(tmp_path):
-    train, test = load_digits()
-    cf = GradualCF(written.read('digits'), images(block=2), without_images()).fit(train['image'][:200])
-    there_and_back(cf, tmp_path/'images', test['image'][:2], target=3)
-    X, _, X_test, _ = load_cbf()
-    cf = GradualCF(written.read('cbf'), series(X), 'sparse', n_ref=5).fit(X)
-    there_and_back(cf, tmp_path/'series', X_test[:2], target=1)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
-from toy import sharpen
+from toy import Score, sharpen
 
 from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp
 from gradual_cf.baselines.lore import LORE, because
@@ -52,16 +52,7 @@ def fitted(kind='text', model='linear'):
     return MODELS[model]().fit(X, labelled(KINDS[kind]))
 
 
-class Net(nn.Module):
-    "One score, as logits of two classes."
-    def __init__(self):
-        super().__init__()
-        self.line = nn.Linear(3, 2)
-        with torch.no_grad(): self.line.weight.copy_(torch.tensor([[-3., 2., -.5], [3., -2., .5]])), self.line.bias.copy_(torch.tensor([1.2, -1.2]))
-    def forward(self, x): return self.line(x)
-
-
-def network(): return Net()
+def network(): return Score([6., -4., 1.], -2.4)
 
 
 CASES = [(kind, 'linear') for kind in KINDS] + [('digits', 'forest'), ('sizes', 'boosted'), ('signs', 'pipeline'), ('swapped', 'forest')]
@@ -267,10 +258,12 @@ def asked_of(frame): return fitted().predict_proba(frame)
 def made_elsewhere(kind, tmp_path):
     "A fitted model of another library, as a library or a file hands it over."
     y = labelled([0, 1])
-    if kind in ('xgboost', 'ubj'):
-        m = pytest.importorskip('xgboost').XGBClassifier(n_estimators=8, n_jobs=1).fit(X, y).get_booster()
-        m.save_model(tmp_path/'m.ubj')
-        return load_fitted(tmp_path/'m.ubj') if kind == 'ubj' else m
+    if kind == 'pipeline': return fitted('digits', 'pipeline')
+    if kind in ('xgboost', 'ubj', 'json'):
+        m, path = pytest.importorskip('xgboost').XGBClassifier(n_estimators=8, n_jobs=1).fit(X, y).get_booster(), tmp_path/f'm.{kind}'
+        if kind == 'xgboost': return m
+        m.save_model(path)
+        return load_fitted(path)
     if kind in ('lightgbm', 'txt'):
         m = pytest.importorskip('lightgbm').LGBMClassifier(n_estimators=8, verbose=-1).fit(X, y).booster_
         m.save_model(tmp_path/'m.txt')
@@ -302,6 +295,13 @@ def test_explainers_of_models_from_elsewhere_are_copied_whole(kind, tmp_path):
         assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob)
     twice = copy.deepcopy(copy.deepcopy(cf))
     assert torch.equal(twice.z_train, cf.z_train) and torch.equal(twice.explain(X.iloc[:3], target).xp, a.xp)
+
+
+@pytest.mark.parametrize('file, model', [('ubj', 'xgboost'), ('json', 'xgboost'), ('txt', 'lightgbm'), ('cbm', 'catboost'), ('skops', 'pipeline'), ('onnx', 'session')])
+def test_a_model_from_a_file_gives_the_same_answers(file, model, tmp_path):
+    one, two = (GradualCF(made_elsewhere(kind, tmp_path), tabular(X), 'sparse').fit(X) for kind in (model, file))
+    a, b = (cf.explain(X.iloc[:9], (cf.classes or (0, 1))[-1]) for cf in (one, two))
+    assert a.valid.any() and np.array_equal(a.valid, b.valid) and a.raw.equals(b.raw)
 
 
 class Lent:

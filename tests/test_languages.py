@@ -18,7 +18,8 @@ sys.path.insert(0, str(ROOT/'docs'))
 babel = pytest.importorskip('babel')
 import catalogues  # noqa: E402
 from babel.numbers import format_decimal  # noqa: E402
-from test_letter import DAY, EVIL, FORMATS, linear, refused  # noqa: E402
+from made import linear  # noqa: E402
+from test_letter import DAY, FORMATS, refused  # noqa: E402
 
 from gradual_cf.all import GradualCF, check_letter, explorer, letter, reasons, tabular  # noqa: E402
 from gradual_cf.render import LANGUAGES, exact_text, language_of, render, sided_percent, value_text, with_unit  # noqa: E402
@@ -163,24 +164,6 @@ def test_letters_of_all_languages_are_checked_together(shop):
         with pytest.raises(ValueError, match='text must'): check_letter(bad, cf)
 
 
-cells = st.floats(-1e9, 1e9).map(lambda v: round(v, 2)) | st.sampled_from([0., -0., 999.99, 1000., -1234.5, 9999., 10_000.01, 1e15, np.nan])
-
-
-@settings(max_examples=10, **QUICK)
-@given(st.sampled_from(LANGUAGES), st.lists(cells, min_size=30, max_size=30), st.lists(st.sampled_from(EVIL) | st.text(max_size=6), min_size=2, max_size=4, unique=True), st.sampled_from(FORMATS), st.integers(0, 999))
-def test_letters_of_any_table_prove_themselves_in_every_language(language, numbers, levels, form, seed):
-    rng = np.random.default_rng(seed)
-    df = pd.DataFrame({'a': numbers, 'b': [levels[i] for i in rng.integers(0, len(levels), 30)], 'c': rng.normal(size=30)*10.**rng.integers(-6, 9),
-                       'd': pd.Timestamp('1980-01-01') + pd.to_timedelta(rng.integers(0, 10**9, 30), 's')})
-    if df.a.isna().all(): return
-    cf = linear(tabular(df, categorical=['b']), df)
-    rows = refused(cf, df)
-    if len(rows) in (0, len(df)): return
-    answer = cf.explain(rows.iloc[:3], 1)
-    check = check_letter(letter(answer, format=form, date=DAY, language=language, strict=None), cf, answer.data)
-    assert check[['row', 'model', 'legal']].to_numpy().all() and (check.flips == answer.valid).all()
-
-
 def test_four_reasons_are_told_where_four_exist():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.integers(0, 100, (300, 6)), columns=list('abcdef'))
@@ -230,9 +213,9 @@ def test_a_number_not_a_class_in_words():
     df = pd.DataFrame({'rooms': rng.integers(1, 9, 100), 'size': rng.random(100).round(2)})
     cf = GradualCF(LinearRegression().fit(df, df.rooms*1000 + df['size']*500), tabular(df), 'sparse').fit(df)
     answer = cf.explain(df[df.rooms < 4].iloc[:3], (5000, None))
-    for language, aim in dict(de='mindestens 5.000', es='como mínimo 5000', fr='au moins 5\u202f000', pl='co najmniej 5000').items():
+    for language, aim in dict(en='at least 5,000', de='mindestens 5.000', es='como mínimo 5000', fr='au moins 5\u202f000', pl='co najmniej 5000').items():
         texts = letter(answer, language=language, reasons=2, strict=None)
-        assert aim in texts[0] and check_letter(texts, cf).flips.all()
+        assert aim in texts[0] and 'probability' not in texts[0] and check_letter(texts, cf).flips.all()
 
 
 def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):

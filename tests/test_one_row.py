@@ -194,10 +194,13 @@ def test_a_row_that_writes_a_level_in_another_way_is_answered_by_what_the_model_
     assert np.isclose(float(answer.prob[0]), says) and bool(answer.valid[0]) == (says >= .5)
 
 
-def test_a_model_that_was_trained_on_is_asked_anew():
+def one_refused():
     X, model, domain = told()
-    cf = GradualCF(predictor(model, domain), domain, 'sparse').fit(X)
-    row = X[(model.model.predict(X) == 0)].iloc[[0]]
+    return X, model, GradualCF(predictor(model, domain), domain, 'sparse').fit(X), X[(model.model.predict(X) == 0)].iloc[[0]]
+
+
+def test_a_model_that_was_trained_on_is_asked_anew():
+    X, model, cf, row = one_refused()
     before = cf.explain(row)
     model.model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X.a - X.b > 15)
     now = float(model.model.predict_proba(row)[0, 1])
@@ -206,9 +209,7 @@ def test_a_model_that_was_trained_on_is_asked_anew():
 
 
 def test_an_answer_is_put_to_the_model_no_more_often_than_before():
-    X, model, domain = told()
-    cf = GradualCF(predictor(model, domain), domain, 'sparse').fit(X)
-    row = X[(model.model.predict(X) == 0)].iloc[[0]]
+    _, model, cf, row = one_refused()
     model.asked.clear()
     answer = cf.explain(row)
     few = [n for n in model.asked if n == 1]

@@ -1,4 +1,5 @@
 """What photographs ask of the image domain, and the numbers of the page about them."""
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +26,17 @@ class Redness(nn.Module):
     def forward(self, x): return self.scale*x.mean((2, 3))
 
 
-@pytest.fixture
-def photos():
+@cache
+def six_photographs():
     "Six photographs of 12×10 pixels, two of each class."
     g = torch.Generator().manual_seed(0)
     v = torch.rand(6, 12, 10, 3, generator=g)*.4
     for i in range(6): v[i, ..., i//2] += .5
     return (v*255).round().to(torch.uint8).numpy()
+
+
+@pytest.fixture
+def photos(): return six_photographs()
 
 
 def patches(seed):

@@ -33,7 +33,7 @@ from test_tables import coded
 from gradual_cf.baselines.nearest import GrowingSpheres
 from gradual_cf.baselines.nearest import Wachter
 from gradual_cf.scale.batch import explain_dataset
-from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import evaluate
 from gradual_cf.models.asking import log_odds
 from gradual_cf.models.networks import seeded
@@ -196,57 +196,19 @@ def test_a_tie_goes_to_the_first_class():
     assert (GradualCF(half, domain, 'sparse').fit(df).explain(df[35:], target=0).raw.a < 30).all()
 
 
-@pytest.mark.parametrize('scaled', ['raw', 'scaler', 'module'])
-def test_a_network_with_its_own_scaling(scaled):
-    df, y = people(missing=False)
-    df = df[['age', 'income', 'debt']].astype(float)
-    x, scaler = torch.tensor(df.to_numpy(), dtype=torch.float32), StandardScaler().fit(df.to_numpy())
-    w = torch.tensor([[0., 1., -1.]])
-    net = torch.nn.Linear(3, 1)
-    with torch.no_grad(): net.weight.copy_(w); net.bias.fill_(-30 if scaled == 'raw' else 0)
-    how = dict(raw=False, scaler=scaler, module=torch.nn.BatchNorm1d(3, affine=False))[scaled]
-    if scaled == 'module': how(x); how.eval()
-    domain = tabular(df)
-    cf = GradualCF(predictor(net, domain, scaled=how), domain, 'sparse').fit(df)
-    want = net(x if scaled == 'raw' else torch.tensor(scaler.transform(df.to_numpy()), dtype=torch.float32) if scaled == 'scaler' else how(x)).detach()[:, 0]
-    assert torch.allclose(cf.z_train[:, 1] - cf.z_train[:, 0], want, atol=1e-3)
-    assert cf.settings.sigma > 0 and cf.explain(df[:50]).valid.all()       # the gradient is there
-
-
-@pytest.mark.parametrize('ending', ['skops', 'onnx', 'ubj', 'json', 'txt', 'cbm'])
-def test_a_model_from_a_file_gives_the_same_answers(ending, tmp_path):
-    df, y = people(missing=False)
-    df = df.drop(columns='job').astype(dict(owner=int))
-    path = tmp_path/f'model.{ending}'
-    if ending == 'skops':
-        io, model = pytest.importorskip('skops.io'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df, y)
-        io.dump(model, path)
-    elif ending == 'onnx':
-        to, model = pytest.importorskip('skl2onnx'), make_pipeline(StandardScaler(), LogisticRegression()).fit(df.to_numpy(np.float32), y)
-        pytest.importorskip('onnxruntime')
-        path.write_bytes(to.to_onnx(model, df.to_numpy(np.float32)[:1]).SerializeToString())
-        fitted, model = model, predictor(lambda rows: fitted.predict_proba(rows.to_numpy(np.float32)), tabular(df))  # only asked, as an ONNX session is
-    elif ending == 'txt': (model := lgbm().fit(df, y)).booster_.save_model(path)
-    elif ending == 'cbm': (model := pytest.importorskip('catboost').CatBoostClassifier(iterations=20, verbose=0, allow_writing_files=False).fit(df, y)).save_model(str(path))
-    else: (model := xgb().fit(df, y)).save_model(path)
-    a, b = (GradualCF(m, tabular(df), 'sparse').fit(df).explain(df[:60]) for m in (model, load_fitted(path)))
-    assert a.valid.all() and b.valid.all()
-    pd.testing.assert_frame_equal(a.raw, b.raw)
-
-
 def test_numbers_reach_their_interval_each_row_its_own():
     df, _ = people(missing=False)
     y = 2*df.income - df.debt + 10*df.owner
     for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(20, random_state=0))):
         cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300]), 'sparse').fit(df[:300])
-        own = [(v, v + 15) for v in np.linspace(50, 90, 10)]
-        cfs = cf.explain(df[300:310], target=own)
+        own = [(v, v + 15) for v in np.linspace(50, 90, 5)]
+        cfs = cf.explain(df[300:305], target=own)
         said = model.predict(cfs.raw)
         assert [lo <= v <= hi for v, (lo, hi) in zip(said, own)] == cfs.valid.tolist() and cfs.valid.mean() >= .95
         assert np.allclose(said, cfs.prob) and {'cf_low', 'cf_high', 'cf_after'} <= set(cfs.df())
         again = cf.explain(df[300:301], target=own[0])
         assert torch.equal(again.xp, cfs.xp[:1])
-        table = evaluate(cf, df[300:304], target=(60, None)).set_index('metric')
+        table = evaluate(cf, df[300:302], target=(60, None)).set_index('metric')
         assert table['mean']['valid'] >= .95 and table['mean']['legal'] == 1
 
 
@@ -306,10 +268,13 @@ def test_a_network_of_raw_columns_reads_what_it_was_trained_on(codes, scale, cap
     df, _ = coded(codes, 'shared', float)
     with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(df.shape[1], 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     domain = tabular(df, scale=scale)
-    x = domain.encode(df).x
-    assert len(domain.told) == 3 and torch.allclose(predictor(net, domain, scaled=False)(x.float()), log_odds(net(torch.tensor(df.to_numpy()).float()), 'logit'), atol=1e-3)
-    wide = StandardScaler().fit(df.to_numpy())
-    assert torch.allclose(predictor(net, domain, scaled=wide)(x.float()), log_odds(net(torch.tensor(wide.transform(df.to_numpy())).float()), 'logit'), atol=1e-3)
+    x, raw = domain.encode(df).x.float(), torch.tensor(df.to_numpy()).float()
+    wide, norm = StandardScaler().fit(df.to_numpy()), torch.nn.BatchNorm1d(df.shape[1], affine=False)
+    norm(raw), norm.eval()
+    assert len(domain.told) == 3
+    for scaled, read in ((False, raw), (wide, torch.tensor(wide.transform(df.to_numpy())).float()), (norm, norm(raw))):
+        asked = predictor(net, domain, scaled=scaled)
+        assert torch.allclose(asked(x), log_odds(net(read), 'logit'), atol=1e-3) and GradualCF(asked, domain, 'sparse').settings.sigma > 0  # the gradient is there
 
 
 def test_a_network_that_says_the_same_of_all_rows_may_want_raw_ones(caplog):
@@ -453,11 +418,9 @@ def test_methods_without_gradient_work_and_those_with_one_say_so():
     df = df.drop(columns='job')
     domain = tabular(df)
     for model in (HistGradientBoostingClassifier(max_iter=20).fit(df, y), SVC().fit(df, y)):
-        for cls in (GrowingSpheres,):
-            cfs = cls(model, domain).fit(df).explain(df[:5])
-            assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
+        cfs = GrowingSpheres(model, domain).fit(df).explain(df[:5])
+        assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
         with pytest.raises(ValueError, match='differentiable|gradient'): Wachter(model, domain).fit(df).explain(df[:5])
-        with pytest.raises(ValueError, match="masking must be 'probe'"): GradualCF(model, domain, PAPER)
 
 
 @real

@@ -2,6 +2,7 @@
 import itertools
 import pickle
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -85,11 +86,16 @@ def stepped(seed=0):
     return X, ((X[['a', 'b', 'c']] > 6).sum(axis=1) == 3).astype(int)
 
 
-def test_three_columns_are_proven():
+@cache
+def three():
+    "An explainer of a tree that knows the rule, and the answer of a row that needs three."
     X, y = stepped()
-    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
+    return cf, cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+
+
+def test_three_columns_are_proven():
+    cf, answer = three()
     told = prove(cf, answer)
     assert answer.valid.all() and told.verdict[0] == 'optimal in columns' and told['size'][0] == 3 and told.bound[0] == 3
     far = prove(cf, answer, 'l1')
@@ -98,18 +104,14 @@ def test_three_columns_are_proven():
 
 
 def test_what_greedy_missed_is_found():
-    X, y = stepped()
-    model = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    answer = cf.explain(pd.DataFrame([dict(a=1, b=2, c=3, d=4)]), 1)
+    cf, answer = three()
     lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask), decided=np.zeros_like(answer.decided))
     told = prove(cf, lost)
     assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3
 
 
 def test_why_there_is_none():
-    X, y = stepped()
-    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
+    cf, _ = three()
     rows = pd.DataFrame([dict(a=1, b=2, c=3, d=4), dict(a=1, b=8, c=8, d=4)])
     for how in (dict(immutable=['a']), dict(bounds={'a': (0, 5)}), dict(decrease_only=['a'])):
         answer = cf.explain(rows, 1, **how)
@@ -120,8 +122,7 @@ def test_why_there_is_none():
 
 
 def test_rows_that_are_there_need_nothing():
-    X, y = stepped()
-    cf = GradualCF(tree.DecisionTreeClassifier(random_state=0).fit(X, y), tabular(X), 'sparse').fit(X)
+    (X, y), (cf, _) = stepped(), three()
     answer = cf.explain(X[y == 1].head(2), 1)
     told = prove(cf, answer)
     assert (told.verdict == 'optimal in columns').all() and (told['size'] == 0).all()
@@ -238,50 +239,13 @@ CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, ran
               exponential=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, loss='exponential', random_state=0), tree=lambda: tree.DecisionTreeClassifier(max_depth=3, random_state=0))
 
 
-def calibrated(kind, method, how, seed=0):
-    "Whole numbers, labels, and a calibrated model of them."
-    r = np.random.default_rng(seed)
-    df = pd.DataFrame(r.integers(0, 6, (160, 3)), columns=list('abc'))
-    labels = np.where(df.a - .7*df.b + .4*df.c + r.normal(0, 1.2, 160) > .8, 'yes', 'no')
-    inner = CURVED[kind]()
-    if how == 'frozen':
-        frozen = pytest.importorskip('sklearn.frozen').FrozenEstimator
-        return df, CalibratedClassifierCV(frozen(inner.fit(df, labels)), method=method).fit(df.iloc[::2], labels[::2])
-    return df, CalibratedClassifierCV(inner, method=method, cv=3, ensemble=how == 'folds').fit(df, labels)
-
-
-@pytest.mark.parametrize('kind,method,how', cover(CURVED, ['isotonic', 'sigmoid'], ['folds', 'single', 'frozen']))
-def test_calibrated_trees_are_read_and_their_proofs_hold(kind, method, how):
-    df, m = calibrated(kind, method, how)
-    domain, everywhere = tabular(df), pd.DataFrame(list(itertools.product(range(6), repeat=3)), columns=list('abc'))
-    cells, said, share = everywhere.to_numpy(), m.predict(everywhere), m.predict_proba(everywhere)
-    for tau in (.5, .7):
-        cf = GradualCF(m, domain, 'sparse', tau=tau).fit(df)
-        assert 'read exactly' in cf.model.about
-        assert np.allclose(cf.model.scores(domain.encode(everywhere).x).softmax(1), share, atol=1e-9)
-        for k,label in enumerate(m.classes_):
-            rows = everywhere[said != label].iloc[::25]
-            try: a = cf.explain(rows, label, optimal='columns')
-            except ValueError as e:
-                assert 'predicts for some training row' in str(e)
-                continue
-            there = cells[(said == label) & (share[:, k] > tau + 1e-8)]
-            on_the_edge = ((said == label) & (np.abs(share[:, k] - tau) <= 1e-8)).any()
-            for i,x in enumerate(rows.to_numpy()):
-                if not len(there): assert on_the_edge or a.proof[i] == 'none exists' and not a.valid[i]
-                else:
-                    cost = lambda v: ((v != x).sum(-1), np.abs(v - x).sum(-1))
-                    assert a.proof[i] == 'optimal' and a.valid[i] and m.predict(a.raw.iloc[[i]])[0] == label
-                    assert on_the_edge or cost(a.raw.to_numpy()[i]) == min(zip(*cost(there)))
-                    assert cost(a.raw.to_numpy()[i]) <= min(zip(*cost(there)))
-
-
 def of_folds(kind, method, folds):
-    "Whole numbers from 0 to 3, each row there may be, and a model with trees and a curve for each fold."
-    r = np.random.default_rng([0, folds])
+    "Whole numbers from 0 to 3, each row there may be, and a model with trees and a curve for each fold, or with one of either."
+    r, one = np.random.default_rng([0, dict(single=5, frozen=6).get(folds, folds)]), CURVED[kind]()
     df = pd.DataFrame(r.integers(0, 4, (150, 3)), columns=list('abc'))
-    labels = np.where(df.a - .7*df.b + .4*df.c + r.normal(0, 1, 150) > .5, 'yes', 'no')
-    m = CalibratedClassifierCV(CURVED[kind](), method=method.replace('falling', 'sigmoid'), cv=folds).fit(df, labels)
+    labels, how = np.where(df.a - .7*df.b + .4*df.c + r.normal(0, 1, 150) > .5, 'yes', 'no'), dict(method=method.replace('falling', 'sigmoid'))
+    if folds == 'frozen': m = CalibratedClassifierCV(pytest.importorskip('sklearn.frozen').FrozenEstimator(one.fit(df, labels)), **how).fit(df.iloc[::2], labels[::2])
+    else: m = CalibratedClassifierCV(one, cv=3 if folds == 'single' else folds, ensemble=folds != 'single', **how).fit(df, labels)
     for c in m.calibrated_classifiers_[::2] if method == 'falling' else (): c.calibrators[0].a_ *= -1
     return df, pd.DataFrame(list(itertools.product(range(4), repeat=3)), columns=list('abc')), m
 
@@ -311,8 +275,8 @@ def holds_everywhere(cf, every, k, optimal):
     return len(rows)
 
 
-@pytest.mark.parametrize('kind,method,folds', cover(['forest', 'boosted', 'tree'], ['isotonic', 'falling', 'sigmoid'], [3, 2, 4]))
-def test_trees_of_several_folds_are_read_and_their_proofs_hold_for_all_rows(kind, method, folds):
+@pytest.mark.parametrize('kind,method,folds', cover(CURVED, ['isotonic', 'falling', 'sigmoid'], [3, 2, 4, 'single', 'frozen']))
+def test_calibrated_trees_are_read_and_their_proofs_hold_for_all_rows(kind, method, folds):
     df, every, m = of_folds(kind, method, folds)
     share, looked = m.predict_proba(every), 0
     sure = np.sort(share.max(1))[len(share)//2]*(1 - 3e-9) # a hair less than some rows have

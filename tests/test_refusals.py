@@ -112,6 +112,11 @@ def moved(change):
     ('an answer beyond the last', lambda: cf().explain_many(X()[:2])[2], '', IndexError),
     ('an array of two columns', lambda: own().explain(N().to_numpy()[:3, :2]), 'an array `(n, 3)`, got ndarray of shape (3, 2)'),
     ('a text', lambda: cf().explain('rows'), 'data must … list of dicts, … got str'),
+    *each([0, 2.5, True], lambda v: ask(dict(calls=v)), 'calls must be a whole number of at least 1, got {v}', 'calls='),
+    *each([-1, '60'], lambda v: ask(dict(rows=v)), 'rows must be a whole number of at least 1, got {v}', 'rows='),
+    ('rows and seconds', lambda: ask(dict(rows=60, seconds=3)), 'calls and rows must be left out'),
+    ('rows and confirmed', lambda: ask(dict(rows=60, confirmed=.5)), 'rows must be left out where confirmed is'),
+    ('fewer rows than are asked about', lambda: cf().explain(X()[:9], rows=5), 'calls and rows must allow to ask about each row'),
     ('rows in the place of a target', lambda: cf().explain(1, X().iloc[:2]), 'rows must come first'),
     *[(f'confirmed={v!r}', lambda v=v: ask(dict(confirmed=v)), 'confirmed must be in (0, 1], got') for v in (0, 1.5, True, 'all')],
     *[(f'confirmed and {next(iter(more))}', lambda more=more: ask(dict(confirmed=.5) | more), f'{next(iter(more))} must be left out … got')
@@ -318,6 +323,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
 
 @table(
     *[(name, lambda f=f: refit(f(X().iloc[:3])), says) for name, (f, says) in FRAMES.items()],
+    *each([3, 2.5, True, '9'], lambda v: cf.__wrapped__().fit(X(), sample=v), 'sample must be a whole number of at least 8, got {v}', 'sample='),
     ('a row that cannot be read', lambda: refit(spoilt()), "data must … known levels … 'job', got 'Atlantis'"),
     *[(f'{name}={v!r}', lambda name=name, v=v: Settings(**{name: v}), f'{name} must be … got {v!r}') for name,
         values in SETTINGS.items() for v in values],

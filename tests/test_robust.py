@@ -198,13 +198,19 @@ def test_company_is_counted_with_the_digits_that_the_search_counts_with():
         assert p.size[i] == pytest.approx(far[fine[0]].item() if len(fine) else np.inf, abs=2e-6)
 
 
-def test_a_column_that_may_not_change_has_noise_too():
-    "The worst of all copies of an answer, one for each error of measurement, keeps its class."
+def numbers_of_loans():
+    "Numbers of loans, trees that grant them, their explainer, and refused rows."
     X, y, T, _ = load_loans()
     X, T = X.drop(columns='housing'), T.drop(columns='housing')
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    rows, noise = T[model.predict(T) == 'refused'][:4], {'income': 300, 'age': 1}
-    answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(rows, target='granted', robust=dict(noise=noise), immutable=['age'], seconds=60)
+    return X, model, GradualCF(model, tabular(X), 'sparse').fit(X), T[model.predict(T) == 'refused']
+
+
+def test_a_column_that_may_not_change_has_noise_too():
+    "The worst of all copies of an answer, one for each error of measurement, keeps its class."
+    X, model, cf, rows = numbers_of_loans()
+    rows = rows[:4]
+    answers = cf.explain(rows, target='granted', robust=dict(noise={'income': 300, 'age': 1}), immutable=['age'], seconds=60)
     assert answers.valid.any() and (answers.raw.age == rows.age).all()
     for i in np.flatnonzero(answers.valid):
         copies = answers.raw.iloc[[i]].loc[lambda f: f.index.repeat(3*601)]
@@ -213,10 +219,7 @@ def test_a_column_that_may_not_change_has_noise_too():
 
 
 def test_what_is_to_be_withstood_has_a_limit_of_time(monkeypatch):
-    X, y, T, _ = load_loans()
-    X, T = X.drop(columns='housing'), T.drop(columns='housing')
-    model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
+    _, _, cf, rows = numbers_of_loans()
     monkeypatch.setattr(proven, '_ROBUST_SECONDS', 1e-9)
-    told = cf.explain(T[model.predict(T) == 'refused'][:2], target='granted', robust=dict(noise={'income': 300})).proof
+    told = cf.explain(rows[:2], target='granted', robust=dict(noise={'income': 300})).proof
     assert not {'optimal', 'none exists'} & set(told)

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import toy
 from benchmarks import suites as bench
 from test_cli import run
-from test_watch import lender, people, Score
+from test_watch import card, lender, people
 
 from gradual_cf.all import GradualCF, run_suite, Suite, tabular
 from gradual_cf.use.suites import _against_threshold, _ratio_against_threshold, _judged
@@ -50,10 +51,8 @@ def test_letters_hold_where_the_model_decides_as_they_say():
 
 
 def test_a_group_in_which_nobody_has_a_way_fails():
-    weights = Score()
-    weights.weights.data = weights.weights.data.new_tensor([6., -4., -60.])
     rows = people(300, 1).assign(branch=(np.arange(300) % 3 == 0).astype(int))
-    cf = GradualCF(weights, tabular(rows, immutable=['branch']), 'sparse', classes=('refused', 'granted')).fit(rows)
+    cf = GradualCF(toy.Score([6., -4., -60.], -1.2), tabular(rows, immutable=['branch']), 'sparse', classes=('refused', 'granted')).fit(rows)
     checks = [dict(check='recourse', least=.9, by='branch'), dict(check='recourse', least=.8, against='others', by='branch')]
     found = run_suite(dict(model=cf, rows=rows, target='granted', check=checks)).frame
     some = found[found.group == '1']
@@ -61,7 +60,7 @@ def test_a_group_in_which_nobody_has_a_way_fails():
 
 
 def test_what_never_may_be_is_broken_by_one_row(tmp_path):
-    cf = GradualCF(Score(), tabular(people(), immutable=['debt']), 'sparse', classes=('refused', 'granted')).fit(people())
+    cf = GradualCF(card(), tabular(people(), immutable=['debt']), 'sparse', classes=('refused', 'granted')).fit(people())
     answers = cf.explain(people(300, 1), 'granted')
     suite = asked([dict(check='rules', by='sex')], cf)
     assert run_suite(suite).exit_code == 0
@@ -71,7 +70,7 @@ def test_what_never_may_be_is_broken_by_one_row(tmp_path):
 
 
 def test_a_direction_is_a_line_a_column():
-    cf = GradualCF(Score(), tabular(people(), better=dict(income='higher', debt='higher')), 'sparse', classes=('refused', 'granted')).fit(people())
+    cf = GradualCF(card(), tabular(people(), better=dict(income='higher', debt='higher')), 'sparse', classes=('refused', 'granted')).fit(people())
     found = run_suite(asked([dict(check='direction')], cf))
     assert line(found, 'direction', 'income').verdict == 'holds' and line(found, 'direction', 'debt').verdict == 'fails'
 
@@ -146,7 +145,7 @@ REFUSED = [
     (dict(check=[dict(check='holds', least=.9)]), 'champion or issued must be given'),
     (dict(check=[dict(check='reasons', least=.9, k=0)], champion=lender()), 'k must be a whole number'),
     (dict(check=SHARES, model='gone.skops'), "model must be an existing file or folder, got 'gone.skops'"),
-    (dict(check=SHARES, model=Score()), 'model must be a file, a folder or a fitted explainer, got Score'),
+    (dict(check=SHARES, model=card()), 'model must be a file, a folder or a fitted explainer, got Score'),
     (dict(check=SHARES, rows='gone.csv'), 'rows must be a readable CSV file'), (dict(check=SHARES, rows=[1]), 'rows must be a file or a frame, got list'),
     (dict(check=SHARES, target='approved'), "target must be one of"), (dict(check=SHARES, level=2.), 'level must be in'),
     (dict(check=SHARES, fewest=1), 'fewest must be a whole number'), (dict(check=SHARES, modle=1), r"no others, got \['modle'\]"),

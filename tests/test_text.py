@@ -133,30 +133,11 @@ def test_looking_ahead_changes_fewer_words(toy):
     assert words(beam=6, depth=3) <= words(beam=1, depth=1)
 
 
-def test_a_network_in_train_mode_is_read_without_its_dropout(toy):
-    tr, te, v, net = toy
-    cf, state = GradualCF(net, sentences(v, length=40, positions=6, words=8), 'sparse', tau=.97).fit(tr), torch.get_rng_state()
-    assert any(isinstance(m, torch.nn.Dropout) for m in net.modules())
-    both = [cf.explain(te['text'][:20]).raw for _ in map(net.train, (True, False))]
-    net.train()
-    assert both[0] == both[1] and torch.equal(state, torch.get_rng_state())
-
-
 def test_paper_route_reports_what_the_lookup_costs(toy):
     tr, te, v, net = toy
     cfs = GradualCF(net, sentences(v, length=40), PAPER, sigma=50, tau=.9).fit(tr).explain(te['text'][:10])
     assert (cfs.found >= .9).mean() >= cfs.valid.mean()
     assert not np.array_equal(cfs.found, cfs.prob)
-
-
-def test_a_text_without_any_answer_has_no_picture_and_says_so(toy):
-    tr, te, v, net = toy
-    text = te['text'][0]
-    cf = GradualCF(net, sentences(v, length=40, reads=None), 'sparse').fit(tr['text'][:50])
-    several = cf.explain_many([text], immutable=[text[a:b] for a, b in _word_spans(text)])
-    assert not len(several.answers)
-    for nothing in (several, several.answers):
-        with pytest.raises(ValueError, match='plot needs at least one answer, got none'): nothing.plot()
 
 
 def test_words_held_fixed_by_a_question(toy):

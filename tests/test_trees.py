@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 import torch
 from sklearn import ensemble, tree
+from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.core import changed_groups
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.decisions import FrameModel
 from gradual_cf.models.fitted import recognised
-from gradual_cf.search.proven import prove
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.goals import lacking
 from gradual_cf.search.trees import _same_scores, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
@@ -128,34 +128,6 @@ def test_cells_without_a_legal_value_have_no_candidate():
     assert axis.least.tolist() == [-np.inf, 4, 5] and axis.largest.tolist() == [2, 4, np.inf]
 
 
-def test_a_row_keeps_to_its_limits_and_offered_levels():
-    source, data = MADE['hist']()
-    domain = tabular(data, levels={'c': ['v', 'w']}, immutable=['b'])
-    trees = exact(FrameModel(recognised(source), domain.write, domain.features), _parsed)
-    cf = GradualCF(trees, domain, 'sparse').fit(data)
-    rows = data.head(30)
-    data_, enc, z, target = cf.ask(rows, None, increase_only=['a'], bounds={'d': (-.5, .4)})
-    s = cf.start(enc, target)
-    group, xp, score = trees.probe(cf, s, ~enc.frozen)
-    new = domain.decode(xp, rows)
-    assert (group != 1).all() and (new.b == rows.b).all() and (new.a >= rows.a).all() and domain.legal(rows, new).all()
-    moved = new.d != rows.d
-    assert new.d[moved].between(-.5, .4).all() and new.c[new.c != rows.c].isin(['v', 'w']).all()
-    assert torch.equal(score > 0, trees(xp).softmax(1).gather(1, target[:, None])[:, 0] >= s.target.level)
-
-
-def test_most_changes_of_one_leave_no_look_ahead():
-    rng = np.random.default_rng(0)
-    grid = pd.DataFrame(dict(a=rng.integers(0, 20, 800), b=rng.integers(0, 20, 800)))
-    source = tree.DecisionTreeClassifier(max_depth=3, random_state=0).fit(grid, (grid.a > 12) & (grid.b > 13))
-    trees, domain = read(source, grid)
-    cf = GradualCF(trees, domain, 'sparse').fit(grid)
-    for most, arrives in ((1, False), (2, True)):
-        got = cf.explain(pd.DataFrame(dict(a=[5], b=[5])), 1, max_changes=most)
-        assert bool(got.valid) is arrives
-    assert got.raw.iloc[0].tolist() == [13, 14]
-
-
 def test_missing_values_follow_each_node():
     library = pytest.importorskip('xgboost')
     holes = X.copy()
@@ -168,20 +140,6 @@ def test_missing_values_follow_each_node():
     trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
     x = domain.encode(X.head(100)).x
     assert np.isnan(trees.write(x).a).any() and _same_scores(trees.scores(x), trees(x))
-
-
-def test_missing_cells_stay_missing_and_levels_may_be_missing():
-    holes = X.copy()
-    holes.loc[::3, 'a'] = np.nan
-    holes['c'] = holes.c.mask(np.arange(len(X)) % 7 == 0)
-    source = ensemble.HistGradientBoostingClassifier(max_iter=15, categorical_features='from_dtype', random_state=0).fit(holes, Y)
-    cf = GradualCF(source, tabular(holes), 'sparse').fit(holes)
-    rows = holes.head(60)
-    got = cf.explain(rows)
-    assert type(cf.model).__name__ == '_Trees' and got.valid.mean() > .9
-    assert (source.predict(got.raw) == got.target).tolist() == got.valid.tolist()
-    assert prove(cf, got[~got.valid]).verdict.eq('none exists').all()
-    assert (got.raw.a.isna() == rows.a.isna()).all() and cf.domain.legal(rows, got.raw).all()
 
 
 @pytest.mark.filterwarnings('error')
@@ -217,7 +175,6 @@ def test_levels_that_are_cut_as_codes_are_read():
 
 
 def test_the_explainer_says_whether_a_model_is_read_or_asked():
-    from sklearn.linear_model import LogisticRegression
     source, data = MADE['hist']()
     cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     assert 'HistGradientBoostingClassifier, probabilities, 20 trees read exactly' in repr(cf) and 'read exactly' in repr(cf.model)
@@ -243,7 +200,6 @@ def test_what_cannot_be_read_goes_through_the_frame():
     assert read(leaves, PLAIN)[0] is None and _parsed(leaves).leans
     bags = ensemble.BaggingClassifier(leaves, 2, random_state=0).fit(PLAIN, Y)
     assert _parsed(bags) is None  # which are no sums of cells
-    from sklearn.linear_model import LogisticRegression
     assert read(LogisticRegression().fit(PLAIN, Y), PLAIN)[0] is None
 
 
@@ -261,25 +217,6 @@ def test_early_stopping_counts_the_rounds_that_are_used():
     source.fit(X, Y, eval_set=[(X, rng.permutation(Y))], verbose=False)
     trees, _ = read(source, X)
     assert trees is not None and len(trees.grown.roots) == source.best_iteration + 1 < 60
-
-
-def test_one_hot_siblings_are_one_column():
-    dummies = pd.concat([PLAIN.drop(columns='flag'), pd.get_dummies(X.c, prefix='c', dtype=int)], axis=1)
-    source = ensemble.RandomForestClassifier(10, max_depth=5, random_state=0).fit(dummies, Y)
-    trees, domain = read(source, dummies, categorical={'c': [c for c in dummies if c.startswith('c_')]})
-    cf = GradualCF(trees, domain, 'sparse').fit(dummies)
-    got = cf.explain(dummies.head(40))
-    assert (got.raw.filter(like='c_').sum(axis=1) == 1).all() and got.valid.all()
-    assert (source.predict(got.raw) == got.target).all()
-
-
-def test_the_explainer_takes_it_by_itself():
-    source, data = MADE['hist']()
-    cf = GradualCF(source, tabular(data), 'sparse').fit(data)
-    assert type(cf.model).__name__ == '_Trees' and '20 trees read exactly' in repr(cf.model)
-    got = cf.explain(data.head(60))
-    assert got.valid.all() and (source.predict(got.raw) == got.target).all()
-    assert changed_groups(got.x, got.xp, cf.groups(got.x)).sum(1).float().mean() < 1.5
 
 
 @pytest.mark.parametrize('name', ['lightgbm', 'hist'])

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from made import same
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -15,9 +16,6 @@ from gradual_cf.all import GradualCF, actions, explain_dataset, letter, prove, t
 from gradual_cf.answers import Counterfactuals
 from gradual_cf.measures.metrics import confirm, measures
 from gradual_cf.scale.batch import check_folder
-
-SAID = 'x', 'xp', 'mask', 'target', 'prob', 'before', 'decided', 'found', 'typical', 'size', 'bound'
-
 
 def applicants(n=300):
     rng = np.random.default_rng(0)
@@ -53,16 +51,6 @@ def spoilt(rows, *bad):
         out[c] = out[c].astype(float if numbers and isinstance(cell, float) else object)
         out.loc[i, c] = cell
     return out
-
-
-def same(a, b):
-    for name in SAID:
-        u, v = (getattr(cfs, name) for cfs in (a, b))
-        assert (u is None) == (v is None), name
-        if u is not None: np.testing.assert_array_equal(np.asarray(u), np.asarray(v), name, strict=True)
-    pd.testing.assert_frame_equal(a.raw, b.raw)
-    assert (a.proof or ['']*len(a)) == (b.proof or ['']*len(b))
-    assert a.changes().drop(columns='row').equals(b.changes().drop(columns='row'))
 
 
 BAD = ('b', 'city', 'Atlantis'), ('d', 'income', 'much'), ('d', 'age', np.nan), ('e', 'income', np.inf), ('f', 'grade', np.nan)

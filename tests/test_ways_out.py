@@ -34,9 +34,7 @@ def shop():
     w = torch.tensor([3., -2, .2, 0, .5], dtype=torch.float64)
     middle = (x.double() @ w).median() + 1e-3
     net = torch.nn.Sequential(torch.nn.Linear(5, 2)).double()
-    with torch.no_grad():
-        net[0].weight.copy_(torch.stack([-w, w])*4)
-        net[0].bias.copy_(torch.stack([middle, -middle])*4)
+    net[0].load_state_dict(dict(weight=torch.stack([-w, w])*4, bias=torch.stack([middle, -middle])*4))
     cf = GradualCF(net, domain, 'sparse').fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:20]
     return cf, rows, cf.explain(rows, 1)

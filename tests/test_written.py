@@ -33,12 +33,12 @@ def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp
     for name in ('written.py', 'conftest.py', 'spent.py', 'night.txt'): shutil.copy(HERE/name, tmp_path)
     shutil.copytree(written.FOLDER, tmp_path/'networks')
     (tmp_path/'test_nothing.py').write_text('def test_nothing(): pass\n')
-    bad = tmp_path/'networks/grades.safetensors'
+    bad = tmp_path/'networks/wine.safetensors'
     if harm == 'missing': bad.unlink()
     else: bad.write_bytes(bad.read_bytes()[:-1] + b'!')
     out = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-p', 'no:cacheprovider', tmp_path], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     said = (out.stdout + out.stderr).strip().splitlines()
-    assert out.returncode == 4 and len(said) == 1 and 'tests/networks/grades.safetensors' in said[0] and 'make networks' in said[0]
+    assert out.returncode == 4 and len(said) == 1 and 'tests/networks/wine.safetensors' in said[0] and 'make networks' in said[0]
 
 
 def test_the_day_takes_three_of_many_cases_and_leaves_what_the_night_has_unless_somebody_names_them(tmp_path):

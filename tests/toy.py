@@ -1,12 +1,13 @@
-"""Three tiny problems in 64-bit floats, one for each shape of group: columns, blocks, tokens; and a table of loans."""
+"""Three tiny problems in 64-bit floats, one for each shape of group: columns, blocks, tokens; models of which every weight is known; a table of loans."""
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from gradual_cf.core import box
-from gradual_cf.core import Domain, Encoded, Target
+from gradual_cf.core import Display, Domain, Encoded, Target
 from gradual_cf.models.asking import predict
 from gradual_cf.search.goals import Match, fit_logits, logit_gap
 from gradual_cf.core import block_groups, column_groups, token_groups
@@ -84,3 +85,44 @@ def reference(toy, label, quantile=None, level=.5, match=logit_gap):
 def loans_of(rng, n):
     "Applicants for a loan: what they earn, how often they paid late, what they owe."
     return pd.DataFrame(dict(income=rng.integers(12, 90, n)*100, late=rng.integers(0, 9, n), debt=rng.integers(0, 40, n)*50))
+
+
+class Score(nn.Module):
+    "A scorecard: log-odds are linear in what is encoded."
+    def __init__(self, weights, bias=-2.):
+        super().__init__()
+        self.weights, self.bias = nn.Parameter(torch.as_tensor(weights)), bias
+
+    def forward(self, x):
+        z = x @ self.weights.to(x) + self.bias
+        return torch.stack([-z, z], 1)/2
+
+
+class Level(nn.Module):
+    "A model that decides by the mean of a stretch of one channel, and has a gradient."
+    def __init__(self, at=slice(20, 40), channel=0):
+        super().__init__()
+        self.at, self.channel = at, channel
+
+    def forward(self, x):
+        lead = 4*x[:, self.channel, self.at].mean(1)
+        return torch.stack([-lead, lead], 1)
+
+
+def waves(n=60, c=2, length=80, seed=0):
+    "Smooth series; in every second one the stretch that `Level` looks at is high, in the others low."
+    rng, t = np.random.default_rng(seed), np.arange(length)
+    X = np.sin(t/6 + rng.uniform(0, 6, (n, c, 1)))*.3
+    X[:, 0, 18:42] += np.where(np.arange(n) % 2, 1, -1)[:, None]*np.hanning(24)*1.5
+    return X
+
+
+def stretches(**display):
+    "Curves of twelve samples in three stretches, as a domain written by hand."
+    ids = torch.arange(12)//4
+    def encode(data):
+        x = torch.as_tensor(np.asarray(data)).double().reshape(-1, 12)
+        return Encoded(x, torch.zeros(len(x), 3, dtype=torch.bool))
+    def decode(x, data, legal): return x.clamp(0, 1).numpy()
+    def propose(x, group): return torch.linspace(0, 1, 6).to(x)[None, :, None].expand(1, 6, 4)
+    return Domain(encode, decode, lambda s: ids, propose=propose, display=Display(**display))

@@ -2,6 +2,7 @@
 
     make mutants [MODULES="search.masking data.tables"] [MOST=400]     # what is there in build/mutants is not done again
     python .ci/mutants/run.py --of CHECKOUT --out FOLDER --same benchmarks/results/mutants_tried.csv    # the same mistakes elsewhere
+    python .ci/mutants/run.py --of CHECKOUT --most 132 --tests --ignore=tests/test_site.py    # what another revision's tests notice, asked as it knows
 
 First the *map* (seen.py): one run of the tests under coverage, by which lines and branches are counted and each test knows its lines.
 Then MOST mutants, those with the smallest hashes over all modules, each of which meets the tests that run its line, cheapest first, until
@@ -220,7 +221,7 @@ def main():
     ask.add_argument('--of', type=Path, default=HERE.parents[1], help='a checkout')
     ask.add_argument('--out', type=Path, help='a folder of results')
     ask.add_argument('--same', type=Path, help='a table of mutants that are asked for again')
-    ask.add_argument('--tests', nargs='*', default=WITHOUT, help='what pytest is told')
+    ask.add_argument('--tests', nargs=argparse.REMAINDER, default=WITHOUT, help='what pytest is told, to the end of the line')
     given = ask.parse_args()
     root, out = given.of.resolve(), (given.out or given.of/'build/mutants').resolve()
     kept = root/'benchmarks/results/mutants_tried.csv'

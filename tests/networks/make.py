@@ -163,7 +163,6 @@ NETWORKS |= dict(  # of the tables and texts that tests make up
     incomes_1=mlp(of_test('test_typical', lambda t: table(*t.people())), seed=1),
     incomes_2=mlp(of_test('test_typical', lambda t: table(*t.people())), seed=2),
     incomes_missing=mlp(of_test('test_typical', lambda t: table(*t.with_holes()))),
-    grades=mlp(of_test('test_typical', lambda t: table(*t.grades()))),
     wine=mlp(of_test('test_typical', lambda t: table(*t.wine())), k=3),
     tied=mlp(of_test('test_alternatives', lambda t: table(*t.tied_rows()))),
     jobs=mlp(of_test('test_alternatives', lambda t: table(*t.loan_rows()))),
