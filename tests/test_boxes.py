@@ -7,12 +7,8 @@ import pytest
 import torch
 from cheapest import cheapest
 from cover import cover, few
-<<<<<<< HEAD
-from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, tree
-from torch import nn
-=======
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, svm, tree
->>>>>>> tests
+from torch import nn
 
 from gradual_cf.core import Question
 from gradual_cf.gradual import GradualCF

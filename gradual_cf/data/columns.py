@@ -70,6 +70,13 @@ def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where
     if bad.any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
     return v
 
+def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
+    "Columns of numbers that are all there, found out in one look."
+    kinds = {name: dtype.kind if isinstance(dtype, np.dtype) else 'O' for name,dtype in df.dtypes.items()}
+    some = [i for i,c in enumerate(columns) if c.ordered and len(c.sources) == 1 and kinds[c.sources[0]] in 'iuf']
+    there = np.isfinite(df[[columns[i].sources[0] for i in some]].to_numpy(float)).all(0)
+    return {i for i,fine in zip(some, there) if fine}
+
 # %% ../../nbs/data/00_columns.ipynb #c15
 _FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
 _DAY = 86_400       # Seconds

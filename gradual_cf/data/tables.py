@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _interval,
-                                     _inward_to_steps, _level_places, _objects, _offered, _rescaled, _treated, _ULPS,
-                                     _unstepped, Category, Column, Integer, MISSING)
+                                     _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
+                                     _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
 from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)
@@ -305,19 +305,10 @@ def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for 
             out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
     return out
 
-def _plain_numbers(table:_Table, df:pd.DataFrame) -> set: # Positions of columns
-    "Columns of numbers that are all there, found out in one look."
-    kinds = [dtype.kind if isinstance(dtype, np.dtype) else 'O' for dtype in df.dtypes]
-    place = {name: i for i,name in enumerate(df.columns)}
-    at = {i: place[c.sources[0]] for i,c in enumerate(table.columns) if c.ordered and len(c.sources) == 1}
-    some = [i for i,j in at.items() if kinds[j] in 'iuf']
-    there = np.isfinite(df.iloc[:, [at[i] for i in some]].to_numpy(float)).all(0)
-    return {i for i,fine in zip(some, there) if fine}
-
 def _why_unread_of(table:_Table, data) -> list: # A text for each row
     "Why each row cannot be read; '' for rows that can."
     df = _fitted_columns(table, data)
-    fine = _plain_numbers(table, df)
+    fine = _plain_numbers(table.columns, df)
     told = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
     return ['; '.join(sum(row, [])) for row in zip(*told)] if told else ['']*len(df)
 

@@ -98,7 +98,7 @@ def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray, may:np.ndarray)
 
 _NO_NUMBER = 1.234e301 # Stands for a missing one, which equals another
 
-def _without_gaps(v:np.ndarray) -> np.ndarray: return np.where(np.isnan(v), _NO_NUMBER, v)
+def _gaps_filled(v:np.ndarray) -> np.ndarray: return np.where(np.isnan(v), _NO_NUMBER, v)
 
 def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
     "Which column moves which feature; raises `_Unfit` where one has several."
@@ -106,12 +106,12 @@ def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a
     said = s.of(rows)
     still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
     moving = np.flatnonzero(~still)
-    some,may = _without_gaps(said[:, moving]), np.ones((len(first), len(moving)), bool)
+    some,may = _gaps_filled(said[:, moving]), np.ones((len(first), len(moving)), bool)
     for _ in range(_SWEEPS):
         rows,place = s.together(s.some)
         now = s.of(rows)
         if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Unfit(np.flatnonzero(late))
-        then = _without_gaps(now[:, moving])
+        then = _gaps_filled(now[:, moving])
         for g,row in enumerate(first): _foretold(some, then, row[place[:, g]], may[g])
         if (may.sum(0) <= 1).all(): break
     if (mixed := may.sum(0) != 1).any(): raise _Unfit(moving[mixed])
