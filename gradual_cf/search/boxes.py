@@ -117,7 +117,8 @@ def _grid_of(columns:tuple) -> _Grid:
     bent = tuple(g for g,c in enumerate(columns) if c.ordered and c.knots is not None)
     line = [(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)]
     grain = np.array([c.grain if c.ordered else 1. for c in columns])
-    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, *np.array(line).T, grain, bent)
+    origin,span = np.array(line).T
+    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, origin, span, grain, bent)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
