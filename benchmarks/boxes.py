@@ -8,9 +8,8 @@
 For each model and each meaning of cheap: the share of rows that is proven optimal, or within `--gap` of it, in `--seconds` a row, milliseconds of a
 row on this machine (mean and median, without the default search that a row begins with) and boxes, the mean distance (l1) of
 what was found and of the default's answers, the same in columns, and the mean gap to the bound where it is not proven.
-`--without` takes sweeps over trees out of the default, so that boxes do their work: without `pairs` the loop does not look ahead, and two columns are
-left to boxes; without `proof by sweeps` boxes of one column prove what a sweep would; `ratio` is CPU time beside the default's, asked in turn
-(median of `--rounds`), `more_columns` counts rows whose answer has more columns than the default's.
+`--without` takes `pairs` of columns that are looked at ahead out of the default, so that they are left to boxes; `ratio` is CPU time beside the
+default's, asked in turn (median of `--rounds`), `more_columns` counts rows whose answer has more columns than the default's.
 `--deadline` asks all rows at once with `seconds`, and tells how much longer that took than it may (`over`, a share; below 0 where all was done
 before). `results/boxes_network.csv` is the task's network with `--seconds 5 --gap .02`. Seconds are counted by the wall, so figures of a busy machine are too low; compare those of one run.
 """
@@ -19,7 +18,6 @@ import os
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -33,7 +31,7 @@ from cheapest import cheapest  # noqa: E402
 from gradual_cf.core import atomic
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.datasets import load_heloc
-from gradual_cf.search import proven, trees
+from gradual_cf.search import trees
 from gradual_cf.data.tables import tabular
 from gradual_cf.data.datasets import load_task
 
@@ -128,19 +126,7 @@ def ruled(name, cf, rows):
                 more_columns=int((columns(after) > columns(before)).sum()), distance_alone=far(before), distance=far(after))
 
 
-def by_boxes_of_one(task):
-    "What `_swept` knows, known by boxes that change one column."
-    enc, readings = task.q.enc, proven._light_readings(task.cf)
-    one = replace(task.q, enc=enc._replace(most=torch.ones(len(enc.x), dtype=torch.long)))
-    if readings is None: return proven._nothing_known(enc), enc.x.clone() # trees too large for tables of leaves
-    known = proven._by_boxes(task._replace(q=one, readings=readings).within(work=proven._BUDGET))
-    more = np.isinf(known.bound) # one column does not suffice
-    return known._replace(bound=np.where(more, 2., known.bound), distance_bound=np.where(more, 0., known.distance_bound)), enc.x.clone()
-
-
-PAIRS = (patch.object(trees, '_ahead', lambda *_: None),)
-SWEEPS = (patch.object(proven, '_known_from_sweeps', by_boxes_of_one),)
-WITHOUT = {'nothing': (), 'pairs': PAIRS, 'proof by sweeps': SWEEPS, 'both': PAIRS + SWEEPS}
+WITHOUT = {'nothing': (), 'pairs': (patch.object(trees, '_ahead', lambda *_: None),)}
 
 
 def explained_without(cf, rows, parts):
@@ -152,7 +138,7 @@ def explained_without(cf, rows, parts):
 
 
 def spared(name, cf, rows, rounds):
-    "What sweeps over trees are worth: one line for each of their parts that boxes take over, and CPU time beside that of all."
+    "What looking ahead is worth, where boxes can do without: CPU time beside that of the default."
     asked = [{way: explained_without(cf, rows, parts) for way, parts in WITHOUT.items()} for _ in range(rounds + 1)][1:]
     whole = asked[0]['nothing'][0]
     columns = lambda a: a.changed.sum(1)

@@ -1052,12 +1052,12 @@ class GradualCF(Explainer):
 
     def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
 
-    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None, quick:bool=True) -> Tensor:
+    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None) -> Tensor:
         parts = self.parts.quick
         if parts is None: return self.search(question, effort)
         s = self.start(question.enc, question.target, effort.seed)
         if xp is not None: s = moved(self, s, xp.clone())
-        return _best_state(self, s, construct(self, s, parts=parts) if quick else self.steps(s))
+        return _best_state(self, s, construct(self, s, parts=parts))
 
     def trace(self,
         data,        # One raw input

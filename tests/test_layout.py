@@ -51,7 +51,7 @@ def test_classes_are_few(measured): assert measured['classes'] <= 249
 def test_few_lines_are_wide(measured): assert measured['wide'] <= .0125 and measured['longest'] <= house.WIDEST
 
 
-BEHIND = {'search/07_trees', 'search/09_pipelines', 'search/09_readings'} # names only leave
+BEHIND = {'search/07_trees', 'search/09_readings'} # names only leave
 
 
 def test_exports_are_run_at_once(measured):
@@ -65,7 +65,7 @@ def test_unlike_values_are_counted():
     assert house.unlike(ast.parse(code)) == ['a, b, c = (x.copy(), 0, {})', '(a, b), c, d = (e, f(1), [])']
 
 
-GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(81, 50), code=(28_441, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
+GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(80, 50), code=(28_398, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
 
 
 def test_what_shrinks_does_not_grow_again(measured, capsys):

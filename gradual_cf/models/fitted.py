@@ -767,6 +767,21 @@ def _from_bagging(model) -> _Ensemble|None:
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
 
+def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> _Ensemble: # Of regressors
+    "A line over what several ensembles say, one sum."
+    trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
+    return _Ensemble(trees, _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
+
+def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> _Ensemble: # Of two classes
+    "A line over the shares of several ensembles: one sum and one curve for each, and what follows their mean."
+    trees,base,curves,n = [], [], [], len(parts)
+    for i,(e,w) in enumerate(zip(parts, weight)):
+        sign = -1. if w < 0 else 1. # so that each curve rises
+        trees += [t._replace(value=sign*_as_scores(t.value[:, 0], i, n)) for t in e.trees]
+        base.append(sign*e.link.base)
+        curves.append(partial(_share_of, sign*e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*abs(w)))
+    return _Ensemble(trees, _Link(np.concatenate(base), 'proba', calibrated=tuple(curves), last=last))
+
 def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
     "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
     parts,classes = [_parsed(e) for e in model.estimators_], getattr(model, 'classes_', None)
@@ -774,14 +789,7 @@ def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regress
     if counted or not all(_plain(e) and len(e.link.base) == 1 for e in parts): raise _Unfit('a vote that is no sum of trees')
     used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
     weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
-    weight,n = weight/weight.sum(), len(parts)
-    if classes is None:
-        trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
-        return _Ensemble(trees, _Link(np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
-    trees = [t._replace(value=_as_scores(t.value[:, 0], i, n)) for i,e in enumerate(parts) for t in e.trees]
-    curves = [partial(_share_of, e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*w)
-              for e,w in zip(parts, weight)] # whose mean is taken
-    return _Ensemble(trees, _Link(np.concatenate([e.link.base for e in parts]), 'proba', calibrated=tuple(curves)))
+    return (_over_numbers if classes is None else _over_shares)(parts, weight/weight.sum())
 
 def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
     "A line over what several ensembles say: of numbers one sum, of shares one sum and one curve for each, and a last curve."
@@ -790,20 +798,10 @@ def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
     if model.passthrough or not line or not all(_plain(e) and len(e.link.base) == 1 for e in parts):
         raise _Unfit('a stack that is no line over sums of trees')
     weight,start = (np.ravel(v).astype(float) for v in (last.coef_, last.intercept_))
-    n = len(parts)
-    if not hasattr(model, 'classes_'):
-        trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
-        return _Ensemble(trees, _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
+    if not hasattr(model, 'classes_'): return _over_numbers(parts, weight, start)
     if type(last).__name__ not in ('LogisticRegression', 'LogisticRegressionCV') or {*model.stack_method_} != {'predict_proba'}:
         raise _Unfit('a stack whose last model is no logistic regression of shares')
-    trees,base,curves = [], [], []
-    for i,(e,w) in enumerate(zip(parts, weight)):
-        sign = -1. if w < 0 else 1. # so that each curve rises
-        trees += [t._replace(value=sign*_as_scores(t.value[:, 0], i, n)) for t in e.trees]
-        base.append(sign*e.link.base)
-        curves.append(partial(_share_of, sign*e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*abs(w)))
-    link = _Link(np.concatenate(base), 'proba', calibrated=tuple(curves), last=partial(_shifted_logistic, start[0]))
-    return _Ensemble(trees, link)
+    return _over_shares(parts, weight, partial(_shifted_logistic, start[0]))
 
 def _shifted_logistic(start:float, total:np.ndarray) -> np.ndarray: return 1/(1 + np.exp(-total - start))
 

@@ -273,23 +273,23 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
         frozen[:, g] |= none
     return enc._replace(low=low, high=high, frozen=frozen)
 
-def _of_rows(cf, q:Question, effort:Effort, begin:Tensor|None, i:slice) -> Tensor:
+def _of_rows(cf, q:Question, effort:Effort, i:slice) -> Tensor:
     "What the search finds of some rows; limits between the steps of a column would be rounded over."
     some = q.take(i)
     if some.enc.low is not None and any(len(c.between) for c in cf.domain.features):
         some = replace(some, enc=_on_steps(cf.domain.features, some.enc))
-    return cf.search(some, effort) if begin is None else cf.resume(some, effort, begin[i], quick=False)
+    return cf.search(some, effort)
 
-def _searched_in_batches(cf, q:Question, effort:Effort, begin:Tensor|None=None) -> Tensor: # `(n, *s)`
+def _searched_in_batches(cf, q:Question, effort:Effort) -> Tensor: # `(n, *s)`
     "What the search finds, `batch_size` rows at a time."
     size = cf.settings.batch_size
     starts = tqdm(range(0, len(q), size), disable=not effort.progress, desc=type(cf).__name__, unit_scale=size, unit='row')
-    return torch.cat([_of_rows(cf, q, effort, begin, slice(i, i + size)) for i in starts])
+    return torch.cat([_of_rows(cf, q, effort, slice(i, i + size)) for i in starts])
 
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
 
-def _searched_until(cf, q:Question, effort:Effort, begin:Tensor|None=None) -> tuple:
+def _searched_until(cf, q:Question, effort:Effort) -> tuple:
     "What the search finds until some time, `(n, *s)`, and which rows it came to, bool `(n,)`."
     xp = q.enc.x.clone()
     begun = np.zeros(len(q), bool)
@@ -299,7 +299,7 @@ def _searched_until(cf, q:Question, effort:Effort, begin:Tensor|None=None) -> tu
         with _until(cf.model, until):
             while i < len(xp) and (start := time.perf_counter()) < until:
                 rows = slice(i, i + size)
-                xp[rows] = _of_rows(cf, q, effort, begin, rows)
+                xp[rows] = _of_rows(cf, q, effort, rows)
                 begun[rows] = True
                 i += size
                 now = time.perf_counter()
@@ -799,8 +799,8 @@ class Explainer:
         """
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None, quick:bool=True) -> Tensor: # `(n, *s)`
-        """Search again, as quickly as the method can, and from `xp` on where it can; all its steps unless `quick`.
+    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None) -> Tensor: # `(n, *s)`
+        """Search again, as quickly as the method can, and from `xp` on where it can.
 
         Parameters
         ----------
@@ -808,8 +808,6 @@ class Explainer:
         effort : Effort, default Effort()
         xp : Tensor | None, default None
             Encoded answers, `(n, *s)`
-        quick : bool, default True
-            Whether the short search is enough
 
         Returns
         -------
@@ -928,7 +926,6 @@ class Explainer:
     def find(self,
         question:Question,      # Rows, encoded, with their targets
         effort:Effort=Effort(), # Seed, and when the time is over
-        begin:Tensor|None=None, # Where rows begin, `(n, *s)`; None for their inputs
     ) -> tuple[Tensor, np.ndarray]: # `(n, *s)`, and which rows it came to, bool `(n,)`
         """What the search finds until some time.
 
@@ -938,16 +935,14 @@ class Explainer:
             Rows, encoded, with their targets
         effort : Effort, default Effort()
             Seed, and when the time is over
-        begin : Tensor | None, default None
-            Where rows begin, `(n, *s)`; None for their inputs
 
         Returns
         -------
         tuple[Tensor, np.ndarray]
             `(n, *s)`, and which rows it came to, bool `(n,)`
         """
-        if effort.until < float('inf'): return _searched_until(self, question, effort, begin)
-        return _searched_in_batches(self, question, effort, begin), np.ones(len(question), bool)
+        if effort.until < float('inf'): return _searched_until(self, question, effort)
+        return _searched_in_batches(self, question, effort), np.ones(len(question), bool)
 
     def usual(self, question:Question, effort:Effort=Effort()) -> Tensor: # `(n, *s)`
         """What `explain` finds where nothing else is said, before it is measured.

@@ -36,7 +36,7 @@ from ..models.asking import _go_on, predict
 
 from ..models.decisions import FrameModel
 from .sums import _by_sum
-from .trees import _OFF, _Trees
+from .trees import _Trees
 
 # %% auto #0
 __all__ = ['prove', 'ways']
@@ -260,38 +260,6 @@ def _nothing_known(enc:Encoded) -> _Certificate:
     far,none = np.full(len(enc.x), np.inf), np.zeros(len(enc.x))
     return _Certificate(enc.x.clone(), far, none, far.copy(), none.copy(), none.copy(), np.zeros(len(none), int))
 
-def _known_from_sweeps(task:_Task) -> tuple: # `_Certificate`, where to begin `(n, d)`
-    "What sweeps over trees know of rows, and where a search of the rest may begin."
-    _,enc,z,target = task.q
-    until = task.effort.until
-    known,begin = _nothing_known(enc), enc.x.clone()
-    there = arrived(z, target, task.cf.tau).cpu().numpy()
-    for v in known[1:5]: v[there] = 0.
-    rows,many = np.flatnonzero(~there), _AT_ONCE if until < np.inf else len(there)
-    for some in np.split(rows, range(many, len(rows), many)) if len(rows) else ():
-        if time.perf_counter() < until: _sweep_rows(task, known, begin, some)
-    return known, begin
-
-def _sweep_rows(task:_Task, known:_Certificate, begin:Tensor, rows:np.ndarray):
-    "Sweep some rows, and write down what comes of it."
-    cf,(_,enc,z,target) = task.cf, task.q
-    x,i = enc.x, torch.from_numpy(rows)
-    some,aim = enc.take(i), required(cf, cf.aim(target[i]), cf.model.slack)
-    room = torch.minimum(most_groups(cf, some), (~some.frozen).sum(1))
-    free = ~some.frozen & (room > 0)[:, None]
-    off = _OFF if cf.model.link.calibrated else 0.
-    _,xp,score = cf.model.probe(cf, State(some, some.x.clone(), z[i], aim), free, ahead=False, off=off)
-    found,xp = (score > 0).numpy(), torch.where((score > -torch.inf)[:, None], xp, x[i])
-    least = np.where((free & cf.model.unswept(x[i])).any(1), 0, np.where(found, 1, 2))
-    begin[i] = torch.where(torch.from_numpy(found)[:, None], x[i], xp).to(begin) # the best change that does not arrive
-    far = (xp - x[i]).abs().sum(1).double().numpy()
-    good = found & _decided_for_target(cf, xp.double().numpy(), target[i], cf.tau) & _lawful_rows(cf, some, xp, room.numpy())
-    known.bound[rows] = np.where(least > room.numpy(), np.inf, least)
-    nearest = found & (least > 0)
-    known.distance_bound[rows[nearest]] = far[nearest]
-    known.size[rows[good]],known.distance[rows[good]] = 1, far[good]
-    known.xp[i[good]] = xp[good].to(known.xp)
-
 # %% ../../nbs/search/10_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
 _AGAIN = 1     # Times that for the few rows that the compiled engine does not prove at once
@@ -352,12 +320,9 @@ def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
-    more = demanding(cf) or robust is not None # than the decision, which is all that sweeps and sizes speak of
-    swept = few and isinstance(cf.model, _Trees) and not more
+    more = demanding(cf) or robust is not None # than the decision, which is all that sizes speak of
     first = cf.settings.legal and not more and _plain_trees(readings) # proofs first: most rows need no other search
-    known,begin = _nothing_known(q.enc), cast(Any, None)
-    if first: known = _by_boxes(task.within(work=min(effort.work, _BUDGET)))
-    elif swept: known,begin = _known_from_sweeps(task)
+    known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), _out_of_reach(cf, readings, q.target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
     if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
@@ -367,7 +332,7 @@ def _best_known(task:_Task) -> tuple:
     at = torch.from_numpy(i)
     left = task.take(at)
     enc,target = left.q.enc, left.q.target
-    xp,begun[i] = cf.find(left.q, effort, begin[at] if begin is not None and readings else None)
+    xp,begun[i] = cf.find(left.q, effort)
     if more and readings: xp,there = _firmer(left.demands(), xp, effort.until)
     else: there = _decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))

@@ -481,15 +481,12 @@ class _Swept(NamedTuple):
     free:np.ndarray  # Columns that may change, bool `(n, g)`
 
 # %% ../../nbs/search/07_trees.ipynb #c122
-_OFF = 1e-10 # What a sum of leaves may be off by
-
-def _sweep(m:_Trees, s:State, free:Tensor, off:float=0.) -> _Swept: # `off`: how much further sums are taken
+def _sweep(m:_Trees, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
     own,_ = m.cells(s.xp)
     start,raw = m.cells(s.x)
     f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
     base,shift = _shifted_scores(m.grown, own, open_)
-    if off: base = base + off*np.where(s.target.label.cpu().numpy() == 1, 1., -1.)[:, None]
     value,size = _nearest_in_cells(m.grown, f, s.enc, start, raw)
     far = (s.xp - s.x).abs().detach().cpu().double().numpy()
     sizes = np.add.reduceat(far, m.first[:-1], 1)
@@ -571,10 +568,10 @@ def _ahead(m:_Trees, explainer, s:State, w:_Swept, score:np.ndarray, at:np.ndarr
     less = np.take_along_axis(score[rows], places, 1).argmin(1)
     at[rows[pair > 0]] = places[np.arange(len(rows)), less][pair > 0]
 
-def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool, off:float) -> tuple: # As `_Trees.probe`
+def _probed(m:_Trees, explainer, s:State, free:Tensor, ahead:bool) -> tuple: # As `_Trees.probe`
     "The probe of a few rows."
     s = s._replace(on=None, c=None)
-    w = _sweep(m, s, free, off)
+    w = _sweep(m, s, free)
     score = _merits(m, explainer, s, w)
     rows,at = np.arange(len(score)), _first_best(score)
     best = score[rows, at]
@@ -613,9 +610,9 @@ class _Trees(FrameModel):
         at = torch.linspace(0, len(x) - 1, min(len(x), _COMPARED)).long()
         return self if _same_scores(self.scores(x[at]), z[at]) else FrameModel(self.predictor, self.write, self.columns)
 
-    def probe(self, explainer, s:State, free:Tensor, ahead:bool=True, off:float=0.) -> tuple[Tensor, Tensor, Tensor]:
+    def probe(self, explainer, s:State, free:Tensor, ahead:bool=True) -> tuple[Tensor, Tensor, Tensor]:
         "The best cell of each row, or one of the best two: group `(n,)`, rows with its value, merit."
-        parts = [_probed(self, explainer, s.take(i), free[i], ahead, off) for i in _swept_parts(len(s.x))]
+        parts = [_probed(self, explainer, s.take(i), free[i], ahead) for i in _swept_parts(len(s.x))]
         group,xp,score = (torch.cat(part) for part in zip(*parts))
         return group.to(s.x.device), xp, score.to(s.x)
 
@@ -625,9 +622,6 @@ class _Trees(FrameModel):
         row,group,xp,score = (torch.cat(v) for v in zip(*(p for part in parts for p in part)))
         return row.to(s.x.device), group.to(s.x.device), xp, score.to(s.x)
 
-    def unswept(self, x:Tensor) -> Tensor: # bool `(n, g)`
-        "Columns that a sweep leaves alone, since their value is missing."
-        return torch.from_numpy(self.cells(x)[0] >= [a.size for a in self.grown.axes])
 
 # %% ../../nbs/search/07_trees.ipynb #c183
 _DRAWN = 256 # Rows on which a reading is compared with the library
