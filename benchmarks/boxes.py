@@ -122,7 +122,7 @@ def ruled(name, cf, rows):
     far = lambda a: (a.xp - a.x).abs().sum(1).mean().item()
     proof = pd.Series(after.proof or ['']*len(after))
     return dict(model=name, rows=len(rows), optimal=proof.eq('optimal').mean(), ms_alone=alone, ms=now, ratio=now/alone,
-                columns_alone=columns(before).float().mean().item(), columns=columns(after).float().mean().item(),
+                columns_alone=columns(before).mean(), columns=columns(after).mean(),
                 more_columns=int((columns(after) > columns(before)).sum()), distance_alone=far(before), distance=far(after))
 
 
@@ -146,7 +146,7 @@ def spared(name, cf, rows, rounds):
         a, took = asked[0][way][0], [r[way][1] for r in asked]
         ratio = np.median([r[way][1]/r['nothing'][1] for r in asked])
         yield dict(model=name, without=way, rows=len(rows), optimal=pd.Series(a.proof).eq('optimal').mean(), ms=np.median(took), ratio=ratio,
-                   columns=columns(a).float().mean().item(), more_columns=int((columns(a) > columns(whole)).sum()),
+                   columns=columns(a).mean(), more_columns=int((columns(a) > columns(whole)).sum()),
                    distance=(a.xp - a.x).abs().sum(1).mean().item(), valid=a.valid.mean())
 
 

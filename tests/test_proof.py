@@ -190,9 +190,12 @@ def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
     X, model, domain, _ = own_network('threshold', 0)
     odd = nn.Sequential(nn.Linear(6, 6), nn.Tanh())
     assert not bounded(GradualCF(predictor(network(6, 2, 0), domain, scaled=odd), domain, 'sparse').fit(X))
-    class Twice(nn.Sequential):
-        def forward(self, x): return 2*super().forward(x)
-    assert not bounded(GradualCF(Twice(*network(6, 2, 0)), domain, 'sparse').fit(X))
+    class Otherwise(nn.Sequential):
+        def forward(self, x): return self.of(super().forward(x))
+    for of, read in ((lambda z: 2*z, True), (lambda z: z*(z - 4), False), (lambda z: z.flip(1), False)):
+        net = Otherwise(*network(6, 2, 0))
+        net.of = of
+        assert bounded(GradualCF(net, domain, 'sparse').fit(X)) == read
     certain = nn.Sequential(*network(6, 2, 0), nn.Softmax(1))
     assert not bounded(GradualCF(predictor(certain, domain, kind='proba'), domain, 'sparse').fit(X))
     assert bounded(GradualCF(predictor(network(6, 1, 0), domain, kind='number'), domain, 'sparse').fit(X))
