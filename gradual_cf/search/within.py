@@ -319,7 +319,6 @@ def _by_itself(cf) -> Any: # An explainer whose model's trees are read
     return out
 
 _NO_MORE = 'no more may be asked'
-_NOTHING = 2**60, 2**60 # Calls and rows, kept from everybody
 
 def _what_ended(work:Callable) -> str: # '' where nothing ended it
     "What ended a search before its time."
@@ -374,10 +373,11 @@ def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counte
     out:list = []
     end = _what_ended(lambda: out.append(cf.measure(question, xp)))
     if end:
-        own.held = _NOTHING # what is known is kept
+        own.held = 2**60, 2**60 # nobody is asked any more, and what is known is kept
         parts = [partial(cf.measure, question.take(slice(i, i + 1)), xp[i:i + 1].clone()) for i in range(n)]
         lost = torch.tensor([bool(_what_ended(part)) for part in parts])
-        xp,ends = torch.where(per_row(lost.to(xp.device), xp), enc.x, xp), [told or end for told in ends]
+        xp = torch.where(per_row(lost.to(xp.device), xp), enc.x, xp)
+        ends = [told or end*gone for told,gone in zip(ends, lost.tolist())]
         out = [cf.measure(question, xp)]
     proof = [f'best so far: {end}' if end and not have else told for end,have,told in zip(ends, there.tolist(), out[0].proof)]
     return replace(out[0], proof=proof)
