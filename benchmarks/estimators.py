@@ -3,8 +3,8 @@
     python benchmarks/estimators.py [--rows 20] [--only KNeighborsClassifier …]
 
 Each kind is fitted to the same 400 rows of four whole numbers; all 2,401 legal rows are put to its own `predict`, so the fewest
-changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam too, which
-no extra brings. Written to `benchmarks/results/estimators.csv`.
+changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam and
+scikit-survival too, which no extra brings. Written to `benchmarks/results/estimators.csv`.
 """
 import argparse
 import itertools
@@ -20,7 +20,7 @@ from sklearn import (calibration, decomposition, discriminant_analysis, dummy, e
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from gradual_cf.all import GradualCF, tabular
+from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.readings import _readings
 
@@ -57,6 +57,25 @@ def layers(*between):
     return make
 
 
+class Soon:
+    "Whether it happens by a time, by a survival model that learnt it."
+    time = 1.5
+
+    def __init__(self, make): self.make = make
+
+    def fit(self, X, y):
+        r = np.random.default_rng(1)
+        lasts, seen = np.where(y, 1, 3)*r.exponential(size=len(X)), r.random(len(X)) < .8
+        self.model = self.make().fit(X, np.array(list(zip(seen, lasts)), [('seen', bool), ('lasts', float)]))
+
+    def asked(self, domain): return predictor(self.model, domain, output=self.time, threshold=.4)
+
+    def predict(self, rows): return np.array([1 - lasts(self.time) >= .4 for lasts in self.model.predict_survival_function(rows)])
+
+
+def surviving(module, name, **how): return lambda: Soon(of(f'sksurv.{module}', name, **how))
+
+
 def kinds():
     "Group -> name -> a model that is not fitted yet, or a function that makes one."
     behind = lambda *steps: make_pipeline(*steps)
@@ -89,6 +108,11 @@ def kinds():
             'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT),
             'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
             'boosting behind ranks': behind(preprocessing.QuantileTransformer(n_quantiles=20), BOOSTED)},
+        'survival by a time': {
+            'RandomSurvivalForest': surviving('ensemble', 'RandomSurvivalForest', n_estimators=7, max_depth=4, **SEED),
+            'ExtraSurvivalTrees': surviving('ensemble', 'ExtraSurvivalTrees', n_estimators=7, max_depth=4, **SEED),
+            'GradientBoostingSurvivalAnalysis': surviving('ensemble', 'GradientBoostingSurvivalAnalysis', n_estimators=20, **SEED),
+            'CoxPHSurvivalAnalysis': surviving('linear_model', 'CoxPHSurvivalAnalysis')},
         'layers': {
             **{f'MLPClassifier, {way}': neural_network.MLPClassifier(activation=way, **NET) for way in ('relu', 'tanh', 'logistic', 'identity')},
             'perceptron behind a scaler': behind(preprocessing.MinMaxScaler(), neural_network.MLPClassifier(**NET)),
@@ -131,13 +155,13 @@ def line(name, group, model, rows):
     domain = tabular(X, integer=COLUMNS)
     if net:
         with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
-    cf = GradualCF(model, domain, 'sparse').fit(X)
+    cf = GradualCF(model.asked(domain) if isinstance(model, Soon) else model, domain, 'sparse').fit(X)
     def said(frame):
         if net: return model(domain.encode(frame).x.float()).argmax(1).numpy()
         return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
     seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
     asked = X[said(X) == 0].iloc[:rows]
-    a = cf.explain(asked, 1, optimal='columns' if seen else None)
+    a = cf.explain(asked, cf.classes[1] if isinstance(model, Soon) else 1, optimal='columns' if seen else None)
     took = time.process_time() - begin
     wanted = every.to_numpy()[said(every) == 1]
     fewest = np.array([(wanted != row).sum(1).min() for row in asked.to_numpy()])

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..models.decisions import asked_alike, FrameModel
-from ..models.fitted import _curve_of
+from ..models.fitted import _curve_of, _risk_link, RiskByTime
 from .bounds import _needed, _Net, _rate
 from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
@@ -23,7 +23,7 @@ __all__ = []
 
 # %% ../../nbs/search/09_sums.ipynb #8c74f98b
 _NAIVE = ('GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'ComplementNB')
-_LIBRARIES = ('interpret', 'optbinning', 'pygam') # of sums
+_LIBRARIES = ('interpret', 'optbinning', 'pygam', 'sksurv') # of sums, as far as these were not read as trees
 _SAYS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
 
 def _is_linear_whole(last) -> bool: # A fitted estimator
@@ -89,6 +89,9 @@ def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k
         if None in parts: return None
         said = partial(_folds_said, parts, steps)
         link = _Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
+    elif isinstance(last, RiskByTime) and hasattr(last.model, 'coef_'):
+        said = lambda rows: _scores_said(last.model, True, _through_steps(steps, rows))
+        link = _risk_link(last, np.zeros(1))._replace(threshold=threshold)
     elif not _is_sum(last): return None
     else:
         numbers = model.kind == 'number'

@@ -164,13 +164,7 @@ def _ratio_line(a:np.ndarray, b:np.ndarray, share:bool, resamples:int, seed) -> 
 _LINE = ['by', 'group', 'measure', 'rows', 'value', 'low', 'high', 'average', 'lower', 'upper', 'others', 'ratio',
          'ratio_low', 'ratio_high', 'p', 'corrected'] # The columns of the frame
 
-class _Drawing(NamedTuple):
-    "How groups are measured."
-    least:int     # Smallest group
-    resamples:int # Permutations, and draws of each interval
-    seed:Any
-
-def _cohort_line(group:tuple, measure:str, known:tuple, how:_Drawing) -> dict:
+def _cohort_line(group:tuple, measure:str, known:tuple, how:tuple) -> dict: # `how`: smallest group, resamples, seed
     "One measure of one group."
     (by,name,member),(at,values),share = group, known, measure in _SHARES
     least,resamples,seed = how
@@ -444,14 +438,14 @@ class Audit(Exports):
     def _repr_html_(self): return without_math(_audit_page(self, 'html'))
 
 # %% ../../nbs/use/03_audit.ipynb #c73
-def _measures_frame(measures:dict, groups:list, how:_Drawing, progress:bool) -> pd.DataFrame:
+def _measures_frame(measures:dict, groups:list, how:tuple, progress:bool) -> pd.DataFrame:
     "A line for each measure of each group, all rows first."
     everybody = 'everybody', 'all rows', np.ones(len(measures['refused'][1]), bool)
     p,lines = _tests(measures, groups, *how), []
     for j,group in enumerate(tqdm([everybody, *groups], desc='groups', disable=not progress)):
         for i,(measure,known) in enumerate(measures.items()):
             alone,corrected = p.get((i, j - 1), (np.nan, np.nan))
-            told = _cohort_line(group, measure, known, how._replace(seed=[how.seed, i, j]))
+            told = _cohort_line(group, measure, known, (*how[:2], [how[2], i, j]))
             lines.append(told | dict(p=alone, corrected=corrected))
     return pd.DataFrame(lines, columns=_LINE).astype(dict(rows='Int64'))
 
@@ -522,7 +516,7 @@ def audit(
     question = cf.ask(_read_by(cf, rows), target, **constraints)
     refused,answers = _refused_answers(cf, question, target, Effort(seed, progress))
     measures = _measures_of(refused, answers)
-    frame = _measures_frame(measures, groups, _Drawing(least, resamples, seed), progress)
+    frame = _measures_frame(measures, groups, (least, resamples, seed), progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
     impact = _impact_lines(groups, refused, least)
     return Audit(frame, columns, answers, refused, least, level, resamples, impact)
