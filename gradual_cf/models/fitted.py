@@ -292,11 +292,12 @@ class RiskByTime:
     "A survival model at one time, as a classifier of two classes; raises `ValueError` for a time that it does not know."
     def __init__(self,
         model,      # Fitted, with `predict_survival_function`, or a pipeline that ends in one
-        time:float, # In the unit that it was fitted with
+        time:Any,   # A number, in the unit that it was fitted with
     ):
         known = getattr(last_step(model), 'unique_times_', None) # of scikit-survival
         last = np.inf if known is None else known[-1]
-        if isinstance(time, (str, bool)) or not np.isscalar(time) or not 0 <= time <= last or np.isinf(time):
+        number = isinstance(time, (int, float, np.number)) and not isinstance(time, bool)
+        if not number or not 0 <= time <= last or np.isinf(time):
             until = '' if known is None else f' until {known[-1]:g}, the last that it was fitted on'
             raise ValueError(f'output must be a time{until}, for a model that gives curves of survival, got {time!r}')
         if getattr(last_step(model), 'low_memory', False):
