@@ -325,8 +325,9 @@ def _best_known(task:_Task) -> tuple:
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), _out_of_reach(cf, readings, q.target) & np.isinf(known.size)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    if few and readings and not more and all(r.of in ('lines', 'sums') for r in readings):
-        _merged(known, np.arange(len(begun)), _by_boxes(task))
+    plain = cf.settings.legal and cf.goal is CLASSES and not more and readings
+    closed = (few and r.of == 'lines' or r.of == 'sums' and not r.link.calibrated for r in readings or ())
+    if plain and all(closed): _merged(known, np.arange(len(begun)), _by_boxes(task)) # no search finds less
     i = np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof]) # not all is known of these
     if not len(i): return known, begun
     at = torch.from_numpy(i)

@@ -319,11 +319,12 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)._replace(kept=f.kept)
     layers = _layers_behind(net := cast(_Net, net), f, grid)
+    if len(net.weight) == 1 and (terms := _terms_behind(net, f, grid, x)):
+        link = _Link(np.zeros(0), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
+        return _reading_of_sum(terms, link)._replace(kept=f.kept, layers=layers)
     if layers is not None: return _reading_of_layers(layers, model, threshold)._replace(kept=f.kept)
     if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')
-    terms,kind = _terms_behind(net, f, grid, x), 'number' if answers_numbers(model) else 'logit'
-    link = _Link(np.zeros(0), kind, threshold=threshold)
-    return None if terms is None else _reading_of_sum(terms, link)._replace(kept=f.kept)
+    return None
 
 # %% ../../nbs/search/09_readings.ipynb #63e8d421
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest

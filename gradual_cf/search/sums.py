@@ -339,6 +339,7 @@ class _SumBound:
 _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
 # %% ../../nbs/search/09_sums.ipynb #24046480
+_GLANCES = 4    # Times that all points of a curve are looked at together, before one after the other
 _STATES = 2**20 # Choices that are compared at a time; where there are more, boxes are searched
 _LESS = 1e-12   # What rounding of sums may take
 
@@ -380,31 +381,38 @@ def _offer_of(q:_Question, c:_SumBound, i:int, g:int) -> _Offer|None: # Row and 
     k = k[_front(price[k], gain[k])]
     return _Offer(g, position[k], gain[k], price[k])
 
-def _hull(o:_Offer) -> list: # (gain, price) of steps, the steepest first
+def _hull(o:_Offer) -> np.ndarray: # Gain and price of steps, the steepest first, `(2, m)`
     "The steps of the smallest concave curve over what a column offers."
-    points = [(0., 0.)]
-    for price,gain in zip(o.price.tolist(), o.gain.tolist()):
-        while len(points) > 1:
-            (p,v),(p1,v1) = points[-2], points[-1]
+    points = np.zeros((2, len(o.gain) + 1))
+    points[:, 1:] = o.gain, o.price
+    for _ in range(_GLANCES): # most points lie under the line between their neighbours
+        steps = points[:, 1:] - points[:, :-1]
+        low = steps[0, :-1]*steps[1, 1:] <= steps[0, 1:]*steps[1, :-1]
+        if not low.any(): return steps
+        points = points[:, np.concatenate([[True], ~low, [True]])]
+    top = [(0., 0.)]
+    for gain,price in points.T[1:].tolist():
+        while len(top) > 1:
+            (v,p),(v1,p1) = top[-2:]
             if (v1 - v)*(price - p1) > (gain - v1)*(p1 - p): break
-            points.pop()
-        points.append((price, gain))
-    return [(v1 - v, p1 - p) for (p,v),(p1,v1) in zip(points, points[1:])]
+            top.pop()
+        top.append((gain, price))
+    return np.diff(np.transpose(top))
 
-def _completed(steps:list) -> tuple: # Of several columns -> gains and prices of the relaxed completion, ascending
-    steps = sorted(steps, key=lambda s: s[1]/s[0])
-    return tuple(np.cumsum([0., *(s[j] for s in steps)]) for j in (0, 1))
+def _completed(hulls:list) -> np.ndarray: # Of several columns -> gains and prices of the relaxed completion, ascending
+    steps = np.concatenate([np.zeros((2, 0)), *hulls], 1)
+    order = np.argsort(steps[1]/steps[0], kind='stable')
+    return np.cumsum(np.c_[np.zeros(2), steps[:, order]], 1)
 
-def _completion(rest:tuple, want:np.ndarray) -> np.ndarray:
+def _completion(rest:np.ndarray, want:np.ndarray) -> np.ndarray:
     "What the rest of a gain costs at least."
     gain,price = rest
     return np.where(want <= 0, 0., np.where(want > gain[-1] + _LESS*(1 + gain[-1]), np.inf, np.interp(want, gain, price)))
 
-def _rounded_way(offers:list, short:float, most:int) -> float: # Price of one way, inf where this finds none
+def _rounded_way(offers:list, hulls:list, short:float, most:int) -> float: # Price of one way, inf where this finds none
     "A way that the relaxation suggests: each step whole, then the last column no farther than it has to go."
-    at,steps = {}, []
-    left = short
-    for j,o in enumerate(offers): steps += [(price/gain, j, gain) for gain,price in _hull(o)]
+    at,left = {}, short
+    steps = [(price/gain, j, gain) for j,hull in enumerate(hulls) for gain,price in hull.T.tolist()]
     for _,j,gain in sorted(steps):
         if j not in at and len(at) == most: continue
         at[j] = at.get(j, 0.) + gain
@@ -429,8 +437,9 @@ def _cheapest_way(offers:list, short:float, most:int) -> tuple|None: # Price, {c
         ways = [(o.price[k], o.group, o.at[k]) for o in offers if (k := np.searchsorted(o.gain, short)) < len(o.gain)]
         price,g,at = min(ways)
         return price, {g: at}
-    rest = [_completed([s for o in offers[j:] for s in _hull(o)]) for j in range(len(offers) + 1)]
-    best = _rounded_way(offers, short, most)
+    hulls = [_hull(o) for o in offers]
+    rest = [_completed(hulls[j:]) for j in range(len(offers) + 1)]
+    best = _rounded_way(offers, hulls, short, most)
     best += _LESS*(1 + best) if np.isfinite(best) else 0.
     price,gain,count = np.zeros(1), np.zeros(1), np.zeros(1, int)
     back = []
