@@ -429,18 +429,29 @@ def _rounded_way(offers:list, hulls:list, short:float, most:int) -> float: # Pri
         out += o.price[min(less, k)]
     return out
 
+def _worth_it(offers:list, rest:np.ndarray, short:float, best:float) -> list:
+    "What columns offer, without values that a way of this price cannot have: the relaxation completes none of them for less."
+    out = []
+    for o in offers:
+        i = np.flatnonzero(o.price + _completion(rest, short - o.gain) <= best + _LESS*(1 + best))
+        if len(i): out.append(_Offer(o.group, o.at[i], o.gain[i], o.price[i]))
+    return sorted(out, key=lambda o: -o.gain[-1])
+
 def _cheapest_way(offers:list, short:float, most:int) -> tuple|None: # Price, {column: position}; None where it is too much
     "The cheapest choice that gains enough with at most so many columns."
     offers = sorted(offers, key=lambda o: -o.gain[-1])
-    tops = np.array([o.gain[-1] for o in offers])
     if most == 1:
         ways = [(o.price[k], o.group, o.at[k]) for o in offers if (k := np.searchsorted(o.gain, short)) < len(o.gain)]
         price,g,at = min(ways)
         return price, {g: at}
     hulls = [_hull(o) for o in offers]
-    rest = [_completed(hulls[j:]) for j in range(len(offers) + 1)]
     best = _rounded_way(offers, hulls, short, most)
-    best += _LESS*(1 + best) if np.isfinite(best) else 0.
+    if np.isfinite(best):
+        best += _LESS*(1 + best)
+        offers = _worth_it(offers, _completed(hulls), short, best)
+        hulls = [_hull(o) for o in offers]
+    tops = np.array([o.gain[-1] for o in offers])
+    rest = [_completed(hulls[j:]) for j in range(len(offers) + 1)]
     price,gain,count = np.zeros(1), np.zeros(1), np.zeros(1, int)
     back = []
     for j,o in enumerate(offers):
