@@ -187,12 +187,7 @@ def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
 # %% ../../nbs/models/01_glass.ipynb #a7d00002
 _MOST_GROWTH = 30 # A tree may have so many times as many nodes
 
-def _with_code(
-    n:_Nodes,
-    below:float,      # The largest number below the one that stands for missing ones
-    upto:float,       # The largest number that is it
-    where:np.ndarray, # Nodes where it goes the way of a missing one, bool `(m,)`
-) -> _Nodes:
+def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes: # `(below, upto]`: missing
     "The same tree with two more questions wherever that number is on the other side; `_Unfit` where too many are."
     if not (where & (n.feature >= 0) & (n.missing != (upto <= n.bound))).any(): return n
     made:list = [] # [node that it is a copy of, bound, missing, left, right]

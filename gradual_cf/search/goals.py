@@ -441,6 +441,7 @@ def levels(tau, target:Tensor, like:Tensor) -> Tensor: # `(n,)`
 def _total(v:Tensor) -> Tensor: # `(k, …)`
     "Sums over the first axis in one order, so that a row alone has the sum that it has in a batch, to the last place."
     while len(v) > 1:
+        if len(v) == 2: return v[0] + v[1]
         half = len(v)//2
         v = torch.cat([v[:half] + v[half:2*half], v[2*half:]])
     return v[0]
