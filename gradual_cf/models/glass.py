@@ -55,10 +55,7 @@ class _Term:
         return _Nodes(feature, np.array(bound, float), list(listed), missing, left, right, np.array(value)[:, None])
 
 # %% ../../nbs/models/01_glass.ipynb #g6
-def _from_pairs(
-    model,       # A `FrameModel` of a table
-    source,      # An `ExplainableBoostingClassifier` or `…Regressor` of interpret, fitted
-) -> _Ensemble|None:
+def _from_pairs(model, source) -> _Ensemble|None: # A `FrameModel` of a table, and an explainable boosting of interpret
     """Its terms as trees; None without pairs, of which sums know more, and for several classes.
 
     Raises `_Unfit` for cells that trees cannot read.

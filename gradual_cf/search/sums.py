@@ -12,9 +12,10 @@ import torch
 
 from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import _curve_of
-from .bounds import _needed, _Net, _rate
+from .bounds import _LayerBound, _needed, _Net, _rate
 from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
-from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
+from .boxes import (_Boxes, _codes_apart, _cost_at, _Found, _Grid, _legal_ends, _MISSING, _open,
+                                     _own_positions, _Question, _Seen, _TIE)
 from .trees import _Link
 from ..data.columns import MISSING
 
@@ -480,16 +481,47 @@ def _way_of(q:_Question, c:_SumBound, i:int) -> tuple|None: # Of a row: position
     for g,position in found[1].items(): at[g] = position
     return at, found[0] + q.price.toll*len(found[1])
 
+_BESIDE = 2*np.arange(-2, 3) # Steps beside the place where a line arrives
+
+def _way_on_line(q:_Question, c:_LayerBound, i:int) -> tuple|None: # As `_way_of`, where one column is enough
+    "The nearest change of one column that suffices, by a sum of lines."
+    own,(l,grid) = q.rows.own[i], (c.layers, q.grid)
+    short = c.need[i] - c.slack - c.score(c.own[i:i + 1])[0]
+    gain = lambda g, at: l.shift[g] + l.slope[g]*grid.encoded(g, at) - c.own[i, g]
+    if short <= 0 or not q.price.toll or q.rows.least[i] > 1 or not q.rows.most[i] or q.price.tables: return None
+    found = []
+    for g in np.flatnonzero(q.rows.low[i] <= q.rows.high[i]).tolist():
+        low,high = (v[None] for v in (q.rows.low[i, g], q.rows.high[i, g]))
+        if grid.named[g]:
+            levels = np.arange(len(q.offered[g]))
+            may = levels[q.offered[g] & (levels != own[g]) & (l.levels[g][:, 0] - c.own[i, g] >= short)]
+        elif own[g] == _MISSING: return None
+        else:
+            if (gain(g, high if l.slope[g] > 0 else low) < short).all(): continue # it does not go so far
+            there = grid.columns[g].decoded(q.rows.near[i, g] + short/np.array([l.slope[g]]))
+            may = np.clip(grid.up_to(g, there) + _BESIDE, *_codes_apart(grid, g, low + low % 2, high - high % 2))
+            may = may[(gain(g, may) >= short) & ~np.isin(may, grid.holes.get(g, ())) & (may != own[g])]
+            if not len(may): return None
+        at = np.repeat(own[None], len(may), 0)
+        at[:, g] = may
+        found.append(at)
+    if not (at := np.concatenate([own[None][:0], *found])).size: return None
+    cost = _cost_at(grid, q.rows, q.price, np.full(len(at), i), at).sum(1)
+    first = np.flatnonzero(cost <= cost.min() + _TIE)[0] # of equal ones the first column, then the first value
+    return (at[first], cost[first]) if np.isfinite(cost[first]) else None
+
 def _by_sum(q:_Question, conditions:list, asked) -> tuple|None: # `_Found` of all rows, and those it is of, bool `(n,)`
     "Answers of rows in closed form, confirmed by the model; None where there is more to reach than one sum."
-    if len(conditions) != 1 or not isinstance(c := conditions[0], _SumBound) or c.link.calibrated: return None
-    n = len(q.rows.x)
+    if len(conditions) != 1: return None
+    c,n = conditions[0], len(q.rows.x)
+    way_of = _way_on_line if isinstance(c, _LayerBound) and len(c.weight) == 1 else _way_of
+    if way_of is _way_of and (not isinstance(c, _SumBound) or c.link.calibrated): return None
     found = _Found(q.rows.own.copy(), np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n))
     known = np.zeros(n, bool)
     still = np.flatnonzero(q.rows.least == 0)
     there = still[asked(still, q.rows.own[still])] if len(still) else still # without any change
     known[there],found.cost[there] = True, 0.
-    ways = {i: way for i in np.flatnonzero(~known).tolist() if (way := _way_of(q, c, i))}
+    ways = {i: way for i in np.flatnonzero(~known).tolist() if (way := way_of(q, c, i))}
     rows = np.array([i for i,way in ways.items() if np.isfinite(way[1])], int)
     if len(rows):
         good = asked(rows, np.stack([ways[i][0] for i in rows]))
