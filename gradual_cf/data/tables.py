@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _interval,
+from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _in_dtype, _interval,
                                      _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
                                      _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
@@ -43,6 +43,7 @@ class _Scales(NamedTuple):
     own:list          # Columns that find the very cell in their own way, and where
     missing:list      # Columns with missing cells, by position
     plain:bool        # Whether cells are numbers in all columns, read as they are
+    block:Any         # The one dtype of such cells; None where there are several
 
 def _scales(table) -> _Scales: # Of a `_Table`
     "The scales of its columns."
@@ -50,11 +51,11 @@ def _scales(table) -> _Scales: # Of a `_Table`
     even = [(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns]
     origin,span = np.array(even, float)[table.group].T
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
+    plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
     return _Scales(origin, span, table.entries('digits'), table.entries('parts'), table.entries('scale'),
                    [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
-                   [(c, at) for (c,at),one in zip(each, alike) if not one],
-                   [g for g,c in enumerate(table.columns) if c.missing],
-                   all(type(c) in (Column, Integer) for c in table.columns))
+                   [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
+                   plain, kinds.pop() if plain and len(kinds) == 1 else None)
 
 @dataclass(frozen=True, eq=False)
 class _Table:
@@ -372,6 +373,8 @@ def _exact_numbers(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries 
 def _model_frame(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
     "Encoded rows as the frame that a model reads; `legal` rounds numbers."
     exact,cells = _exact_numbers(table, x.detach().cpu().double().numpy()), {}
+    if not legal and isinstance(block := table.scales.block, np.dtype) and block.kind in 'iuf': # all columns at once
+        if (whole := _in_dtype(exact, block)).dtype == block: return pd.DataFrame(whole, columns=table.labels)
     for c,at in zip(table.columns, table.at):
         v = exact[:, at]
         cells |= c.write(c.rounded(v) if legal else v, table.dtypes)

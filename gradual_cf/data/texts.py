@@ -363,11 +363,7 @@ def _learn_fluency(reader, make, domain, raw):
     told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
     return replace(make(told), learn=partial(_learn_fluency, reader, make))
 
-def _domain_of(
-    reader:Any, # Reads texts
-    own:dict,   # Field of `Domain` -> what fills it, a function of the reader first; 'note' and 'again' need a rule
-    **more,     # What else the domain has
-) -> Domain:
+def _domain_of(reader:Any, own:dict, **more) -> Domain: # Field -> what fills it; 'note' and 'again' need a rule
     "What the domains of all readers have in common; a group is named by the position of its word."
     own = dict(measures=_text_measures, note=_noted, again=_search_again) | own
     heard = () if reader.reads is not None else ('note', 'again')

@@ -111,7 +111,7 @@ def known_rows(own:Account|None, ask:Callable, keys:list, rows:Any, take:Callabl
 # %% ../../nbs/models/00_asking.ipynb #c9
 _ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
 _MODES = Lock()     # One thread counts at a time
-_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS' # Names of what is no part of the program, for a fingerprint of its code
+_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS', '_SAID' # Names of what is no part of the program, for a fingerprint of its code
 
 def _hold(modules:list):
     "Switch modules to eval mode; the first caller records each module's mode."
@@ -119,7 +119,8 @@ def _hold(modules:list):
         for m in modules:
             held = _ASKED.setdefault(id(m), [m, 0, m.training])
             held[1] += 1
-        for m in modules: m.training = False # after all were noted: a compiled module hands its mode on
+        for m in modules: # after all were noted: a compiled module hands its mode on
+            if m.training: m.training = False
 
 def _release(modules:list):
     "The last caller restores the module's mode and forgets the module."
@@ -128,7 +129,7 @@ def _release(modules:list):
             held = _ASKED[id(m)]
             held[1] -= 1
             if held[1]: continue
-            m.training = held[2]
+            if m.training != held[2]: m.training = held[2]
             del _ASKED[id(m)]
 
 @contextmanager
@@ -312,6 +313,31 @@ def pass_rows(
     """
     return max(least, numbers//x.shape[1:].numel())
 
+# %% ../../nbs/models/00_asking.ipynb #sa2donce
+_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (who, of what, frame, answer)
+FEW,_LAST,_SMALL = 8, 32, 2**14 # Rows that are remembered together, how many such questions, and numbers in one
+
+@contextmanager
+def remembering():
+    "Ask about the same few rows once while this lasts, in this thread."
+    me = get_ident()
+    mine = me not in _SAID # else somebody remembers already, and forgets
+    if mine: _SAID[me] = []
+    try: yield
+    finally:
+        if mine: del _SAID[me]
+
+def said_once(who, key, ask:Callable, frame=None) -> Any: # `key`: equal for the same question
+    "Ask somebody, unless the same was asked just now: the key and, where there is one, the frame."
+    said,own = _SAID.get(get_ident()), account()
+    if said is None or own is not None and own.keeps: return ask()
+    for asked,known,there,z in said:
+        if asked is who and known == key and (frame is None or frame.equals(there)): return z.clone()
+    z = ask()
+    kept = frame if frame is None else frame.copy()
+    if isinstance(z, Tensor): said[:] = [*said[1 - _LAST:], (who, key, kept, z.clone())]
+    return z
+
 # %% ../../nbs/models/00_asking.ipynb #c50
 _MANY = 2**12 # Numbers from which numpy compares faster than torch, on a processor
 
@@ -332,8 +358,11 @@ def _asks(model, x:Tensor) -> tuple: # Rows and calls
     return calls*len(x), calls
 
 def put_to(model, x:Tensor) -> Any: # What it says
-    "Ask a model, on the account of the question."
-    return charged(lambda: model(x), *_asks(model, x))
+    "Ask a model, on the account of the question; about a few rows once."
+    ask = lambda: charged(lambda: model(x), *_asks(model, x))
+    few = len(x) <= FEW and x.numel() <= _SMALL and x.device.type == 'cpu'
+    if not few or torch.is_grad_enabled(): return ask()
+    return said_once(model, (x.dtype, x.shape, x.detach().numpy().tobytes()), ask)
 
 def _pass(model, x):
     "One forward pass over a copy; raises `ValueError` if the model does not accept the rows, or writes into them."
@@ -443,12 +472,8 @@ _CHOOSE = 'got {} outputs: choose one by predictor(model, domain, output=…)'
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 _ROUNDED = 1e-12 # Lead that rounding explains: a tie
 
-def log_odds(
-    out:Tensor,         # What a model answered, `(n,)` or `(n, k)`
-    kind:str='proba',   # What that is, one of `KINDS`
-    threshold:float=.5, # Probability from which the second of two classes is decided, in (0, 1)
-) -> Tensor:            # Centred log-odds `(n, k)`; `(n, 1)` for numbers
-    "Turn answers of any kind into logits; raises `ValueError` for answers that are not of that kind."
+def log_odds(out:Tensor, kind:str='proba', threshold:float=.5) -> Tensor: # `(n,)` or `(n, k)` -> centred, `(n, k)`
+    "Answers of one of `KINDS` as logits, `(n, 1)` for numbers; raises `ValueError` for answers that are not of that kind."
     single = out.ndim == 1 or out.shape[1] == 1
     if kind == 'number' and not single:
         raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')

@@ -6,10 +6,8 @@
 from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..core import check_range
-from .asking import _CHOOSE, account, Adapted, charged, KINDS, known_rows, log_odds, Spent
+from .asking import (_CHOOSE, account, Adapted, charged, FEW, KINDS, known_rows, log_odds, said_once, Spent)
 
 # %% auto #0
 __all__ = []
@@ -238,43 +236,34 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     return out
 
 # %% ../../nbs/models/02_decisions.ipynb #6e9ba7bb
-_SAID:dict = {}  # Thread -> what was said of a few rows while one question lasts: (predictor, cells, frame, logits)
-_MOMENTARY = '_SAID',  # No part of the program, for a fingerprint of its code
-_FEW,_LAST = 8, 16 # Rows of a frame that is remembered, and how many are
-
-@contextmanager
-def remembering():
-    "Ask about the same few rows once while this lasts, in this thread."
-    me = get_ident()
-    mine = me not in _SAID # else somebody remembers already, and forgets
-    if mine: _SAID[me] = []
-    try: yield
-    finally:
-        if mine: del _SAID[me]
-
 def _written_as(frame:pd.DataFrame) -> tuple:
     "What two equal frames may still differ in, to a model: True and 1, 0. and -0., None and nan, the codes of levels."
     dtypes = [(d.kind, tuple(d.categories)) if isinstance(d, pd.CategoricalDtype) else d for d in frame.dtypes]
     return dtypes, [[(type(v), repr(v)) for v in row] for row in frame.to_numpy(object)]
 
-def asked_once(
-    predictor:Predictor, # The model
-    frame:pd.DataFrame,  # Raw rows
-) -> Tensor:             # What it said, `(n, k)`
+def numbers_of(frame:pd.DataFrame) -> np.ndarray|None: # `(n, columns)`
+    "All cells of a frame of numbers of one dtype; None for another one."
+    kinds = set(frame.dtypes)
+    plain = len(kinds) == 1 and all(isinstance(kind, np.dtype) and kind.kind in 'iuf' for kind in kinds)
+    return frame.to_numpy() if plain else None
+
+def asked_once(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # The model, raw rows -> what it said, `(n, k)`
     "Ask about a frame, unless it was asked about the same few rows just now."
-    said,own = _SAID.get(get_ident()), account()
+    own = account()
     if own is not None and own.keeps: # every row once
         dtypes,cells = _written_as(frame)
         keys = [(id(predictor), str(dtypes), str(row)) for row in cells]
         return known_rows(own, predictor.logits, keys, frame.reset_index(drop=True), lambda f, i: f.iloc[i].reset_index(drop=True))
-    if said is None or len(frame) > _FEW: return predictor.logits(frame)
+    return _about_frame(predictor, 'logits', frame)
+
+def _about_frame(predictor:Predictor, method:str, frame:pd.DataFrame) -> Tensor:
+    "Ask about a frame by a method, unless it was asked so about the same few rows just now."
+    ask = partial(getattr(predictor, method), frame)
+    if len(frame) > FEW: return ask()
+    if (v := numbers_of(frame)) is not None: # bit by bit
+        return said_once(predictor, (method, tuple(frame.columns), v.dtype, v.tobytes()), ask)
     rows = frame.reset_index(drop=True) # whatever their names
-    written = _written_as(rows)
-    for who,there,known,z in said:
-        if who is predictor and there == written and known.equals(rows): return z.clone()
-    z = predictor.logits(frame)
-    said[:] = [*said[1 - _LAST:], (predictor, written, rows.copy(), z.clone())]
-    return z
+    return said_once(predictor, (method, _written_as(rows)), ask, rows)
 
 # %% ../../nbs/models/02_decisions.ipynb #c51
 class FrameModel(Adapted):
@@ -315,7 +304,7 @@ class FrameModel(Adapted):
 
     def framed(self, rows): return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
 
-    def decides(self, rows) -> Tensor: return self.predictor.decides(self.framed(rows)) # Positions of classes, long `(n,)`
+    def decides(self, rows) -> Tensor: return _about_frame(self.predictor, 'decides', self.framed(rows)) # Positions of classes, long `(n,)`
 
     @property
     def about(self) -> str:

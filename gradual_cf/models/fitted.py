@@ -228,13 +228,8 @@ def _matched(predictor:Predictor, names:Sequence) -> Predictor:
     return replace(predictor, names=tuple(found))
 
 # %% ../../nbs/models/02_fitted.ipynb #c59
-def as_module(
-    model,           # Anything that can be asked
-    write:Callable,  # Encoded rows `(n, d)` -> frame
-    names:Sequence,  # Columns of the frame
-    columns:Sequence=(), # One description of a column for each group
-) -> Any:            # A module of tensors; `model` itself where it is one already
-    "Make any fitted model a module that takes encoded rows."
+def as_module(model, write:Callable, names:Sequence, columns:Sequence=()) -> Any: # `write`: rows `(n, d)` -> frame
+    "Make any fitted model a module that takes encoded rows; `model` itself where it is one already."
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
     _check_one_output(predictor)

@@ -55,10 +55,7 @@ class _Term:
         return _Nodes(feature, np.array(bound, float), list(listed), missing, left, right, np.array(value)[:, None])
 
 # %% ../../nbs/models/01_glass.ipynb #g6
-def _from_pairs(
-    model,       # A `FrameModel` of a table
-    source,      # An `ExplainableBoostingClassifier` or `…Regressor` of interpret, fitted
-) -> _Ensemble|None:
+def _from_pairs(model, source) -> _Ensemble|None: # A `FrameModel` of a table, and an explainable boosting of interpret
     """Its terms as trees; None without pairs, of which sums know more, and for several classes.
 
     Raises `_Unfit` for cells that trees cannot read.
@@ -187,12 +184,7 @@ def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
 # %% ../../nbs/models/01_glass.ipynb #a7d00002
 _MOST_GROWTH = 30 # A tree may have so many times as many nodes
 
-def _with_code(
-    n:_Nodes,
-    below:float,      # The largest number below the one that stands for missing ones
-    upto:float,       # The largest number that is it
-    where:np.ndarray, # Nodes where it goes the way of a missing one, bool `(m,)`
-) -> _Nodes:
+def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes: # `(below, upto]`: missing
     "The same tree with two more questions wherever that number is on the other side; `_Unfit` where too many are."
     if not (where & (n.feature >= 0) & (n.missing != (upto <= n.bound))).any(): return n
     made:list = [] # [node that it is a copy of, bound, missing, left, right]

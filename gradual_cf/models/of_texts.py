@@ -145,11 +145,7 @@ def _weights_of(model) -> Weights:
 _FAR = 20.   # Log-odds beyond which a probability no longer tells them
 _SAME = 1e-6 # Relative difference of leads that counts as none
 
-def weights_of(
-    model:FrameModel, # A function of texts
-    texts:Sequence,   # Some training texts
-    z,                # What it said of them, `(n, 2)`
-) -> tuple:           # `Weights` or None, and why not
+def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(n, 2)` -> `Weights` or None, and why not
     "The weights of a linear pipeline of words, if it is one; else which step cannot be read."
     p = model.predictor
     if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'

@@ -529,11 +529,7 @@ def _learnt(cf) -> dict:
     return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=known, promises={str(t): p for t,p in cf.promises.items()},
                 opened=cf._opened())
 
-def save_explainer(
-    cf,             # A fitted `GradualCF`
-    folder:str|Path,# Where it goes
-    rows:bool=True, # Keep the training rows
-) -> Path:          # The folder
+def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its training rows are kept
     "Write a fitted explainer into a folder."
     from safetensors.torch import save
     cf.check_fitted()
@@ -604,13 +600,8 @@ def _parts_in(folder:Path, manifest:dict) -> tuple: # JSON, tensors by name
         raise ValueError(f'folder must have readable files, got {str(folder)!r} ({type(e).__name__}: {e})') from None
 
 # %% ../../nbs/scale/02_keep.ipynb #k30
-def load_explainer(
-    cls,             # `GradualCF`
-    folder:str|Path, # Where `save_explainer` wrote one
-    model=None,      # In place of the model in the folder
-    trusted=(),      # Types that a file of skops may hold besides
-):                   # A fitted explainer
-    "Read a fitted explainer."
+def load_explainer(cls, folder:str|Path, model=None, trusted=()): # Types that a file of skops may hold besides
+    "Read a fitted explainer, with another model in place of that in the folder where there is one."
     folder = Path(folder)
     manifest = _manifest_of(folder)
     told,tensors = _parts_in(folder, manifest)

@@ -29,6 +29,7 @@ class _Grid(NamedTuple):
     named:np.ndarray  # Whether it is a category, bool `(g,)`
     low:np.ndarray    # Position of the first legal value of the table, `(g,)`; 0 for a category
     high:np.ndarray   # Of the last
+    reach:np.ndarray  # Both as the model reads them, `(2, g)`; 0 for a category
     holes:dict        # Column -> positions of special codes among its legal values
     alike:list        # Columns of numbers of the same steps, which are looked up together
     kind:np.ndarray   # Number of that list for each column, `(g,)`; -1 for a category
@@ -118,11 +119,12 @@ def _grid_of(columns:tuple) -> _Grid:
     line = [(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)]
     grain = np.array([c.grain if c.ordered else 1. for c in columns])
     origin,span = np.array(line).T
-    grid = _Grid(columns, first, named, none, none.copy(), {}, alike, kind, origin, span, grain, bent)
+    grid = _Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
     for g in np.flatnonzero(~named).tolist():
+        grid.reach[:, g] = grid.encoded(g, np.array([low[g], high[g]]))
         codes = 2*columns[g].place(np.array(columns[g].codes, float))
         codes = codes[(codes >= low[g]) & (codes <= high[g])]
         if len(codes): grid.holes[g] = codes

@@ -144,13 +144,8 @@ def _one_pass(model, loss, s, view):
     return (g if dx is None else g.add_(dx)), s
 
 # %% ../../nbs/03_composition.ipynb #c43
-def loss_grad(
-    model,    # Maps `(n, *s)` to raw logits `(n, k)`
-    loss:_Mix, # The loss, a sum over rows
-    s:State,  # Rows; their logits are ignored
-    view:Callable|None=None, # A map that keeps the meaning: the model looks through it
-) -> tuple[Tensor|None, State]: # d loss/d `xp`, `(n, *s)`, and the state with the logits of the view
-    "One pass forward and one back, with the loss's own derivatives in closed form."
+def loss_grad(model, loss:_Mix, s:State, view:Callable|None=None) -> tuple: # d loss/d `xp` `(n, *s)` or None, a `State`
+    "One pass forward and one back, through a view; the loss's own derivatives in closed form; the state has its logits."
     n,size = len(s.xp), pass_rows(s.xp)
     if n <= size: return _one_pass(model, loss, s, view)
     parts = [_one_pass(model, loss, s.take(slice(i, i + size)), view) for i in range(0, n, size)]

@@ -30,8 +30,7 @@ from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, le
 from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _Over, _until,
-    _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict)
-from ..models.decisions import remembering
+    _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
@@ -498,6 +497,7 @@ def _with_denied(cf, q:Question, cfs:Counterfactuals, effort:Effort) -> Counterf
 def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
     "The explainer that also knows the new levels of a question."
     known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
+    known = known and any(c.kind == 'category' for c in cf.domain.features) # numbers have no levels
     if known and getattr(cf.model.predictor.source, 'is_categorical_', None) is not None: return cf # is missing
     try:
         rows = cf.domain.rows(data) if known else None

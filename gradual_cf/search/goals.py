@@ -379,11 +379,7 @@ def positions(target, labels:tuple) -> Any: # A label, or one for each row -> th
     return [place[v] for v in plain]
 
 # %% ../../nbs/02_goals.ipynb #c64
-def check_target(
-    target,          # Label, one a row, or None
-    z:Tensor,        # Logits at the inputs, `(n, k)`
-    labels:tuple=(), # Labels of the classes; () for 0, 1, …
-) -> Tensor:         # Positions, long `(n,)`
+def check_target(target, z:Tensor, labels:tuple=()) -> Tensor: # A label, one a row, or None -> positions, long `(n,)`
     "Read `target`; raises `ValueError` for an unknown class or the wrong length."
     n,k = z.shape
     if target is None and k > 2:
@@ -441,6 +437,7 @@ def levels(tau, target:Tensor, like:Tensor) -> Tensor: # `(n,)`
 def _total(v:Tensor) -> Tensor: # `(k, …)`
     "Sums over the first axis in one order, so that a row alone has the sum that it has in a batch, to the last place."
     while len(v) > 1:
+        if len(v) == 2: return v[0] + v[1]
         half = len(v)//2
         v = torch.cat([v[:half] + v[half:2*half], v[2*half:]])
     return v[0]

@@ -230,6 +230,12 @@ def _beside_turns(values:np.ndarray, feature:np.ndarray, bound:np.ndarray) -> np
         turns |= below[1:] != below[:-1]
     return np.r_[True, turns] | np.r_[turns, True]
 
+def _codes_outside(grid:_Grid, g:int) -> np.ndarray: # Positions
+    "Where rows with a special code stand that lies beside the legal numbers of a column."
+    if grid.named[g] or not len(grid.columns[g].codes): return np.zeros(0, np.int64)
+    at = grid.up_to(g, np.array(grid.columns[g].codes, float))
+    return np.unique(at[(at < grid.low[g]) | (at > grid.high[g])])
+
 def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
@@ -250,6 +256,10 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
         return rows
     edges,left = [], []
     for g,(at,values) in enumerate(zip(f.at, f.values)):
+        codes = _codes_outside(grid, g)
+        if len(codes) and len(at): # a row may stand there
+            order = np.argsort(at := np.r_[codes, at])
+            at,values = at[order], np.concatenate([f.ask(g, codes), values])[order]
         if not grid.named[g] and len(at) > 1: # a column of cents has a hundred thousand values, and trees ask at few
             mine = column == g
             beside = _beside_turns(whole(values, g), feature[mine], bound[mine])

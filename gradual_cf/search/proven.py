@@ -46,9 +46,8 @@ _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
 
 def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
     "Distance, and a toll for each changed column that no distance outweighs."
-    ends = lambda g: [np.abs(grid.encoded(g, end[g:g + 1]) - rows.near[:, g]).max() for end in (grid.low, grid.high)]
-    longest = sum(2. if grid.named[g] else max(ends(g)) for g in range(len(grid.columns)))
-    return _distance_price(grid, rows, toll=2.**np.ceil(np.log2(2*(1 + float(longest)))))
+    longest = sum(np.where(grid.named, 2., np.abs(grid.reach[:, None] - rows.near).max((0, 1))).tolist())
+    return _distance_price(grid, rows, toll=2.**np.ceil(np.log2(2*(1 + longest))))
 
 # %% ../../nbs/search/10_proven.ipynb #6a08f58a
 def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
@@ -321,13 +320,14 @@ def _best_known(task:_Task) -> tuple:
     cf,q,effort,readings,optimal,robust = task
     few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = demanding(cf) or robust is not None # than the decision, which is all that sizes speak of
-    first = cf.settings.legal and not more and _plain_trees(readings) # proofs first: most rows need no other search
+    kinds = {'lines', 'sums', *['layers']*(effort.until == np.inf)} # boxes of networks take long, so with a deadline last
+    first = cf.settings.legal and not more and bool(readings) # proofs first: most rows need no other search
+    closed = all(r.of == 'sums' and not r.link.calibrated for r in readings or ())
+    first &= _plain_trees(readings) or closed or few and {r.of for r in readings or ()} <= kinds
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
-    begun,gone = np.ones(len(q), bool), _out_of_reach(cf, readings, q.target) & np.isinf(known.size)
+    begun,gone = np.ones(len(q), bool), np.isinf(known.size)
+    if gone.any(): gone &= _out_of_reach(cf, readings, q.target)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    plain = cf.settings.legal and cf.goal is CLASSES and not more and readings
-    closed = (few and r.of == 'lines' or r.of == 'sums' and not r.link.calibrated for r in readings or ())
-    if plain and all(closed): _merged(known, np.arange(len(begun)), _by_boxes(task)) # no search finds less
     i = np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof]) # not all is known of these
     if not len(i): return known, begun
     at = torch.from_numpy(i)
@@ -436,12 +436,7 @@ class _Wanted(NamedTuple):
     gap:float=0.            # How far from the optimum an answer may be, as a share of it
     robust:dict|None=None   # What answers must withstand
 
-def answered(
-    cf,            # A fitted explainer
-    q:Question,    # What its `ask` returned
-    effort:Effort, # Seed, and whether to show a progress bar
-    wanted:_Wanted=_Wanted(), # What is to be proven, and in which time
-) -> Counterfactuals:
+def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counterfactuals: # `q`: what `ask` returned
     "Search and measure, with a proof where one is asked for or is the rule; `ValueError` where there can be none."
     optimal,seconds,gap,robust = wanted
     _check_limits(seconds, gap)

@@ -38,6 +38,16 @@ def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
         else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
     return out
 
+def _known_in_training(cf, some:Tensor) -> Tensor: # Which training rows, bool `(m,)` -> bool
+    "The same of some training rows, found out once for all of them; rows of codes are too wide for that."
+    x,columns = cf.x_train, cf.domain.features
+    if not isinstance(x, Tensor): return _known_cells(cf, x[some])
+    of,cells = cf.crowds.get('cells', ((None, None), None))
+    if of[0] is not x or of[1] is not columns:
+        cells = _known_cells(cf, x)
+        cf.crowds['cells'] = (x, columns), cells
+    return cells[some]
+
 def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many rows of each, `(n, d)`
     "Real rows under the rules of rows."
     still = enc.frozen[:, cf.groups(enc.x)] | ~known
@@ -50,13 +60,14 @@ def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n,
     "How far each real row is under the rules of each row."
     size,out = max(1, _NUMBERS//max(1, real.numel())), []
     for i in torch.arange(len(enc.x), device=enc.x.device).split(size):
-        some,t = enc.take(i.repeat_interleave(len(real))), real.repeat(len(i), 1)
-        if cf.ties['relations'] is not None: t = _put_over(cf, some, t, known.repeat(len(i), 1))
+        x,t = enc.x[i, None].expand(-1, *real.shape).flatten(0, 1), real
+        if cf.ties['relations'] is not None:
+            t = _put_over(cf, enc.take(i.repeat_interleave(len(real))), real.repeat(len(i), 1), known.repeat(len(i), 1))
         else: # real rows have legal values already
-            still = some.frozen[:, cf.groups(enc.x)] | ~known.repeat(len(i), 1)
-            if some.low is not None: t = torch.where(t == some.x, t, t.clamp(some.low, some.high))
-            t = torch.where(still, some.x, t)
-        out.append(_far(cf, some.x, t).view(-1, len(i), len(real)))
+            own,still = enc.x[i, None], enc.frozen[i][:, cf.groups(enc.x)][:, None] | ~known
+            if enc.low is not None: t = torch.where(t == own, t, t.clamp(enc.low[i, None], cast(Any, enc.high)[i, None]))
+            t = torch.where(still, own, t).flatten(0, 1)
+        out.append(_far(cf, x, t).view(-1, len(i), len(real)))
     return torch.cat(out, 1)
 
 # %% ../../nbs/search/15_real.ipynb #nr8
@@ -101,13 +112,13 @@ class _RealRows(NamedTuple):
 
 def _those_with_all(cf, s:State, below:Tensor, met=None) -> _RealRows: # Rows of one target; what is too far, `(2 or 1, n)`
     "Real rows that have all that is asked, and are nearer than that: looked at nearest first."
-    real = cf.x_train[in_target(cf.z_train, s.target.label[0])]
-    cells = _known_cells(cf, real)
+    own = in_target(cf.z_train, s.target.label[0])
+    real,cells = cf.x_train[own], _known_in_training(cf, own)
     way = _all_ways(cf, s.enc, real, cells) if len(real) else below.new_zeros(*below.shape, 0)
     known = torch.full_like(way[0], torch.nan) # 0: has all, inf: lacks something
     for v,far in zip(way, below):
         size = _FIRST
-        while len(real):
+        while (v < far[:, None]*(1 - _SAME)).any(): # else nobody needs to look
             best = (v + known.nan_to_num(torch.inf, torch.inf)).amin(1).minimum(far) # beyond that nobody needs to look
             open_ = torch.where(known.isnan() & (v < best[:, None]*(1 - _SAME)), v, torch.inf)
             near = open_.topk(min(size, len(real)), 1, largest=False)
@@ -178,15 +189,8 @@ _LEEWAY = 1e-5 # Room for the rounding of a logarithm
 _PAIRS = 2**21 # Rows and real rows whose distances are known at once
 def _rows_at_once(cf) -> int: return max(1, min(cf.settings.batch_size, _PAIRS//max(1, len(cf.x_train))))
 
-def _never_farther(
-    cf,            # A fitted explainer
-    q:Question,    # Inputs and targets
-    xp:Tensor,     # Answers, `(n, d)`
-    rows=None,     # Which rows to look at, bool `(n,)`; None for all
-    until:float=float('inf'), # When the time is over, as `time.perf_counter` counts
-    met=None,      # (answers, positions) -> what else answers must have, bool; None for nothing
-) -> Tensor:       # Answers, `(n, d)`
-    "Answers of which none is farther than the nearest real row that has all that the settings ask; until some time."
+def _never_farther(cf, q:Question, xp:Tensor, rows=None, until:float=float('inf'), met=None) -> Tensor: # `(n, d)`
+    "Answers of which none of some rows, bool `(n,)`, is farther than the nearest real row that has all that is asked."
     xp = xp.clone()
     left = torch.ones(len(xp), dtype=torch.bool) if rows is None else torch.from_numpy(np.asarray(rows, bool))
     if not _has_rows(cf) or not left.any() or time.perf_counter() > until: return xp
@@ -207,11 +211,7 @@ def _write_nearest(cf, q:Question, xp:Tensor, i:Tensor, met):
     xp[i[j][there]] = found[there]
 
 # %% ../../nbs/search/15_real.ipynb #nr12
-def _nearest_real(
-    cf,            # A fitted explainer
-    enc:Encoded,   # Inputs, `(n, d)`
-    target:Tensor, # As `search` takes it
-) -> np.ndarray:   # `(n,)`; NaN where there is none, or no training rows
+def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN where there is none, or no training rows
     "How far the nearest real row is that has all that the settings ask: the sum of its ways, or its price."
     out = np.full(len(enc.x), np.nan)
     if not _has_rows(cf): return out

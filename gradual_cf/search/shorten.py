@@ -315,14 +315,8 @@ def _costs_less(new, old, groups, price=None):
     more = (n_new - n_old).clamp_min(0)
     return d_new < d_old*_WORTH**more - _LEAST*(more == 0)
 
-def improve_states(
-    explainer,              # Fitted
-    s:State,                # Rows; those that gain are written into it
-    moves:Sequence,         # What to try, in this order
-    live:Tensor,            # Rows to improve, long `(m,)`
-    measured:Callable|None=None, # (state, rows) -> state, bool: how proposals are checked; None for the shortfall
-) -> Iterator[State]:       # `s` after each round
-    "Apply moves until none gains."
+def improve_states(explainer, s:State, moves:Sequence, live:Tensor, measured:Callable|None=None) -> Iterator[State]:
+    "Apply moves to the rows `live` until none gains; `measured`: (state, rows) -> state, bool, checks what they propose."
     groups = explainer.groups(s.x)
     check = measured or (lambda new, rows: (new, lacking(explainer, new) <= 0))
     while len(live):
@@ -474,10 +468,7 @@ def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arri
         own = torch.minimum(own, least)
     return out
 
-def _cheapest_pairs(
-    explainer, # Fitted, with a price for changes
-    s:State,   # Rows that have arrived
-) -> State:    # The same; what two values do for less is in place
+def _cheapest_pairs(explainer, s:State) -> State: # With a price for changes; rows that have arrived
     "Replace changes by the cheapest pair of proposed values, where that costs less; a few rows at a time."
     groups,xp = explainer.groups(s.x), s.xp.clone()
     rows = (most_groups(explainer, s.enc) >= 2).nonzero()[:, 0]

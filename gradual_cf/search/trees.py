@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core import State, changed_groups
 from ..data.columns import _bounds_inside, _nearest, _one_hot, Date
 from ..models.asking import log_odds
-from ..models.decisions import FrameModel
+from ..models.decisions import FrameModel, numbers_of
 from .goals import lacking, merit, most_groups
 
 # %% auto #0
@@ -442,11 +442,13 @@ def _levels_in(m:_Trees, x:Tensor, g:int) -> np.ndarray: # `(n,)`
 def _tree_cells(m:_Trees, x:Tensor) -> tuple: # Cells and raw numbers, `(n, g)` each
     "In which cell of each column rows lie."
     frame,raw = m.write(x), np.zeros((len(x), len(m.grown.axes)))
+    numbers,place = numbers_of(frame), {name: j for j,name in enumerate(frame.columns)} # all columns at once
     cell = np.zeros(raw.shape, int)
     for g,a in enumerate(m.grown.axes):
         if not a.column.ordered: cell[:, g] = _levels_in(m, x, g)
         elif len(a.bounds):
-            raw[:, g] = a.column.floats(frame[a.column.sources[0]]) # of an ordered level, its position
+            name = a.column.sources[0] # of an ordered level, its position
+            raw[:, g] = a.column.floats(frame[name]) if numbers is None else numbers[:, place[name]]
             cell[:, g] = np.where(np.isnan(raw[:, g]), a.size, np.searchsorted(a.bounds, raw[:, g]))
     return cell, raw
 
@@ -483,8 +485,8 @@ class _Swept(NamedTuple):
 # %% ../../nbs/search/07_trees.ipynb #c122
 def _sweep(m:_Trees, s:State, free:Tensor) -> _Swept:
     "Ask all cells of the free columns."
-    own,_ = m.cells(s.xp)
     start,raw = m.cells(s.x)
+    own,_ = (start, raw) if s.xp.equal(s.x) else m.cells(s.xp)
     f,open_ = m.flat, free.cpu().numpy() & (start < [a.size for a in m.grown.axes])
     base,shift = _shifted_scores(m.grown, own, open_)
     value,size = _nearest_in_cells(m.grown, f, s.enc, start, raw)
@@ -668,10 +670,7 @@ def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
     return None
 
 # %% ../../nbs/search/07_trees.ipynb #c190
-def exact(
-    model:FrameModel, # A fitted model as a module of encoded rows
-    parsed:Callable,  # A fitted model -> its trees, an `_Ensemble`; None where it has none
-) -> FrameModel|None: # The same with `probe` and `each`, which ask sweeps; None where its trees cannot be read
+def exact(model:FrameModel, parsed:Callable) -> FrameModel|None: # `parsed`: a fitted model -> its trees, or None
     "Read the trees of a fitted model, and check the reading against the model itself."
     trees = _read_exactly(model, parsed)
     if trees is None or trees.ensemble.leans: return None
