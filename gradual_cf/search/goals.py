@@ -716,6 +716,14 @@ def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Input
     "Whether answers have all that the settings ask for."
     return stopping(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
 
+def _not_yet_there(cf, s): # Positions of rows, long
+    "Rows that are not of the target yet."
+    return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
+
+def _unfinished(cf, s): # Positions of rows, long
+    "Rows that do not meet all demands yet."
+    return (stopping(cf, s) > 0).nonzero()[:, 0]
+
 # %% ../../nbs/02_goals.ipynb #c91
 def spent(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance
     "How far rows went, or what that costs."
