@@ -303,10 +303,9 @@ def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
         same = (np.abs(new.size - old.size) <= near) & (np.abs(new.distance - old.distance) <= near)
         less |= same & (new.bound >= new.size - near) & (new.distance_bound >= new.distance - near)
     more = (new.bound > old.bound) | (new.bound == old.bound) & (new.distance_bound > old.distance_bound)
-    pick = lambda where, a, b: np.where(where, a, b)
-    bound,near = pick(more, new.bound, old.bound), pick(more, new.distance_bound, old.distance_bound)
+    bound,near = np.where(more, new.bound, old.bound), np.where(more, new.distance_bound, old.distance_bound)
     xp = torch.where(torch.from_numpy(less)[:, None], new.xp, old.xp)
-    size,distance = pick(less, new.size, old.size), pick(less, new.distance, old.distance)
+    size,distance = np.where(less, new.size, old.size), np.where(less, new.distance, old.distance)
     known.put(i, _Certificate(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
 
 def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) -> tuple: # Size and distance, `(n,)` each
