@@ -9,29 +9,30 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, changed_groups, never_again, check_range
+from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, setting, told
-from .search.goals import (arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, l2_distance, lacking,
-                                     lead_of, leading, levels, logit_gap, merit, mix, most_groups, prototype_distance,
-                                     required, said, spent, stopping, target_prob, total_variation)
+from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
+                                     l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
+                                     prototype_distance, said, stopping, target_prob, total_variation)
 from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
-from .search.masking import every_value, gain_groups, in_group, probe, rank_groups, sensitivity
-from .search.real import _never_farther
-from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, approach, moved, nearest_prototypes,
-                                         open_groups, Plausibility, towards, unsuitable)
+from .search.masking import gain_groups, in_group, rank_groups, sensitivity
+from .search.real import from_real_rows, otherwise, pairs, revisit, run_steps
+from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, among_real_rows, moved,
+                                         nearest_prototypes, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
-from .search.shorten import _best_pair, _cheapest_pairs, improve_states, line_search, put_back, share, to_the_last_value
+from .search.shorten import (_ask_all, _cheapest_pairs, line_search, moved_once, put_back, share, shortened,
+                                       to_the_last_value)
 
 # %% auto #0
 __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
@@ -313,10 +314,6 @@ def _by_gradient(cf, parts, s):
     return choose
 
 # %% ../nbs/07_gradual.ipynb #c45
-def _ask_all(cf, s, free):
-    "Every value that the domain proposes."
-    return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, **cf.ties)
-
 def _by_probe(cf, parts, s):
     "Ask about values, and take the best (Eq. 2)."
     groups = cf.groups(s.x)
@@ -374,14 +371,6 @@ def _composed_if_needed(cf, s, groups, watch):
     return out
 
 # %% ../nbs/07_gradual.ipynb #c55
-def _not_yet_there(cf, s): # Positions of rows, long
-    "Rows that are not of the target yet."
-    return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
-
-def _unfinished(cf, s): # Positions of rows, long
-    "Rows that do not meet all demands yet."
-    return (stopping(cf, s) > 0).nonzero()[:, 0]
-
 def construct(
     cf:Any,  # A `GradualCF`
     s:State, # Rows at their inputs, with composites to start from; written to
@@ -421,90 +410,6 @@ def construct(
         s.put(live, now)
         yield s
         live = live[stopping(cf, now) > 0]
-
-# %% ../nbs/07_gradual.ipynb #c60
-_TRIED = 4096 # Rows with a first value in place that are probed together
-
-def pairs(cf, s, watch=None) -> Iterator[State]:
-    "Where the loop ran dry: two values that together bring a row there."
-    groups,live = cf.groups(s.x), _unfinished(cf, s)
-    live = live[(most_groups(cf, s.enc)[live] >= 2) & (~s.enc.frozen[live]).any(1)]
-    if not len(live): return
-    for rows in live.split(max(1, _TRIED//every_value(cf, s.take(live[:1]), groups)[0].shape[1])):
-        now = s.take(rows)
-        xp,score = _best_pair(cf, now, groups)
-        won = score > 0
-        if not won.any(): continue
-        s.put(rows[won], moved(cf, now.take(won), xp[won]))
-        yield s
-
-# %% ../nbs/07_gradual.ipynb #182a572c
-def from_real_rows(cf, s, watch=None) -> Iterator[State]:
-    "Where all else failed: the nearest real row of the target, walked back."
-    lost = _unfinished(cf, s)
-    if not len(lost): return
-    now = s.take(lost)
-    xp = _never_farther(cf, Question(None, now.enc, cast(Any, None), now.target.label), now.x)
-    won = (xp != now.x).any(1)
-    if not won.any(): return
-    s.put(lost[won], moved(cf, now.take(won), xp[won]))
-    yield s
-
-# %% ../nbs/07_gradual.ipynb #c62
-_WORTHWHILE = 1 - 1e-4 # A step must lower what is missing to less than this share; by less, rounding looks like a gain
-
-def revisit(cf, s, watch=None) -> Iterator[State]:
-    "Where the loop ran dry: change one group again, whichever lowers what is missing most."
-    most,live = most_groups(cf, s.enc), _unfinished(cf, s)
-    while len(live):
-        now = s.take(live)
-        _,xp,score = _ask_all(cf, now, open_groups(now, most[live]))
-        won = score > merit(lacking(cf, now), spent(now.x, now.xp, cf.ties['price']))
-        if not won.any(): return
-        new = moved(cf, now.take(won), xp[won])
-        gained = lacking(cf, new) < lacking(cf, now.take(won))*_WORTHWHILE
-        live,new = live[won][gained], new.take(gained)
-        if not len(live): return
-        s.put(live, new)
-        yield s
-        live = live[stopping(cf, new) > 0]
-
-# %% ../nbs/07_gradual.ipynb #c65
-def among_real_rows(cf, s, watch=None) -> Iterator[State]:
-    "The way into the company of real rows of the target."
-    for _ in approach(cf, s, _not_yet_there(cf, s)): yield s
-
-def _run(cf, s, steps, watch=None) -> Iterator[State]:
-    "One step after the other."
-    for step in steps: yield from step(cf, s, watch)
-
-def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
-    "Other steps, from the input again, for rows that the model still refuses; only the target is required of them."
-    lost = _not_yet_there(cf, s)
-    if not len(lost): return
-    now = s.take(lost)
-    plain = moved(cf, now, now.x.clone())._replace(target=now.target.only(lambda d: not d.about))
-    for plain in _run(cf, plain, steps):
-        s.put(lost, plain)
-        yield s
-
-# %% ../nbs/07_gradual.ipynb #c67
-def _on_again(cf, s, live):
-    "The state with the groups that differ switched on."
-    s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
-    return s
-
-def moved_once(cf, s, watch=None, *, move:Callable) -> Iterator[State]:
-    "One move of the rows that arrived."
-    live = (s.on.any(1) & (stopping(cf, s) <= 0)).nonzero()[:, 0]
-    if len(live):
-        s.put(live, move(cf, s.take(live)))
-        yield _on_again(cf, s, live)
-
-def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
-    "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
-    live = s.on.any(1).nonzero()[:, 0]
-    for s in improve_states(cf, s, moves, live): yield _on_again(cf, s, live)
 
 # %% ../nbs/07_gradual.ipynb #c70
 def _each_asked(cf, enc, target):
@@ -1040,7 +945,9 @@ class GradualCF(Explainer):
         return self.parts.start(self, s, seed)
 
     def start(self, enc:Encoded, label:Tensor, seed:int=0) -> State: return self.starts(enc, label, seed)[0]
-    def steps(self, s:State, watch:Callable|None=None) -> Iterator[State]: return _run(self, s, self.parts.steps, watch)
+    def steps(self, s:State, watch:Callable|None=None) -> Iterator[State]:
+        return run_steps(self, s, self.parts.steps, watch)
+
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         return _climbed(self, question.enc, question.target, effort.seed)[0]
 

@@ -10,7 +10,8 @@ from cover import cover
 from gradual_cf.all import GradualCF, PAPER, Encoded, Question, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
 from gradual_cf.search.composition import init_composite
 from gradual_cf.search.goals import stopping
-from gradual_cf.gradual import _BestSeen, pairs, revisit
+from gradual_cf.gradual import _BestSeen
+from gradual_cf.search.real import pairs, revisit
 from gradual_cf.search.shorten import share
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)

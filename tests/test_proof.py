@@ -21,7 +21,7 @@ from gradual_cf.models.fitted import predictor
 from gradual_cf.search.goals import arrived
 from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import _verdict, prove
+from gradual_cf.search.proven import _counted, _proof, prove
 from gradual_cf.search.ranges import region
 from gradual_cf.data.tables import tabular
 
@@ -202,9 +202,11 @@ def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
 
 
 def test_a_bound_of_what_was_asked_says_so():
-    assert _verdict(4., 3., 4., 'columns', 'all proposed values') == 'within 34% in columns on all proposed values'
-    assert _verdict(4., 3., 4., 'distance') == 'within 34% in distance'
-    assert [_verdict(*v) for v in ((4., 0., 4.), (np.inf, 1., np.inf))] == ['best so far', 'none found so far']
+    words = lambda size, bound, *counted: _proof((size, bound)*2, counted=_counted(*counted, size))
+    assert words(4., 3., 'columns', 'all proposed values') == 'within 34% in columns on all proposed values'
+    assert words(4., 3., 'distance', 'boxes') == 'within 34% in distance'
+    assert [words(*v, 'columns', 'boxes') for v in ((4., 0.), (np.inf, 1.))] == ['best so far', 'none found so far']
+    assert _proof((np.inf, 1.)*2, best=4.) == 'missed: a legal change reaches the target'
 
 
 def test_other_models_are_tried_on_what_is_proposed():

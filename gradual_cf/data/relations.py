@@ -513,26 +513,26 @@ def _read_moved(t:_Ties, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numb
         out[g] = np.where((now[:, at] == was[:, at]).all(1), v, c.rounded(c.kept(now[:, at])))
     return out
 
-def _write_derived(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict, groups) -> Tensor: # `(n, d)`
+def _write_derived(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict) -> Tensor: # `(n, d)`
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
-    for g in groups:
+    for g,v in after.items():
         c,at = t.columns[g], t.at[g]
-        rows,same = _differs(new[g], after[g]) & ~np.isnan(after[g]), ~_differs(old[g], after[g])
+        rows,same = _differs(new[g], v) & ~np.isnan(v), ~_differs(old[g], v)
         rows,same = (torch.from_numpy(b).to(xp.device)[:, None] for b in (rows, same))
-        fresh = torch.from_numpy(c.encoded(c.entries(after[g]))).to(xp)
+        fresh = torch.from_numpy(c.encoded(c.entries(v))).to(xp)
         out[:, at] = torch.where(rows, torch.where(same, x[:, at], fresh), xp[:, at])
     return out
 
 # %% ../../nbs/data/01_relations.ipynb #c55
 _EDGE = 1e-6 # Room for the rounding of 32 bits at a limit, in encoded units
 
-def _follows_within_limits(t:_Ties, computed:Tensor, enc:Encoded, xp:Tensor, old:dict, after:dict, groups) -> np.ndarray: # bool `(n,)`
-    "Whether columns that followed stay within the limits of table and rows; `computed`: those that cannot be chosen."
+def _follows_within_limits(r:_Relations, enc:Encoded, xp:Tensor, old:dict, after:dict) -> np.ndarray: # bool `(n,)`
+    "Whether columns that followed stay within the limits of table and rows."
     ok = np.ones(len(xp), bool)
-    for g in groups:
-        at,moved = t.at[g], _differs(old[g], after[g])
-        bad = t.columns[g].outside(after[g]) | (enc.frozen[:, g] & ~computed[g].to(enc.frozen.device)).cpu().numpy()
+    for g,new in after.items():
+        at,moved = r.ties.at[g], _differs(old[g], new)
+        bad = r.ties.columns[g].outside(new) | (enc.frozen[:, g] & ~r.computed[g].to(enc.frozen.device)).cpu().numpy()
         for limit,sign in ((enc.low, 1), (enc.high, -1)):
             if limit is not None: bad |= (sign*(limit[:, at] - xp[:, at]) > _EDGE).any(1).cpu().numpy()
         ok &= ~(moved & bad)
@@ -568,14 +568,16 @@ class _Relations:
         if not self.led: return xp
         old = _read_groups(self.ties, x, self.needed)
         new = _read_moved(self.ties, xp, x, old)
-        return _write_derived(self.ties, xp, x, old, new, self.ties.followed(old, new), self.led)
+        after = self.ties.followed(old, new)
+        return _write_derived(self.ties, xp, x, old, new, {g: after[g] for g in self.led})
 
     def holds(self, enc:Encoded, xp:Tensor) -> Tensor: # bool `(n,)`
         "Whether rows keep all relations, and whether all that follows has followed."
         old = _read_groups(self.ties, enc.x, self.used)
         new = _read_moved(self.ties, xp, enc.x, old)
         bad = self.ties.broken(old, new).any(1) | _strayed(self.ties, old, new).any(1)
-        return torch.from_numpy(~bad & _follows_within_limits(self.ties, self.computed, enc, xp, old, new, self.led)).to(xp.device)
+        bad |= ~_follows_within_limits(self, enc, xp, old, {g: new[g] for g in self.led})
+        return torch.from_numpy(~bad).to(xp.device)
 
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
@@ -584,8 +586,9 @@ class _Relations:
         n,q = trials.shape[:2]
         old = _read_groups(self.ties, s.x, self.used)
         others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
-        new,still = _read_moved(t, s.xp, s.x, old), [g for g in self.led if g not in near.led]
-        kept = ~others.broken(old, new).any(1) & _follows_within_limits(t, self.computed, s.enc, s.xp, old, new, still)
+        new = _read_moved(t, s.xp, s.x, old)
+        still = {g: new[g] for g in self.led if g not in near.led}
+        kept = ~others.broken(old, new).any(1) & _follows_within_limits(self, s.enc, s.xp, old, still)
         may = torch.from_numpy(kept).to(s.xp.device)[:, None].expand(n, q)
         if not near.relations and not near.followers: return trials, may
         many:Any = [v if v is None else v.repeat_interleave(q, 0) for v in s.enc._replace(most=None)]
@@ -593,9 +596,10 @@ class _Relations:
         old = {g: old[g].repeat(q) for g in {group} | _all_named(near.relations, near.followers)}
         new = _read_moved(t, xp, x, old)
         after = near.followed(old, new)
-        xp = _write_derived(t, xp, x, old, new, after, near.led)
-        ok = ~near.broken(old, after).any(1) & _follows_within_limits(t, self.computed, Encoded(*many), xp, old, after, near.led)
-        for g in near.led: ok &= ~np.isnan(after[g]) | np.isnan(old[g])
+        led = {g: after[g] for g in near.led}
+        xp = _write_derived(t, xp, x, old, new, led)
+        ok = ~near.broken(old, after).any(1) & _follows_within_limits(self, Encoded(*many), xp, old, led)
+        for g,v in led.items(): ok &= ~np.isnan(v) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
 
     def possible(self, x:Tensor, group:int) -> tuple[np.ndarray, np.ndarray]: # Raw numbers `(n,)` each

@@ -173,8 +173,9 @@ def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, 
         ends[0][:, i],ends[1][:, i] = _bounds_inside(c, low[:, i], high[:, i])
     return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
 
-def _room_of_entries(table:_Table, raw:np.ndarray, low:np.ndarray, high:np.ndarray, up:np.ndarray, down:np.ndarray) -> tuple:
-    "The values that each entry of each row may take; limits that all rows share are held once."
+def _room_of_entries(table:_Table, raw:np.ndarray, room:Sequence, up:np.ndarray, down:np.ndarray) -> tuple:
+    "The values that each entry of each row may take, of a `room` given; limits that all rows share are held once."
+    low,high = room
     if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
     if down.any(): high = np.where(down, np.fmin(high, raw), high)
     ends = _legal_room(table, *np.broadcast_arrays(*np.atleast_2d(low, high)))
@@ -200,8 +201,9 @@ def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     "Rows as the network reads them, and what may become of them."
     raw,group = _raw(table, data), table.group
     x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
-    lowest,highest,room = table.shared
-    if table.up.any() or table.down.any(): low,high = _room_of_entries(table, raw, lowest, highest, table.up[group], table.down[group])
+    *ends,room = table.shared
+    up,down = table.up, table.down
+    if up.any() or down.any(): low,high = _room_of_entries(table, raw, ends, up[group], down[group])
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
@@ -528,8 +530,8 @@ def _constrain_table(table, enc, raw, bounds=None, **named) -> Encoded: # `named
     "Rows with the constraints of a question on top of the table's own."
     n,group = len(enc.x), table.group
     fixed,up,down = _directions(table.columns, n, **named)
-    low,high = (b[:, group] for b in _bound_rows(table, bounds, n))
-    low,high = (v.to(enc.x) for v in _room_of_entries(table, _raw(table, raw), low, high, up[:, group], down[:, group]))
+    room = [b[:, group] for b in _bound_rows(table, bounds, n)]
+    low,high = (v.to(enc.x) for v in _room_of_entries(table, _raw(table, raw), room, up[:, group], down[:, group]))
     fixed = torch.from_numpy(fixed).to(enc.frozen.device)
     if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
     else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)

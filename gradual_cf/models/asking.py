@@ -78,6 +78,19 @@ class Account:
 
 def account() -> Any: return _ACCOUNTS.get(get_ident()) # The `Account` of the question that this thread answers; or None
 
+_NO_MORE = 'no more may be asked'
+
+def _what_ended(work:Callable) -> str: # '' where nothing ended it
+    "Do something until it is done, or until a call fails or no more may be asked."
+    try: work()
+    except Spent: return _NO_MORE
+    except KeyboardInterrupt: return 'interrupted'
+    except Exception:
+        own = account()
+        if own is None or not own.failed: raise
+        return own.failed
+    return ''
+
 @contextmanager
 def counting(own:Account):
     "Charge every call of a model in this thread to an account; a question within a question has the outer one."

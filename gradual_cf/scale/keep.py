@@ -261,7 +261,6 @@ def _both(ask, frame) -> np.ndarray: # `(n, k)`
     out = ask(frame)
     return out if out.ndim > 1 else np.stack([1. - out, out], 1)
 
-def _says_both(ask) -> bool: return getattr(ask, 'func', None) is _both
 
 def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be written
     "A fitted model, and how it is asked."
@@ -276,7 +275,8 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
         if name != 'Booster': told |= dict(wrapper=name, categories=p.source.enable_categorical)
         return dict(file='model.json', write=lambda path: path.write_bytes(booster.save_raw('json')), asked=told)
     if library == 'lightgbm':
-        booster,told['both'] = getattr(p.source, 'booster_', p.source), name != 'Booster' or _says_both(p.ask)
+        booster = getattr(p.source, 'booster_', p.source)
+        told['both'] = name != 'Booster' or getattr(p.ask, 'func', None) is _both
         return dict(file='model.txt', write=lambda path: path.write_bytes(booster.model_to_string().encode()), asked=told)
     if library == 'catboost': return dict(file='model.cbm', write=partial(_write_catboost, p.source), asked=told)
     if library == 'onnxruntime':

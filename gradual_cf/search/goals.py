@@ -661,15 +661,11 @@ def leading(label:Tensor, level:Tensor, tau, ahead:float=0.) -> tuple: # Targets
 def demanding(explainer) -> bool: # Whether settings ask for more than the decision, of which a proof has to speak
     return any(kind.words for kind in explainer.demanded)
 
-_LEADS = 1e-6 # Room for the rounding of a lead in 32 bits
-
-def required(explainer, target:Target, slack:float|None=None) -> Target: # What rows shall have -> what they must have
-    "The same without the margin: `tau` and the lead; less room for the rounding of sums, in log-odds, where told."
-    h,room,share = explainer.settings, 0., 1.
-    if slack is not None: room,share = 2*slack + _LEADS, np.exp(-2*slack)
-    asked = getattr(h, 'logit_margin', None) is not None # a lead that is demanded, and no margin
-    least = lambda d: Lead(d.lead.clamp_max(0.) - room) if isinstance(d, Lead) and not asked else d
-    level = levels(explainer.tau*share, target.label, target.level)
+def required(explainer, target:Target) -> Target: # What rows shall have -> what they must have
+    "The same without the margin: `tau` and the lead."
+    asked = getattr(explainer.settings, 'logit_margin', None) is not None # a lead that is demanded, and no margin
+    least = lambda d: Lead(d.lead.clamp_max(0.)) if isinstance(d, Lead) and not asked else d
+    level = levels(explainer.tau, target.label, target.level)
     return target._replace(level=level, demands=tuple(map(least, target.demands)))
 
 # %% ../../nbs/02_goals.ipynb #c84
@@ -698,10 +694,8 @@ def shortfall(
 # %% ../../nbs/02_goals.ipynb #c89
 def lacking(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row has arrived
     "The shortfall of rows, as an explainer counts it; infinite where they break a relation of the table."
-    short,relations = shortfall(s), _relations_of(explainer)
+    short,relations = shortfall(s), getattr(explainer, 'ties', {}).get('relations') # those that count, or None
     return short if relations is None else torch.where(relations.holds(s.enc, s.xp), short, torch.inf)
-
-def _relations_of(explainer): return getattr(explainer, 'ties', {}).get('relations') # Those that count, or None
 
 def stopping(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
@@ -712,6 +706,14 @@ _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
     "Whether answers have all that the settings ask for."
     return stopping(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
+
+def _not_yet_there(cf, s): # Positions of rows, long
+    "Rows that are not of the target yet."
+    return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
+
+def _unfinished(cf, s): # Positions of rows, long
+    "Rows that do not meet all demands yet."
+    return (stopping(cf, s) > 0).nonzero()[:, 0]
 
 # %% ../../nbs/02_goals.ipynb #c91
 def spent(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..answers import Counterfactuals
 from ..core import Encoded, Question
 from ..data.texts import _lookup_form, _known_word_places, _rewrite, _UNIT
-from ..models.asking import account, predict, Spent
+from ..models.asking import _what_ended, account, predict
 from ..models.of_texts import Weights, weights_of
 from .goals import arrived, goal_of, most_groups
 
@@ -156,8 +156,6 @@ def _taken_back(q:_Variants, edit:dict, order:list, new:list):
         if not len(lead) or lead.max() <= 0: return
         edit = tries[int(lead.argmax())]
 
-def _word_differs(q:_Variants, p:int, word:str) -> bool: return _lookup_form(q.text[slice(*q.spans[p])]) != word
-
 def _fewest_asked(q:_Variants, use:Use, t:int, free:list, most:int):
     "Follow the plan for one text; what comes of it stands in `q.best`."
     lead = q.leads([{}])
@@ -168,7 +166,7 @@ def _fewest_asked(q:_Variants, use:Use, t:int, free:list, most:int):
     elif q.best[1]: return
     new = _words_to_bring(q, use, t, order[0])
     if q.best[1]: return # one word
-    edits = [(p, w) for p,w in zip(order, new) if _word_differs(q, p, w)][:most]
+    edits = [(p, w) for p,w in zip(order, new) if _lookup_form(q.text[slice(*q.spans[p])]) != w][:most]
     if leave_out and len(edits) < min(most, len(order)): edits += [(p, '') for p in order[len(edits):most]]
     if (k := _fewest_of_ordered(q, edits)): _taken_back(q, dict(edits[:k]), order, new)
 
@@ -285,17 +283,6 @@ def _fewest_read(cf, s:_Scene, most:int) -> _Answer:
     return _Answer({p: words[j] if j >= 0 else '' for p,j in found or ()}, none, True)
 
 # %% ../../nbs/search/16_in_words.ipynb #iw16
-def _ended(work:Callable) -> str: # What ended it, '' for nothing
-    "Do something until it is done, or until a call fails or no more may be asked."
-    try: work()
-    except Spent: return 'no more may be asked'
-    except KeyboardInterrupt: return 'interrupted'
-    except ValueError:
-        own = account()
-        if own is None or not own.failed: raise
-        return own.failed
-    return ''
-
 def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int) -> tuple: # One row -> `_Answer`, what ended it
     "The fewest words for one text."
     use,spans = cf.planned, _known_word_places(cf.domain.spliced, text)
@@ -307,7 +294,7 @@ def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int) -> tuple: # One
     def work():
         if read is None: _fewest_asked(q, use, int(target), free, most)
         elif read.edits and q.leads([read.edits])[0] <= 0: _fewest_asked(q, use, int(target), free, most)
-    end = _ended(work)
+    end = _what_ended(work)
     found = read is not None and read.edits and q.best[1] and q.best[2] == read.edits
     if read is not None and (found or not read.edits): return read, end
     return _Answer(q.best[2]), end

@@ -325,8 +325,6 @@ def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield que
 _CALL_NUMBERS = 2**20 # Numbers that go into one call of a model without gradient
 _TOGETHER = 1000      # Rows times groups whose questions wait for each other
 
-def _is_called(model): return not _differentiable(model) # As a function: each call has a price
-
 def _lacks_of(s, t, z):
     "What each candidate lacks, `(n, q)`, given the logits of all."
     target = s.target.uncompared().repeated(t.shape[1])
@@ -338,7 +336,7 @@ def _plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -
 
 def _asker(model) -> Callable:
     "Ask about many candidates of each row, for one search or several."
-    more = dict(numbers=_CALL_NUMBERS) if _is_called(model) else {}
+    more = {} if _differentiable(model) else dict(numbers=_CALL_NUMBERS) # each call of a function has a price
     def ask(questions):
         if not questions: return []
         rows = [t.flatten(0, 1) for _,t in questions]

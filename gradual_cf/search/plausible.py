@@ -17,8 +17,8 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups, check_range
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (arrived, Logits, _Mix, _states_at, in_target, lacking, logit_gap, merit, mix,
-                                     most_groups, spent, target_prob)
+from .goals import (_Mix, _not_yet_there, _states_at, arrived, Logits, in_target, lacking, logit_gap,
+                                     merit, mix, most_groups, spent, target_prob)
 from .masking import (_NUMBERS, _legal_near as _admissible_numbers, _legal_values, gain_groups, in_group,
                                        _plain_lack)
 from .pairs import counted_pairs, usual_support
@@ -853,3 +853,8 @@ def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at the
     if not len(there): return
     s.put(there, _smaller_changes(explainer, _lowered(s.take(there))))
     yield there
+
+# %% ../../nbs/search/05_plausible.ipynb #litp0002
+def among_real_rows(cf, s, watch=None) -> Iterator[State]:
+    "The way into the company of real rows of the target."
+    for _ in approach(cf, s, _not_yet_there(cf, s)): yield s

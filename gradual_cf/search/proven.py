@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from .goals import arrived, CLASSES, demanding, lacking, Lead, leading, levels, Match, most_groups, required
-from .masking import probe
-from .shorten import _best_pair, _known_rounder, _rounder
+from .shorten import _ask_all, _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read, _LayerBound, _worse_levels
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
@@ -74,18 +73,21 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 
 # %% ../../nbs/search/10_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
-_FEWEST,_TELLING = 'fewest columns', 100. # Largest gap in per cent that says anything; alone ten times that
+_FEWEST,_MISSED = 'fewest columns', 'missed: a legal change reaches the target'
+_TELLING = 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 
-def _proof(size:float, bound:float, distance:float, distance_bound:float, optimal:str=_DISTANCE) -> str:
-    "One row's proof in words."
+def _proof(row:Sequence, optimal:str=_DISTANCE, best:float=np.inf, counted:str='') -> str:
+    "One row's proof in words: of its own answer, where the smallest that was met has the size `best`."
+    size,bound,distance,distance_bound = row # as a `_Certificate` has them
+    if size == np.inf and best < np.inf: return _MISSED
     if size == np.inf: return _NONE_EXISTS if bound == np.inf else _NONE_FOUND
     columns = optimal == _COLUMNS
     if bound < size*(1 - _EQUAL) and (columns or bound <= 0): return _BEST_SO_FAR
-    if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL
+    if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL + counted
     gap = np.inf if distance_bound <= 0 else max(1., np.ceil(100*(distance/distance_bound - 1)))
     if columns: return f'{_FEWEST}; distance ' + (f'within {gap:.0f}%' if gap <= _TELLING else 'not proven')
-    return f'within {gap:.0f}%' if gap < 10*_TELLING else _BEST_SO_FAR
+    return f'within {gap:.0f}%{counted}' if gap < 10*_TELLING else _BEST_SO_FAR
 
 # %% ../../nbs/search/10_proven.ipynb #c15
 class _Certificate(NamedTuple):
@@ -99,7 +101,7 @@ class _Certificate(NamedTuple):
     boxes:np.ndarray   # Boxes that were looked at, `(n,)`
 
     @property
-    def proof(self) -> list: return [_proof(*row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
+    def proof(self) -> list: return [_proof(row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
     take = rows_of # The rows `i`
     def put(self, i, other:_Certificate): # Positions `(q,)`
         "Write what is known of some rows."
@@ -300,10 +302,9 @@ def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
         same = (np.abs(new.size - old.size) <= near) & (np.abs(new.distance - old.distance) <= near)
         less |= same & (new.bound >= new.size - near) & (new.distance_bound >= new.distance - near)
     more = (new.bound > old.bound) | (new.bound == old.bound) & (new.distance_bound > old.distance_bound)
-    pick = lambda where, a, b: np.where(where, a, b)
-    bound,near = pick(more, new.bound, old.bound), pick(more, new.distance_bound, old.distance_bound)
+    bound,near = np.where(more, new.bound, old.bound), np.where(more, new.distance_bound, old.distance_bound)
     xp = torch.where(torch.from_numpy(less)[:, None], new.xp, old.xp)
-    size,distance = pick(less, new.size, old.size), pick(less, new.distance, old.distance)
+    size,distance = np.where(less, new.size, old.size), np.where(less, new.distance, old.distance)
     known.put(i, _Certificate(xp, size, bound, distance, near, old.seconds + new.seconds, old.boxes + new.boxes))
 
 def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) -> tuple: # Size and distance, `(n,)` each
@@ -384,7 +385,7 @@ def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, opt
     "Answers with what is proven of them."
     size = np.where(answers.valid, known.size, np.inf)
     _check_measured(answers, known, optimal, among)
-    proof = [_proof(*row, optimal) for row in zip(size, known.bound, known.distance, known.distance_bound)]
+    proof = [_proof(row, optimal) for row in zip(size, *known[2:5])]
     proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
     return replace(answers, proof=proof, optimal=optimal, among=among, **told)
@@ -498,14 +499,9 @@ def _reopened(cf, answer:Counterfactuals) -> _Reopened:
 _SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
 _BOXES,_ASKED = 'boxes', 'all proposed values'
 
-def _verdict(size:float, bound:float, best:float, norm:str='columns', how:str=_BOXES) -> str: # Infinite: no answer
-    "The proof of an answer that somebody gave, with what was counted."
-    if size == np.inf and best < np.inf: return 'missed: a legal change reaches the target'
-    if size <= bound*(1 + _SAME_SIZE) + _SAME_SIZE: size = bound
-    told = _proof(size, bound, size, bound)
-    if told in (_NONE_EXISTS, _NONE_FOUND, _BEST_SO_FAR): return told
-    among = f' on {_ASKED}' if how == _ASKED and size > 1 else ''
-    return f'{told} in {norm}{among}'
+def _counted(norm:str, how:str, size:float) -> str:
+    "What was counted, and over which values."
+    return f' in {norm}' + (f' on {_ASKED}' if how == _ASKED and size > 1 else '')
 
 # %% ../../nbs/search/10_proven.ipynb #f903ea30
 def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFrame: # One line a row
@@ -516,8 +512,10 @@ def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFram
     pairs = (q.far, q.columns), (known.distance_bound, known.bound), (known.distance, known.size)
     size,bound,best = (np.where(done, 0., np.where(far, a, b)) for a,b in pairs)
     told = dict(size=np.where(q.valid, size, np.inf), bound=bound, best=best, how=np.where(done, 'asked', how))
-    rows = zip(told['size'], bound, best, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'])
-    words = [q.answer.proof[i] if no else _verdict(*row) for i,(row,no) in enumerate(zip(rows, q.answer.unread))]
+    near = np.where(told['size'] <= bound*(1 + _SAME_SIZE) + _SAME_SIZE, bound, told['size'])
+    counted = map(_counted, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'], near)
+    words = [_proof((a, b)*2, best=c, counted=text) for a,b,c,text in zip(near, bound, best, counted)]
+    words = [old if no else new for new,old,no in zip(words, q.answer.proof, q.answer.unread)]
     out = pd.DataFrame(dict(verdict=words, **told, seconds=known.seconds.round(4)))
     return out.set_axis(getattr(q.answer.data, 'index', out.index))
 
@@ -546,8 +544,7 @@ def _certified_by_asking(q:_Reopened) -> _Certificate:
     begin = time.perf_counter()
     bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
     s = q.s._replace(on=None, c=None)
-    found = probe(q.cf.model, s, ~s.enc.frozen, groups, q.cf.propose, project=q.cf.project, **q.cf.ties)
-    one = found[2].cpu().numpy() > 0
+    one = _ask_all(q.cf, s, ~s.enc.frozen)[2].cpu().numpy() > 0
     best[one],bound[:] = 1, np.where(one, 1, 2)
     rows = np.flatnonzero(~one & (q.most >= 2) & (best > 2))
     if len(rows):
@@ -671,7 +668,7 @@ def ways(
     found,xp,_ = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
-    lines = [(i, tuple(columns[g].name for g in chosen), _proof(cost, bound, cost, bound), cost,
+    lines = [(i, tuple(columns[g].name for g in chosen), _proof((cost, bound)*2), cost,
               tuple(cells[g][j] for g in chosen) if there[j] else ())
              for j,((i, chosen),cost,bound) in enumerate(zip(sets, found.cost, found.bound))]
     return pd.DataFrame(lines, columns=_MENU)

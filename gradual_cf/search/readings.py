@@ -28,7 +28,7 @@ from .trees import _Link, _read_exactly, _Trees, _Unfit
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/search/09_readings.ipynb #17ad2266
+# %% ../../nbs/search/09_readings.ipynb #lit90002
 def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() # 64 bits
 
 class _Units:
@@ -82,6 +82,7 @@ class _Units:
         if start_dim != 1: raise TypeError('rows in one')
         return self
 
+# %% ../../nbs/search/09_readings.ipynb #lit90006
 def _as_entries(v, size:int) -> np.ndarray: # A number or a tensor -> `(size,)`
     at = _exactly(v) if isinstance(v, Tensor) else np.float64(v)
     return np.broadcast_to(at.reshape(at.shape[-1:]), (size,)) # `ValueError` for one of each row
@@ -96,6 +97,7 @@ def _product(a, b) -> _Units: # Units and a constant
     if not isinstance(a, _Units): a,b = b, a
     return a.scaled(_as_entries(b, len(a.bias)))
 
+# %% ../../nbs/search/09_readings.ipynb #lit90009
 def _linear(x:_Units, weight:Tensor, bias:Tensor|None=None) -> _Units:
     w = _exactly(weight)
     parts = {i: w if v is None else w @ v for i,v in x.parts.items()}
@@ -118,6 +120,7 @@ def _dropped(x:_Units, p:float=.5, training:bool=True, inplace:bool=False) -> _U
     if training: raise TypeError('a network that is trained')
     return x
 
+# %% ../../nbs/search/09_readings.ipynb #lit90012
 def _bent_by(make, x:_Units, *how, inplace:bool=False, **named) -> _Units:
     "Units behind an activation."
     bend = make(*how, **named)
@@ -133,11 +136,13 @@ _BENDS:dict = { # Name of an activation -> its `_Bend`; None where it has none
     'elu': lambda alpha=1.: _elu_of(alpha) if 0 < alpha <= 1 else None,
     'softplus': lambda beta=1, threshold=20: _SOFTPLUS if beta == 1 else None}
 
+# %% ../../nbs/search/09_readings.ipynb #lit90015
 _KNOWN = {name: partial(_bent_by, make) for name,make in _BENDS.items()} | dict( # Function of `torch` -> of units
     linear=_linear, add=_sum, sub=lambda a, b: _sum(a, -b), mul=_product, div=lambda a, b: a/b,
     matmul=lambda a, b: a @ b, cat=_columns_of_all, concat=_columns_of_all, flatten=_Units.flatten,
     batch_norm=_normalised, dropout=_dropped)
 
+# %% ../../nbs/search/09_readings.ipynb #lit90018
 def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
     "The same as layers one behind the other: units that are read later go along as they are."
     reads = [{}, *(v.parts for v,_ in bent[1:]), out.parts]
@@ -159,6 +164,7 @@ def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
     net = _net([*weight, of(out)], [*bias, out.bias], bends)
     return net if whole else net._replace(moves=np.full(len(out.bias), np.nan)) # of a product, nobody knows
 
+# %% ../../nbs/search/09_readings.ipynb #lit90021
 def _layers_of(model, width:int) -> _Net|None: # Features
     "The layers of a network, whatever its `forward` is written like; None where a row goes through anything else."
     bent,model = [], getattr(model, '_orig_mod', model) # what a compiled one is made from
@@ -169,6 +175,7 @@ def _layers_of(model, width:int) -> _Net|None: # Features
     except Exception: return None # of code that nobody here wrote
     return _layers_in_a_row(bent, out) if isinstance(out, _Units) else None
 
+# %% ../../nbs/search/09_readings.ipynb #lit90023
 _AXIS = 2. # How far along each axis an affine map is asked; rows that sum to 1 would look like probabilities
 
 def _affine_map(do, width:int) -> tuple: # (out, width), (out,)
@@ -183,6 +190,7 @@ def _behind(net:_Net, do) -> _Net:
     weight,bias = [*net.weight[:-1], slope @ net.weight[-1]], [*net.bias[:-1], slope @ net.bias[-1] + shift]
     return net._replace(weight=weight, bias=bias, moves=np.abs(slope) @ net.moves)
 
+# %% ../../nbs/search/09_readings.ipynb #lit90026
 def _unfolded(model, width:int) -> _Net|None: # Features
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
@@ -196,6 +204,7 @@ def _unfolded(model, width:int) -> _Net|None: # Features
     if answers_numbers(model): return net
     return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
 
+# %% ../../nbs/search/09_readings.ipynb #lit90029
 def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
@@ -211,7 +220,7 @@ def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
     weight = np.atleast_2d(np.asarray(last.coef_, float))
     return _net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
 
-# %% ../../nbs/search/09_readings.ipynb #4777166b
+# %% ../../nbs/search/09_readings.ipynb #lit90031
 class _Reading(NamedTuple):
     "A model whose scores can be bounded."
     link:_Link      # What scores mean
@@ -226,6 +235,16 @@ class _Reading(NamedTuple):
         "What the model should answer."
         return self.link.log_odds(self.scores(x)).numpy()
 
+# %% ../../nbs/search/09_readings.ipynb #lit90034
+def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
+    "A reading of the layers of a model."
+    outputs = np.zeros(len(layers.net.bias[-1]))
+    link = _Link(outputs, 'number' if answers_numbers(model) else 'logit', threshold=threshold)
+    bound = lambda q, aim: _LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
+    scores = lambda x: layers.scores(layers.of(x))
+    return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
+
+# %% ../../nbs/search/09_readings.ipynb #lit90037
 def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: # An `_Aim`
     "The bound of trees; their tables are kept."
     key = tuple(aim.weight.tolist())
@@ -265,13 +284,8 @@ def _reading_of_trees(nodes:_Splits, threshold:float) -> _Reading:
     kind = 'trees' if nodes.lines is None else 'leaves'
     return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of=kind)
 
-def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
-    "A reading of the layers of a model."
-    outputs = np.zeros(len(layers.net.bias[-1]))
-    link = _Link(outputs, 'number' if answers_numbers(model) else 'logit', threshold=threshold)
-    bound = lambda q, aim: _LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
-    scores = lambda x: layers.scores(layers.of(x))
-    return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
+# %% ../../nbs/search/09_readings.ipynb #lit90040
+_ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 
 def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     "A reading of a sum of one term a column."
@@ -284,6 +298,9 @@ def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|N
     found = _additive_scores(model)
     terms = None if found is None else _terms_read(found[0], grid, x, kept)
     return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
+
+# %% ../../nbs/search/09_readings.ipynb #lit90043
+_UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
 
 def _feature_names(steps:list, names, which:np.ndarray) -> str: # Names of columns, numbers of features
     "What a pipeline calls some of the features that its last step reads."
@@ -300,6 +317,7 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
     reads = '1 feature that reads' if len(which) == 1 else f'{len(which)} features that read'
     return f'{reads} several columns ({shown})'
 
+# %% ../../nbs/search/09_readings.ipynb #lit90046
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `_Unfit` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
@@ -326,14 +344,8 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
     if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')
     return None
 
-# %% ../../nbs/search/09_readings.ipynb #63e8d421
+# %% ../../nbs/search/09_readings.ipynb #lit90049
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
-_ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
-_COMPARED = 500  # Training rows that are compared
-_UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
-
-_NOTHING_READ = 'an inside that nothing here reads'
-
 _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
 
 def _numbers_apart(a:np.ndarray, b:np.ndarray) -> tuple: # Largest difference, and what it is measured by
@@ -353,6 +365,7 @@ def _log_odds_apart(a:np.ndarray, b:np.ndarray) -> tuple:
 
 _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart) # Kind of scores -> how answers differ
 
+# %% ../../nbs/search/09_readings.ipynb #lit90052
 def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
     "A reading with its room for rounding; None where it does not say what the model says."
     if r is None: return None
@@ -360,6 +373,10 @@ def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None
     if ours.shape != z.shape: return None
     far,most = _APART[r.link.kind](z, ours)
     return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most)) if far <= _ROUNDED*most else None
+
+# %% ../../nbs/search/09_readings.ipynb #lit90055
+_COMPARED = 500  # Training rows that are compared
+_NOTHING_READ = 'an inside that nothing here reads'
 
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
@@ -397,13 +414,13 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
         out.append(r)
     return out
 
-# %% ../../nbs/search/09_readings.ipynb #64dcf1a0
+# %% ../../nbs/search/09_readings.ipynb #lit90056
 def _has_bounds(cf) -> bool:
     "Whether the model of an explainer can be bounded, so that answers are proven and regions certified."
     free = bool(cf.domain.features) and cf.ties['relations'] is None
     return free and _readings(cf, _grid_of(cf.domain.features)) is not None
 
-# %% ../../nbs/search/09_readings.ipynb #c300bb7e
+# %% ../../nbs/search/09_readings.ipynb #lit90059
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 _NO_TIE = 1e-12 # A lead from which a decision is no tie
 
@@ -418,6 +435,7 @@ def _lead_needed(level, lead) -> np.ndarray: # Log-odds, `(n,)`
     "What a class must lead by, at least, over each other one: enough for its level, and to be decided for."
     return np.maximum(_log_odds(level), 0. if lead is None else max(lead, 0.))
 
+# %% ../../nbs/search/09_readings.ipynb #lit90062
 def _of_two(link:_Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n,)`
     "Which way the one score of two classes must go, and the log-odds of the target from its threshold on."
     sign = 1. if label == 1 else -1.
@@ -449,6 +467,7 @@ def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     return [(eye[label] - eye[j], over(j)/link.factor - base[label] + base[j], kept/link.factor)
             for j in range(k) if j != label]
 
+# %% ../../nbs/search/09_readings.ipynb #lit90065
 _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind of scores -> their aims
 
 class _Aim(NamedTuple):
@@ -472,7 +491,7 @@ def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> lis
     "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
     return [aim.undone().bound(q) for aim in _bounded_aims(readings, label, level)]
 
-# %% ../../nbs/search/09_readings.ipynb #d19b
+# %% ../../nbs/search/09_readings.ipynb #lit90067
 _ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
 
 def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
@@ -490,7 +509,7 @@ def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `
                 out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))
     return out
 
-# %% ../../nbs/search/09_readings.ipynb #3c9846ae
+# %% ../../nbs/search/09_readings.ipynb #lit90069
 def _decided_for_target(cf, x:np.ndarray, target:Tensor, tau:float) -> np.ndarray: # bool `(b,)`
     "Whether the model decides rows for their target, as surely as `tau`."
     z = predict(cf.model, torch.from_numpy(x).to(*cf.place))

@@ -21,7 +21,6 @@ from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _g
                                      _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
                                      _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen, _wide)
 from .goals import at_level, most_groups, required
-from .likelihood import Likely
 from .plausible import _AROUND, NEIGHBOURS, Plausible
 from .trees import _Ensemble, _Link, _Nodes
 from .readings import _Aim, _bounded_aims, _decided_for_target, _conditions, _conditions_kept
@@ -373,7 +372,6 @@ def _company_bounds(company, q:_Question) -> list: # Of `_Condition`, for rows o
     return [_LonelyBound(q, company), strange, *pairs]
 
 # %% ../../nbs/search/09_robust.ipynb #490496cb
-_BOUNDS:dict = {Plausible: _company_bounds, Likely: _company_bounds} # Kind of a demand -> what boxes know besides scores
 _WITHSTOOD:dict = dict(noise=_Noise, weights=_Retrained) # What answers may have to withstand
 
 class _Demands(NamedTuple):
@@ -396,7 +394,7 @@ class _Demands(NamedTuple):
         level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
         for demand in self.aim.demands:
-            if type(demand) in _BOUNDS: out += _BOUNDS[type(demand)](demand, q)
+            if demand.compares: out += _company_bounds(demand, q)
         held = [condition for kind in self.withstood for condition in kind.of(self, q, label, level)]
         return out + held, held
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, target_prob
+from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, stopping, target_prob
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, _SAME
@@ -329,6 +329,24 @@ def improve_states(explainer, s:State, moves:Sequence, live:Tensor, measured:Cal
         s.put(live, new)
         yield s
 
+# %% ../../nbs/search/04_shorten.ipynb #lits0002
+def _on_again(cf, s, live):
+    "The state with the groups that differ switched on."
+    s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
+    return s
+
+def moved_once(cf, s, watch=None, *, move:Callable) -> Iterator[State]:
+    "One move of the rows that arrived."
+    live = (s.on.any(1) & (stopping(cf, s) <= 0)).nonzero()[:, 0]
+    if len(live):
+        s.put(live, move(cf, s.take(live)))
+        yield _on_again(cf, s, live)
+
+def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
+    "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
+    live = s.on.any(1).nonzero()[:, 0]
+    for s in improve_states(cf, s, moves, live): yield _on_again(cf, s, live)
+
 # %% ../../nbs/search/04_shorten.ipynb #c26
 _NEVER = 2. # A probability that nobody reaches
 
@@ -478,6 +496,10 @@ def _cheapest_pairs(explainer, s:State) -> State: # With a price for changes; ro
     return s._replace(xp=xp, logits=predict(explainer.model, xp))
 
 # %% ../../nbs/search/04_shorten.ipynb #c57b
+def _ask_all(cf, s, free):
+    "Every value that the domain proposes."
+    return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, **cf.ties)
+
 def _best_pair(cf, s, groups):
     "The best two values of two groups: rows and merit, -inf where there is no second group."
     first,which = every_value(cf, s, groups)

@@ -84,7 +84,6 @@ class _Axis(NamedTuple):
     largest:np.ndarray # Largest legal raw value, inf in the last, `(size,)`
     offered:np.ndarray # Whether it is a level that may be proposed, bool `(size,)`
 
-# %% ../../nbs/search/07_trees.ipynb #0a63e8ce
 def _number_axis(c, bounds:np.ndarray) -> _Axis:
     "The cells of a number between bounds."
     down = c.place(bounds)
@@ -98,10 +97,6 @@ def _level_axis(c) -> _Axis:
     "The cells of a category: its levels."
     none = np.zeros(len(c.levels))
     return _Axis(c, len(c.levels), none[:0], none, none, c.may)
-
-# %% ../../nbs/search/07_trees.ipynb #77b928df
-class _Unfit(Exception):
-    "What cannot be read: why, or the numbers of features that read several columns."
 
 # %% ../../nbs/search/07_trees.ipynb #8db4cec2
 class _Grown(NamedTuple):
@@ -119,6 +114,28 @@ class _Grown(NamedTuple):
     goes:np.ndarray     # Whether each level goes left, bool `(lines, most cells + 1)`
     reach:Any=None      # `_Runs` of cells of the parent's column for each node
 
+# %% ../../nbs/search/07_trees.ipynb #cc209114
+class _Level(NamedTuple):
+    "Nodes of one level, with the cells that lead to each."
+    node:np.ndarray # `(b,)`
+    low:np.ndarray  # First cell of each number, `(b, g)`
+    high:np.ndarray # Cell after the last, `(b, g)`
+    levels:np.ndarray # Levels that lead there, bool `(b, all levels)`
+
+def _children(t:_Grown, b:_Level, left:bool, first) -> _Level:
+    "The children on one side, with the cells that lead to each."
+    node,g = (t.left if left else t.right)[b.node], t.group[b.node]
+    low,high = b.low.copy(), b.high.copy()
+    levels = b.levels.copy()
+    rows = np.arange(len(node))
+    number,after = t.cut[b.node] >= 0, t.cut[b.node] + 1
+    if left: high[rows[number], g[number]] = np.minimum(high[rows, g], after)[number]
+    else: low[rows[number], g[number]] = np.maximum(low[rows, g], after)[number]
+    for i in rows[~number]:
+        here = slice(first[g[i]], first[g[i] + 1])
+        levels[i, here] &= t.goes[t.row[b.node[i]], :here.stop - here.start] == left
+    return _Level(node, low, high, levels)
+
 # %% ../../nbs/search/07_trees.ipynb #6740448a
 class _Runs(NamedTuple):
     "Runs of cells, several for each node."
@@ -128,7 +145,45 @@ class _Runs(NamedTuple):
     low:np.ndarray   # First cell, `(r,)`
     high:np.ndarray  # Cell after the last, `(r,)`
 
-# %% ../../nbs/search/07_trees.ipynb #3685cd8a
+def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
+    "Sort runs of cells by their node."
+    node,group,low,high = (np.concatenate(part).astype(int) for part in zip(*found))
+    order = np.argsort(node, kind='stable')
+    count = np.bincount(node, minlength=m)
+    return _Runs(np.r_[0, np.cumsum(count)[:-1]], count, group[order], low[order], high[order])
+
+# %% ../../nbs/search/07_trees.ipynb #6cc9ffe2
+def _reach_of(t:_Grown, b:_Level, g, first) -> list:
+    "Cells of the columns `g` that lead to each node: a run for a number, one for each level of a category."
+    number,rows = np.array([not a.column.levels for a in t.axes])[g], np.arange(len(g))
+    low,high = b.low[rows, g], b.high[rows, g]
+    some = number & (low < high)
+    out = [(b.node[some], g[some], low[some], high[some])]
+    for h in np.unique(g[~number]):
+        mine = np.flatnonzero(g == h)
+        i,level = b.levels[mine, first[h]:first[h + 1]].nonzero()
+        out.append((b.node[mine[i]], g[mine[i]], level, level + 1))
+    return out
+
+# %% ../../nbs/search/07_trees.ipynb #fc0a0a33
+def _with_reach(t:_Grown) -> _Grown:
+    "Add which cells lead to each node."
+    size = np.array([a.size for a in t.axes])
+    first = np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])] # level of each category among all levels
+    count = len(t.roots)
+    b = _Level(t.roots, np.zeros((count, len(size)), int), np.tile(size, (count, 1)), np.ones((count, first[-1]), bool))
+    reach = []
+    while len(b.node):
+        b = _Level(*(v[t.group[b.node] >= 0] for v in b)) # leaves have no children
+        sides = [_children(t, b, left, first) for left in (True, False)]
+        for side in sides: reach += _reach_of(t, side, t.group[b.node], first)
+        b = _Level(*map(np.concatenate, zip(*sides)))
+    return t._replace(reach=_runs(reach, len(t.group)))
+
+# %% ../../nbs/search/07_trees.ipynb #77b928df
+class _Unfit(Exception):
+    "What cannot be read: why, or the numbers of features that read several columns."
+
 class _ModelColumns(NamedTuple):
     "How a model reads the columns of a table."
     columns:tuple    # The table's `Column`s
@@ -137,7 +192,6 @@ class _ModelColumns(NamedTuple):
     codes:dict       # Column of the model -> levels in the order of their codes
     coded:bool       # Whether cuts ask for codes of levels too
 
-# %% ../../nbs/search/07_trees.ipynb #42e1f51a
 def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
     "Find each column of the model in the table; raises `_Unfit` where it reads another."
     place = {s: (g, i) for g,c in enumerate(columns) for i,s in enumerate(c.sources)}
@@ -193,7 +247,6 @@ def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the
         axes.append(_number_axis(c, c.cuts(bounds)) if c.ordered else _level_axis(c))
     return axes
 
-# %% ../../nbs/search/07_trees.ipynb #c9eb7ffe
 def _check_bounds(c, bounds:np.ndarray):
     "Raise `_Unfit` for cuts that do not suit a column."
     if not c.levels and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
@@ -216,65 +269,6 @@ def _over_cells(e:_Ensemble, r:_ModelColumns) -> _Grown:
     for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
     whole = _Grown(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
     return _with_reach(whole)
-
-# %% ../../nbs/search/07_trees.ipynb #cc209114
-class _Level(NamedTuple):
-    "Nodes of one level, with the cells that lead to each."
-    node:np.ndarray # `(b,)`
-    low:np.ndarray  # First cell of each number, `(b, g)`
-    high:np.ndarray # Cell after the last, `(b, g)`
-    levels:np.ndarray # Levels that lead there, bool `(b, all levels)`
-
-# %% ../../nbs/search/07_trees.ipynb #f253fb78
-def _children(t:_Grown, b:_Level, left:bool, first) -> _Level:
-    "The children on one side, with the cells that lead to each."
-    node,g = (t.left if left else t.right)[b.node], t.group[b.node]
-    low,high = b.low.copy(), b.high.copy()
-    levels = b.levels.copy()
-    rows = np.arange(len(node))
-    number,after = t.cut[b.node] >= 0, t.cut[b.node] + 1
-    if left: high[rows[number], g[number]] = np.minimum(high[rows, g], after)[number]
-    else: low[rows[number], g[number]] = np.maximum(low[rows, g], after)[number]
-    for i in rows[~number]:
-        here = slice(first[g[i]], first[g[i] + 1])
-        levels[i, here] &= t.goes[t.row[b.node[i]], :here.stop - here.start] == left
-    return _Level(node, low, high, levels)
-
-# %% ../../nbs/search/07_trees.ipynb #cca893e8
-def _runs(found:list, m:int) -> _Runs: # Of (node, group, low, high) arrays
-    "Sort runs of cells by their node."
-    node,group,low,high = (np.concatenate(part).astype(int) for part in zip(*found))
-    order = np.argsort(node, kind='stable')
-    count = np.bincount(node, minlength=m)
-    return _Runs(np.r_[0, np.cumsum(count)[:-1]], count, group[order], low[order], high[order])
-
-# %% ../../nbs/search/07_trees.ipynb #6cc9ffe2
-def _reach_of(t:_Grown, b:_Level, g, first) -> list:
-    "Cells of the columns `g` that lead to each node: a run for a number, one for each level of a category."
-    number,rows = np.array([not a.column.levels for a in t.axes])[g], np.arange(len(g))
-    low,high = b.low[rows, g], b.high[rows, g]
-    some = number & (low < high)
-    out = [(b.node[some], g[some], low[some], high[some])]
-    for h in np.unique(g[~number]):
-        mine = np.flatnonzero(g == h)
-        i,level = b.levels[mine, first[h]:first[h + 1]].nonzero()
-        out.append((b.node[mine[i]], g[mine[i]], level, level + 1))
-    return out
-
-# %% ../../nbs/search/07_trees.ipynb #fc0a0a33
-def _with_reach(t:_Grown) -> _Grown:
-    "Add which cells lead to each node."
-    size = np.array([a.size for a in t.axes])
-    first = np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])] # level of each category among all levels
-    count = len(t.roots)
-    b = _Level(t.roots, np.zeros((count, len(size)), int), np.tile(size, (count, 1)), np.ones((count, first[-1]), bool))
-    reach = []
-    while len(b.node):
-        b = _Level(*(v[t.group[b.node] >= 0] for v in b)) # leaves have no children
-        sides = [_children(t, b, left, first) for left in (True, False)]
-        for side in sides: reach += _reach_of(t, side, t.group[b.node], first)
-        b = _Level(*map(np.concatenate, zip(*sides)))
-    return t._replace(reach=_runs(reach, len(t.group)))
 
 # %% ../../nbs/search/07_trees.ipynb #f9025af2
 class _Walkers(NamedTuple):

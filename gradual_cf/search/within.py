@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from ..answers import Counterfactuals
 from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, take_rows
-from ..models.asking import Account, account, counting, predict, Spent
+from ..models.asking import _NO_MORE, _what_ended, Account, account, counting, predict, Spent
 from ..models.fitted import _may_deny
 from .composition import admissible
 from .goals import arrived, goal_of, in_target, lead_of, most_groups
@@ -317,19 +317,6 @@ def _by_itself(cf) -> Any: # An explainer whose model's trees are read
     model.read = lambda rows: model.scores(cf.encode(rows).x)
     out.model = model
     return out
-
-_NO_MORE = 'no more may be asked'
-
-def _what_ended(work:Callable) -> str: # '' where nothing ended it
-    "What ended a search before its time."
-    own = account()
-    try: work()
-    except Spent: return _NO_MORE
-    except KeyboardInterrupt: return 'interrupted'
-    except Exception:
-        if own is None or not own.failed: raise
-        return own.failed
-    return ''
 
 def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)`, what ended it
     "The answer to one row."

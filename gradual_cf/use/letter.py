@@ -720,14 +720,14 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dict, slots:list): # Position -> a letter of ours
-    "Raise `ValueError` for a letter whose visible text differs from what its record gives."
+def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dict): # Position -> a letter
+    "Raise `ValueError` for a letter of ours whose visible text differs from what its record and its `slots` give."
     some,writers = list(letters.values()), {}
     fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked)
     for i,l,told in zip(letters, some, fields):
         form = l['format']
         if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, words.said[0].lang)
-        pages = l['text'], writers[form](**told, **slots[i])
+        pages = l['text'], writers[form](**told, **l['slots'])
         seen,own = (parts_of(page) if isinstance(page, bytes) else taken_apart(page, form) for page in pages)
         if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
@@ -825,8 +825,8 @@ def check_letter(
     alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
     for language,k in sorted({alike(i) for i in own}):
         spoken = _wording_of(cf, given, language_of(language))
-        some = {i: own[i] for i in own if alike(i) == (language, k)}
-        _check_seen(cf, some, template, spoken, by_code | dict(k=k), slots)
+        some = {i: l | dict(slots=slots[i]) for i,l in own.items() if alike(i) == (language, k)}
+        _check_seen(cf, some, template, spoken, by_code | dict(k=k))
     if rows is not None: # as the bank's files have them
         files = cf.domain.rows(rows)
         if len(files) != len(read):
