@@ -48,13 +48,13 @@ def test_modules_are_few_and_none_is_long(measured): assert measured['modules'] 
 def test_classes_are_few(measured): assert measured['classes'] <= 249
 
 
-def test_few_lines_are_wide(measured): assert measured['wide'] <= .0125 and measured['longest'] <= house.WIDEST
+def test_few_lines_are_wide(measured): assert measured['wide'] <= .012 and measured['longest'] <= house.WIDEST
 
 
 def test_exports_are_run_at_once(measured):
     short = {name: f'{share:.2f}' for name,share in measured['run_in'].items() if share < .6}
     assert not short, 'show what these do to something small, in the next cell'
-    assert measured['run'] >= .7
+    assert measured['run'] >= .75
 
 
 def test_unlike_values_are_counted():
@@ -62,7 +62,7 @@ def test_unlike_values_are_counted():
     assert house.unlike(ast.parse(code)) == ['a, b, c = (x.copy(), 0, {})', '(a, b), c, d = (e, f(1), [])']
 
 
-GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(80, 50), code=(28_481, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
+GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(72, 50), code=(28_395, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
 
 
 def test_what_shrinks_does_not_grow_again(measured, capsys):

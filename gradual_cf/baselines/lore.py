@@ -50,11 +50,11 @@ def _borrowed(pool, rows): # Entries of the rows `(m, d)` of a pool that `rows` 
     return pool[rows, torch.arange(pool.shape[1], device=pool.device)]
 
 # %% ../../nbs/baselines/01_lore.ipynb #c17
-def _fit_tree(x, label, least, seed, gain=0., weight=None):
-    "A balanced decision tree on rows `(n, d)`, at least `least` rows in a leaf and impurity `gain` in a split."
+def _fit_tree(x, label, seed, weight=None, **rules):
+    "A balanced decision tree on rows `(n, d)`; `rules` of scikit-learn's say where it stops."
     from sklearn.tree import DecisionTreeClassifier
-    rules = dict(min_samples_leaf=least, min_impurity_decrease=gain, random_state=seed)
-    return DecisionTreeClassifier(class_weight='balanced', **rules).fit(x, label, sample_weight=weight)
+    tree = DecisionTreeClassifier(class_weight='balanced', random_state=seed, **rules)
+    return tree.fit(x, label, sample_weight=weight)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c19
 class _Leaves(NamedTuple):
@@ -304,7 +304,8 @@ def _lore_reasons(lore, enc, target, seed):
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
-            leaves = _read_leaves(_fit_tree(rows, labels, h.least, seed, _GAIN))
+            tree = _fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN)
+            leaves = _read_leaves(tree)
             xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:])
             yield (enc.x[j:j+1] if there[j] else xp), why
 
@@ -627,7 +628,7 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     rows = z.cpu().double().numpy()
     label = prob.argmax(1).cpu().numpy()
     weight = weight.cpu().double().numpy()
-    return z0, z, prob, _read_leaves(_fit_tree(rows, label, _LEAST_ROWS, seed, weight=weight))
+    return z0, z, prob, _read_leaves(_fit_tree(rows, label, seed, weight, min_samples_leaf=_LEAST_ROWS))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48
 def _counter_exemplars(abele, enc, near, target): # `near` as `_neighbourhood` returns it

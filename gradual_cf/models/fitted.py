@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -362,8 +362,8 @@ def predictor(
     """
     if domain.write is None: raise ValueError(f'domain must be a table, got {domain!r}')
     if isinstance(ask, nn.Module):
-        cut = .5 if threshold is None else threshold
-        return _scaled_network(ask, domain, kind or 'logit', cut, scaled, output)
+        known = Predictor(ask, kind or 'logit', threshold=.5 if threshold is None else threshold)
+        return _scaled_network(known, domain, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
     ask,output = _at_one_time(ask, output)
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
@@ -391,10 +391,10 @@ def _one_output(known:Predictor, output:int) -> Predictor:
     return replace(known, ask=partial(_one_answer, known.ask, output), source=None, classes=labels, labels=None, instead=())
 
 # %% ../../nbs/models/02_fitted.ipynb #c78
-def _scaled_network(net, domain, kind, threshold, scaled, output=None):
+def _scaled_network(known:Predictor, domain, scaled, output=None):
     "A network behind the scaling that it wants."
-    Predictor(net, kind, threshold=threshold) # the same limits
-    if scaled is None: return TensorModel(net, kind, threshold, output=output)
+    told = cast(nn.Module, known.ask), known.kind, known.threshold
+    if scaled is None: return TensorModel(*told, output=output)
     columns,names = domain.features, domain.display.columns
     entries = lambda name: np.concatenate([[getattr(c, name)]*c.width for c in columns])
     other = any(c.knots is not None or len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns)
@@ -402,7 +402,7 @@ def _scaled_network(net, domain, kind, threshold, scaled, output=None):
     width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
     raw = _Decoded(columns, names) if other else _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
-    return TensorModel(net, kind, threshold, raw, output)
+    return TensorModel(*told, raw, output)
 
 # %% ../../nbs/models/02_fitted.ipynb #c82
 _ROWS = 'rows = lambda n: numpy.array([[0.], [-1e9], [1e9], [numpy.nan]])*numpy.ones(n)'
@@ -526,6 +526,11 @@ _READERS = { # Ending -> library, and how it reads a path
     '.cbm': ('catboost', lambda catboost, path: catboost.CatBoost().load_model(path)),
     '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
 
+def _read_file(path, trusted:Sequence=()) -> Any: # What was written a moment ago need not be tried in another process
+    library,read = _READERS[Path(path).suffix]
+    module = importlib.import_module(library)
+    return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
+
 # %% ../../nbs/models/02_fitted.ipynb #c89
 _INSTEAD = ('save it with skops.io.dump, to ONNX, or with the save_model of XGBoost, LightGBM or CatBoost; '
             'a network of this package is a file .safetensors')
@@ -557,12 +562,11 @@ def load_fitted(
     path = Path(path)
     if path.suffix not in _READERS:
         raise ValueError(f'path must end in one of {sorted(_READERS)}, got {path.name!r}; {_INSTEAD}')
-    library,read = _READERS[path.suffix]
+    library = _READERS[path.suffix][0]
     if not path.is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
     try:
         _check_survived(path, library)
-        module = importlib.import_module(library)
-        return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
+        return _read_file(path, trusted)
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
     except Exception as e: # its first line says why, what follows is a stack of C++
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e

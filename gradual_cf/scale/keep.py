@@ -31,7 +31,7 @@ from ..data.found import Indicators
 from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
 from ..models.asking import _Asked, predict
 from ..models.decisions import FrameModel
-from ..models.fitted import _Affine, _ONNX_MODELS, _READERS, load_fitted, predictor, recognised, TensorModel
+from ..models.fitted import _Affine, _ONNX_MODELS, _read_file, load_fitted, predictor, recognised, TensorModel
 from ..models.networks import load_model, save_model
 from ..search.explainer import _check_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
@@ -325,14 +325,9 @@ def _logits_of(cf, x:Tensor) -> Tensor: # Encoded rows -> `(n, k)`
     if cf.domain.kind != 'table': return predict(cf.model, x)
     return cf.logits(cf.domain.decode(x, None, False), x)
 
-def _read_here(path, trusted=()): # What was written a moment ago need not be tried in another process
-    library,read = _READERS[Path(path).suffix]
-    module = import_module(library)
-    return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
-
 def _said_again(cf, path:Path, told:dict, x:Tensor) -> Tensor:
     "What a model says that was written and read again."
-    model = _model_again(path, told['asked'], cf.domain, read=_read_here)
+    model = _model_again(path, told['asked'], cf.domain, read=_read_file)
     other = type(cf)(model, cf.domain, cf.settings, classes=cf.classes or None)
     return _logits_of(other, x)
 

@@ -227,9 +227,9 @@ def _encoded_ends(q:_Question, b:_Boxes) -> tuple: # `(b, d)` each
     here = _rows_at_positions(q.grid, q.rows, b.row, b.corner)
     return np.minimum(here, ends[0]), np.maximum(here, ends[1]), here # a row's own value may be beyond both
 
-def _seen_between(q:_Question, b:_Boxes, most:np.ndarray, spare:np.ndarray, low:np.ndarray, high:np.ndarray) -> _Seen:
+def _seen_between(q:_Question, b:_Boxes, most:np.ndarray, spare:np.ndarray, width:np.ndarray) -> _Seen: # `(b, d)`
     "What is said of boxes of which nothing more is known than how wide they are: cut the widest column."
-    far = np.where(q.grid.named, 1., (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)])
+    far = np.where(q.grid.named, 1., width[:, np.minimum(q.grid.first[:-1], width.shape[1] - 1)])
     wide = np.where(_wide(q, b), far, 0.)
     column = np.where((wide > 0).any(1), wide.argmax(1), -1)
     return _Seen(most, spare, np.zeros(len(most)), column, _parted(q, b, column))
@@ -266,7 +266,7 @@ class _LonelyBound:
         low,high,here = _encoded_ends(q, b)
         most = (bars - self.apart(b, low, high)).min(1)
         spare = (bars - self.apart(b._replace(low=_as_sets(q, b.corner)), here, here)).min(1)
-        return _seen_between(q, b, most, spare, low, high)
+        return _seen_between(q, b, most, spare, high - low)
 
 # %% ../../nbs/search/09_robust.ipynb #rp02
 _HAIR = 1e-6 # Room for rounding beside the end of a bin, encoded
@@ -305,7 +305,7 @@ class _PairBound:
         low,high,here = _encoded_ends(q, b)
         most = self.spare(b, self.met(b, low, high), ~b.stays)
         corner = self.met(b._replace(low=_as_sets(q, b.corner)), here, here)
-        return _seen_between(q, b, most, self.spare(b, corner, b.corner != q.rows.own[b.row]), low, high)
+        return _seen_between(q, b, most, self.spare(b, corner, b.corner != q.rows.own[b.row]), high - low)
 
 # %% ../../nbs/search/09_robust.ipynb #2b5f8a8f
 def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> _Nodes: # One tree, as `_tree` grows it

@@ -16,7 +16,7 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..core import check_range
+from ..core import check_range, Question
 from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
@@ -207,6 +207,9 @@ class _Tested(NamedTuple):
     told:Tensor  # Whether it is among the best `k`, bool `(n, u)`
     back:Tensor  # What opens again when it is put back, of those told, `(n, u)`
     best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
+    owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
+    units:list   # The reasons, `_Unit` each
+    owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
 
 def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
@@ -238,9 +241,13 @@ def _best_k(score:Tensor, k:int) -> Tensor: # bool `(n, u)`
     best = score.double().round(decimals=_SAME).argsort(dim=1, descending=True, stable=True)[:, :k]
     return torch.zeros_like(score, dtype=torch.bool).scatter_(1, best, True)
 
-def _tested_reasons(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:list, k:int) -> _Tested:
+def _tested_reasons(cf, q:Question, held:_Held, units:list, k:int) -> _Tested: # Rows that are refused
     "Try every reason alone, the best together, and each of these put back."
+    x,label = q.enc.x, q.target
     n,u,best = len(x), len(units), held.best.clone()
+    unit_of = torch.full((len(cf.domain.features),), u, device=x.device)
+    for j,unit in enumerate(units): unit_of[unit.columns] = j
+    owner = unit_of[cf.groups(x)]
     def closed(at, some): # Rows, long `(m,)`, and reasons of them, bool `(m, u)` -> `(m,)`
         parts = zip(*(v.split(max(1, _NUMBERS//x.shape[1])) for v in (at, some)))
         leads = [_lead(cf, _with_reasons_moved(cf, x[i], best[i], owner, s), label[i]) for i,s in parts if len(i)]
@@ -264,7 +271,7 @@ def _tested_reasons(cf, x:Tensor, label:Tensor, held:_Held, owner:Tensor, units:
     back[at, of] = whole[at] - less
     order = (alone + back)/2
     told &= (order >= _SLIGHT) & _best_k(order.masked_fill(~told, -torch.inf), k)
-    return _Tested(alone, told, back, best)
+    return _Tested(alone, told, back, best, owner, units)
 
 # %% ../../nbs/use/08_reasons.ipynb #r23
 def _taus(a:Tensor, b:Tensor) -> np.ndarray: # `(n, u)` each -> `(n,)`, NaN where all of a row are alike
@@ -400,8 +407,9 @@ class Reasons(Exports):
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',
          'all'] # The columns of the frame
 
-def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Sequence, at:np.ndarray, lang) -> tuple:
+def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tuple:
     "A line for each reason that is told, best first; whether all of a row decide otherwise together, bool `(n,)`."
+    x,owner,units = q.enc.x, tested.owner, tested.units
     if not len(x): return pd.DataFrame(columns=_LINE), np.zeros(0, bool)
     score = ((tested.alone + tested.back)/2).masked_fill(~tested.told, -torch.inf).double().round(decimals=_SAME)
     rank = 1 + score.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
@@ -411,10 +419,10 @@ def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Seque
     rows = torch.cat([some, torch.arange(len(x), device=x.device)])
     moved = _with_reasons_moved(cf, x[rows], tested.best[rows], owner, torch.cat([_only(of, len(units)), tested.told]))
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
-    said,aims = decisions(cf.model, other) if cf.settings.tau is None else None, label[rows] # by its own `predict`
+    said,aims = decisions(cf.model, other) if cf.settings.tau is None else None, q.target[rows] # by its own `predict`
     there = said.to(aims) == aims if said is not None else cf.reaches(other, cf.logits(other, cf.encode(other).x), aims)
     enough = there.cpu().numpy()
-    own,j = data.iloc[some.cpu().numpy()], of.cpu().numpy()
+    own,j = q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
     has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
@@ -428,7 +436,7 @@ def _reason_lines(cf, data, x, label, owner, units, tested:_Tested, rivals:Seque
         way[here] = _way_taken(*(v[some[of == u]][:, entries][:, 0] for v in (x, tested.best)))
     number = lambda v: v[some, of].cpu().numpy()
     words = [units[u].code for u in j], [units[u].text for u in j], [', '.join(map(str, names[u])) for u in j]
-    told = (at[some.cpu().numpy()], number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],
+    told = (some.cpu().numpy(), number(rank), *words, has, compared, way, number(tested.alone), enough[:len(j)],
             number(tested.back), *map(number, rivals))
     return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
 
@@ -492,23 +500,22 @@ def reasons(
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
     if target is None: target = _second_class(cf)
-    data,enc,z,aims = question = _where_read(cf, rows, target)
+    question = _where_read(cf, rows, target)
+    data,_,z,aims = question
     unread = {} if question.aside is None else {i: words for i,words in enumerate(question.aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
-    x,label,data,given = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], read[at.cpu().numpy()]
-    groups = cf.groups(x)
+    q,given = question.take(at), read[at.cpu().numpy()]
+    groups = cf.groups(q.enc.x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
-    unit_of = torch.full((len(names),), len(units), device=x.device)
-    for u,unit in enumerate(units): unit_of[unit.columns] = u
-    owner = unit_of[groups]
-    held = _held_back(cf, x, label, places, progress)
-    tested = _tested_reasons(cf, x, label, held, owner, units, k)
+    held = _held_back(cf, q.enc.x, q.target, places, progress)
+    tested = _tested_reasons(cf, q, held, units, k)
     shares = {name: v/-held.base[:, None] for name,v in (('near', held.near), ('all', held.all))}
     rivals = {name: torch.stack([v[:, u.columns].sum(1) for u in units], 1) for name,v in shares.items()}
     refused,enough = (np.zeros(len(z) + len(unread), bool) for _ in range(2))
     refused[given] = True
-    frame,enough[given] = _reason_lines(cf, data, x, label, owner, units, tested, list(rivals.values()), given, lang)
+    frame,enough[given] = _reason_lines(cf, q, tested, list(rivals.values()), lang)
+    frame['row'] = given[frame.row.to_numpy(int)].astype(frame.row.dtype)
     withheld = _withheld_reasons(names, held, tested, never)
     wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
