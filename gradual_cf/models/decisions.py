@@ -258,12 +258,13 @@ def asked_once(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # The model, 
 
 def _about_frame(predictor:Predictor, method:str, frame:pd.DataFrame) -> Tensor:
     "Ask about a frame by a method, unless it was asked so about the same few rows just now."
-    ask = partial(getattr(predictor, method), frame)
-    if len(frame) > FEW: return ask()
-    if (v := numbers_of(frame)) is not None: # bit by bit
+    ask = getattr(predictor, method)
+    if len(frame) > FEW: return ask(frame)
+    if (v := numbers_of(frame)) is not None: # bit by bit, and as one block, which is quick to copy and to compare
+        ask = partial(ask, pd.DataFrame(v, frame.index, frame.columns, copy=False))
         return said_once(predictor, (method, tuple(frame.columns), v.dtype, v.tobytes()), ask)
     rows = frame.reset_index(drop=True) # whatever their names
-    return said_once(predictor, (method, _written_as(rows)), ask, rows)
+    return said_once(predictor, (method, _written_as(rows)), partial(ask, frame), rows)
 
 # %% ../../nbs/models/02_decisions.ipynb #c51
 class FrameModel(Adapted):

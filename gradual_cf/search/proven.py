@@ -319,7 +319,7 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
 def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
-    few = optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
+    few = bool(readings) and optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = demanding(cf) or robust is not None # than the decision, which is all that sizes speak of
     kinds = {'lines', 'sums', *['layers']*(effort.until == np.inf)} # boxes of networks take long, so with a deadline last
     first = cf.settings.legal and not more and bool(readings) # proofs first: most rows need no other search
@@ -341,7 +341,7 @@ def _best_known(task:_Task) -> tuple:
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
     size,far = _measured_size(cf, enc, xp, there, optimal)
     new = _nothing_known(enc)._replace(xp=xp, size=size, distance=far)
-    if readings and few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
+    if few and not more: _with_own_columns(left, new, known.bound[i]) # bars depend on what is still
     _merged(known, i, new)
     if first: left = left.within(work=effort.work*_AGAIN)
     least = np.nan_to_num(known.bound[i], posinf=0).astype(int) if few else None
