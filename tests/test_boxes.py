@@ -463,6 +463,7 @@ class Written(nn.Module):
     def __init__(self, forward):
         super().__init__()
         self.way, self.one, self.two, self.weight, self.norm = forward, nn.Linear(4, 4), nn.Linear(4, 4), nn.Parameter(torch.rand(4) + .1), nn.BatchNorm1d(4)
+        self.levels = nn.Embedding(3, 3)
         self.norm.running_mean.normal_(), self.norm.running_var.uniform_(.5, 2)
 
     def forward(self, x): return self.way(self, x)
@@ -484,17 +485,22 @@ def in_place(m, x):
 
 READ = [lambda m, x: m.two(torch.relu(m.norm(m.one(x))) + x), in_place, lambda m, x: m.weight*m.one(x) - 2*x/m.weight + 1, lambda m, x: 1 - torch.tanh(x)@m.weight.view(4, 1),
         lambda m, x: torch.cat([nn.functional.elu(m.one(x))[:, [2, 0]], x[:, 1:3]], -1), lambda m, x: [m.two(torch.sigmoid(x)), m.two(-m.one(x.flatten(1)))][1],
+        lambda m, x: m.two(m.one(x).relu()).sub(x).tanh(), lambda m, x: torch.cat([m.levels(x[:, 1:].argmax(1)), x[:, :1].relu()], 1),
+        lambda m, x: m.levels(torch.argmax(x[:, 1:], dim=-1)) + x[:, :3],
         lambda m, x: nn.functional.leaky_relu(nn.functional.dropout(m.one(x), training=m.training), .3) + nn.functional.hardtanh(x, -.5, .5) + nn.functional.softplus(x) + nn.functional.relu6(x)]
 UNREAD = [lambda m, x: x*x, lambda m, x: x if x.sum() > 0 else -x, lambda m, x: x if x else -x, written_over, lambda m, x: torch.cat([x, x], 0), lambda m, x: nn.functional.dropout(x),
           lambda m, x: nn.functional.gelu(x), lambda m, x: x.softmax(1), lambda m, x: x + torch.rand(5, 4), lambda m, x: x[:2], lambda m, x: x[:, 0], lambda m, x: torch.add(x, x, alpha=2),
-          lambda m, x: (x, x), lambda m, x: m.weight, lambda m, x: nn.functional.leaky_relu(x, 2.), lambda m, x: x.flatten(), lambda m, x: nn.functional.layer_norm(x, (4,)), lambda m, x: m.one(x) @ x]
+          lambda m, x: (x, x), lambda m, x: m.weight, lambda m, x: nn.functional.leaky_relu(x, 2.), lambda m, x: x.flatten(), lambda m, x: nn.functional.layer_norm(x, (4,)), lambda m, x: m.one(x) @ x,
+          lambda m, x: m.levels(x[:, :3].argmax(1)), lambda m, x: m.levels((2*x[:, 1:]).argmax(1)), lambda m, x: m.levels(x[:, [1, 3, 2]].argmax(1)), lambda m, x: m.levels(x[:, 1:].argmax()),
+          lambda m, x: m.levels(x[:, 1:].argmax(1)) + x[:, 1:].argmax(1), lambda m, x: x + x[:, 1:].argmax(1), lambda m, x: m.levels(torch.relu(x)[:, 1:].argmax(1)), lambda m, x: x.cumsum(1)]
 
 
 def test_a_network_is_read_as_its_forward_computes():
     "A stand-in for its rows goes through it; what is no linear function of units has no reading, and never another one."
     for seed, way in enumerate([*READ, *UNREAD]):
         with seeded(seed): net, x = Written(way).double().eval(), torch.randn(50, 4, dtype=torch.float64)
-        read = readings._layers_of(net, 4)
+        x[:, 1:] = torch.eye(3)[torch.arange(50) % 3]  # a category of three levels
+        read = readings._layers_of(net, 4, {(1, 4)})
         assert (read is not None) == (way in READ), seed
         if read is not None: np.testing.assert_allclose(bounds._Layers(read, *[None]*5).scores(x.numpy()), net(x.clone()).detach().numpy(), atol=1e-12)
     assert readings._layers_of(Written(READ[0]).train(), 4) is None  # the batch decides

@@ -90,21 +90,15 @@ def _glued(text, a, b):
 # %% ../../nbs/06_texts.ipynb #c19
 _READ_TEXTS = 1000 # Texts of which is kept what was read
 
-class _Tokens(NamedTuple):
-    "What was read of a text."
-    spans:list # (start, end) of each token
-    ids:list   # Positions in the table of the words that the network reads, -1 for none
-    loose:list # Whether each of those is joined to no neighbour
-
-def _read_once(reader, text) -> _Tokens:
-    "Read a text, or remember it."
+def _read_once(reader, text) -> tuple: # (start, end) of each token; of those that the network reads …
+    "Read a text, or remember it: … positions in the table of words, -1 for none, and whether each is joined to no neighbour."
     known = reader.kept.setdefault('texts', {})
     found = known.get(text)
     if found is None:
         spans = list(reader.tokenizer(text))
         few = spans[:reader.length]
         ids = [reader.vectors.index.get(_lookup_form(text[a:b]), -1) for a,b in few]
-        found = _Tokens(spans, ids, [not _glued(text, a, b) for a,b in few])
+        found = spans, ids, [not _glued(text, a, b) for a,b in few]
         if len(known) >= _READ_TEXTS: known.clear()
         known[text] = found
     return found
@@ -119,10 +113,9 @@ def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts
     ids = torch.full((len(texts), reader.length), -1)
     loose = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for i,t in enumerate(texts):
-        row = _read_once(reader, t)
-        if not any(r >= 0 for r in row.ids): raise _no_verdict(i, t)
-        ids[i, :len(row.ids)] = torch.tensor(row.ids)
-        loose[i, :len(row.ids)] = torch.tensor(row.loose)
+        _,own,apart = _read_once(reader, t)
+        if not any(r >= 0 for r in own): raise _no_verdict(i, t)
+        ids[i, :len(own)],loose[i, :len(own)] = torch.tensor(own), torch.tensor(apart)
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
 # %% ../../nbs/06_texts.ipynb #c24
@@ -142,7 +135,7 @@ def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
 # %% ../../nbs/06_texts.ipynb #c32
 def _known_word_places(reader, text):
     "Where the words stand that the network reads."
-    return _read_once(reader, text).spans[:reader.length]
+    return _read_once(reader, text)[0][:reader.length]
 
 # %% ../../nbs/06_texts.ipynb #c30
 def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
@@ -182,7 +175,7 @@ def _decode_texts(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[s
     moved = (x != v.rows(ids)).any(2) & free
     names = iter(_named(reader, x[moved]))
     new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
-    return [_rewrite(t, _read_once(reader, t).spans, n) for t,n in zip(texts, new)]
+    return [_rewrite(t, _read_once(reader, t)[0], n) for t,n in zip(texts, new)]
 
 # %% ../../nbs/06_texts.ipynb #c45
 def _swapped_words(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
@@ -244,7 +237,7 @@ def _legal_words(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
     texts,_,free = _look_up_texts(reader, old)
     out = np.ones(free.shape, bool)
     for ok,a,b,may in zip(out, texts, _raw_texts(new), free.tolist()):
-        before,after = (_read_once(reader, t).spans for t in (a, b))
+        before,after = (_read_once(reader, t)[0] for t in (a, b))
         ok[:] = len(before) == len(after) and gaps(a, before) == gaps(b, after)
         for p,(was,now) in enumerate(zip(before, after)):
             k = reader.vectors.index.get(_lookup_form(b[slice(*now)]), -1)

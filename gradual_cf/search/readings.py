@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/09_readings.ipynb #11ce8406
 from __future__ import annotations
+import operator
 from copy import copy
 from functools import partial
 from typing import Any, cast, NamedTuple
@@ -34,7 +35,7 @@ def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() #
 class _Units:
     "What stands in for rows in the `forward` of a network: a linear function of units, the features and what activations gave."
     def __init__(self, bent:list, parts:dict, bias:np.ndarray, whole:bool=False):
-        self.bent = bent   # The features and None; then units in front of each activation, and its `_Bend`
+        self.bent = bent   # The features, and entries of each category; then units before an activation, and its `_Bend`
         self.parts = parts # Which of these -> `(out, its units)`; None for each unit as it is
         self.bias = bias   # `(out,)`
         self.whole = whole # Whether the parts are one layer of the network's own
@@ -44,6 +45,10 @@ class _Units:
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = func.__name__
         return _KNOWN[name.strip('_') if name.startswith('__') else name](*args, **(kwargs or {})) # or `KeyError`
+
+    def __getattr__(self, name): # The same functions as methods
+        if name not in _KNOWN: raise AttributeError(name)
+        return partial(_KNOWN[name], self)
 
     def __bool__(self): raise TypeError('what a row decides is no linear function')
     def __add__(self, other): return _sum(self, other)
@@ -63,6 +68,13 @@ class _Units:
         self.apart = out.apart = False
         return out
 
+    def argmax(self, dim:int|None=None) -> _Levels: # Of entries that are one category, as they are
+        first,at = self.block(0), np.arange(len(self.bias))
+        start = int(first[:1].argmax())
+        whole = {*self.parts} == {0} and not self.bias.any() and (first[at, start + at] == 1).all() and first.sum() == len(at)
+        if dim not in (1, -1) or not whole or (start, start + len(at)) not in self.bent[0][1]: raise TypeError('no level')
+        return _Levels(self)
+
     def block(self, i:int) -> np.ndarray: # `(out, its units)`
         "What stands before the units of one kind."
         if i not in self.parts: return np.zeros((len(self.bias), len(self.bent[i][0].bias)))
@@ -81,6 +93,15 @@ class _Units:
     def flatten(self, start_dim:int=0, end_dim:int=-1) -> _Units:
         if start_dim != 1: raise TypeError('rows in one')
         return self
+
+class _Levels(NamedTuple):
+    "Which level of a category rows have."
+    entries:_Units # One of them is 1, the others 0
+    __torch_function__ = _Units.__torch_function__
+
+    def embedded(self, weight:Tensor, padding_idx=None, max_norm=None, *how, **named) -> _Units:
+        if max_norm is not None: raise TypeError('weights that asking changes')
+        return _linear(self.entries, weight.T)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90006
 def _as_entries(v, size:int) -> np.ndarray: # A number or a tensor -> `(size,)`
@@ -137,10 +158,10 @@ _BENDS:dict = { # Name of an activation -> its `_Bend`; None where it has none
     'softplus': lambda beta=1, threshold=20: _SOFTPLUS if beta == 1 else None}
 
 # %% ../../nbs/search/09_readings.ipynb #lit90015
-_KNOWN = {name: partial(_bent_by, make) for name,make in _BENDS.items()} | dict( # Function of `torch` -> of units
-    linear=_linear, add=_sum, sub=lambda a, b: _sum(a, -b), mul=_product, div=lambda a, b: a/b,
-    matmul=lambda a, b: a @ b, cat=_columns_of_all, concat=_columns_of_all, flatten=_Units.flatten,
-    batch_norm=_normalised, dropout=_dropped)
+_KNOWN:dict = {name: partial(_bent_by, make) for name,make in _BENDS.items()} | dict( # Function of `torch` -> of units
+    linear=_linear, add=_sum, sub=lambda a, b: _sum(a, -b), mul=_product, div=operator.truediv,
+    matmul=operator.matmul, cat=_columns_of_all, concat=_columns_of_all, flatten=_Units.flatten,
+    batch_norm=_normalised, dropout=_dropped, argmax=_Units.argmax, embedding=_Levels.embedded)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90018
 def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
@@ -165,11 +186,11 @@ def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
     return net if whole else net._replace(moves=np.full(len(out.bias), np.nan)) # of a product, nobody knows
 
 # %% ../../nbs/search/09_readings.ipynb #lit90021
-def _layers_of(model, width:int) -> _Net|None: # Features
+def _layers_of(model, width:int, categories=()) -> _Net|None: # Features; first and end of those of each category
     "The layers of a network, whatever its `forward` is written like; None where a row goes through anything else."
     bent,model = [], getattr(model, '_orig_mod', model) # what a compiled one is made from
     if any(hasattr(m, '_orig_mod') or m._compiled_call_impl for m in model.modules()): return None # it would compile
-    bent.append((x := _Units(bent, {0: None}, np.zeros(width)), None))
+    bent.append((x := _Units(bent, {0: None}, np.zeros(width)), categories))
     try:
         with torch.no_grad(): out = model(copy(x))
     except Exception: return None # of code that nobody here wrote
@@ -191,10 +212,10 @@ def _behind(net:_Net, do) -> _Net:
     return net._replace(weight=weight, bias=bias, moves=np.abs(slope) @ net.moves)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90026
-def _unfolded(model, width:int) -> _Net|None: # Features
+def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
-        net = _layers_of(model, width)
+        net = _layers_of(model, width, categories)
         return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
     net,parts = _layers_of(model.model, width), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
@@ -387,6 +408,10 @@ def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that ha
         cf.read = now, out
     return cf.read[1]
 
+def _always_one_level(grid:_Grid) -> set: # First and end of the entries of each category that is never missing
+    ends = zip(grid.columns, grid.named, grid.first, grid.first[1:])
+    return {(int(a), int(b)) for c,named,a,b in ends if named and not c.missing}
+
 def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
     if _shared_places(grid): return None
@@ -402,7 +427,7 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
                 try: r = _read_fitted(m, grid, rows, kept)
                 except _Unfit as why: r,m.unread = None, str(why)
             else:
-                net = _unfolded(m, x.shape[1])
+                net = _unfolded(m, x.shape[1], _always_one_level(grid))
                 r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, x.detach().cpu().double().numpy())
