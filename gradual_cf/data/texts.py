@@ -90,8 +90,12 @@ def _glued(text, a, b):
 # %% ../../nbs/06_texts.ipynb #c19
 _READ_TEXTS = 1000 # Texts of which is kept what was read
 
-def _read_once(reader, text) -> tuple: # (start, end) of each token; of those that the network reads …
-    "Read a text, or remember it: … positions in the table of words, -1 for none, and whether each is joined to no neighbour."
+def _read_once(reader, text) -> tuple:
+    """Read a text, or remember it.
+
+    (start, end) of each token; of those that the network reads, positions in its table of words, -1 for none; whether
+    each of these is joined to no neighbour.
+    """
     known = reader.kept.setdefault('texts', {})
     found = known.get(text)
     if found is None:

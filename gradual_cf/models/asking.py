@@ -579,7 +579,8 @@ def _adapted(domain, model):
 # %% ../../nbs/models/00_asking.ipynb #1640332c
 def _line_to_write(model, way:str) -> str: # `way`: the method that answers
     "The line that lets anything be asked which answers a frame."
-    by = 'predictor(model, domain, output=24) for what happens by time 24, or ' if hasattr(model, 'predict_survival_function') else ''
+    curves = hasattr(model, 'predict_survival_function')
+    by = 'predictor(model, domain, output=24) for what happens by time 24, or '*curves
     return (f"write {by}predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
             "kind='proba' if it gives probabilities")
 

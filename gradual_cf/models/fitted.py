@@ -284,7 +284,7 @@ def _scaler(scaled, width:int) -> nn.Module:
 
 # %% ../../nbs/models/02_fitted.ipynb #surv0002
 class RiskByTime:
-    "A survival model at one time, as a classifier of two classes; raises `ValueError` for a time that it does not know."
+    "A survival model at one time, as a classifier of two classes; raises `ValueError` for another time than it knows."
     def __init__(self,
         model,      # Fitted, with `predict_survival_function`, or a pipeline that ends in one
         time:Any,   # A number, in the unit that it was fitted with
@@ -328,7 +328,7 @@ def predictor(
     threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
-    output:Any=None,    # Which of several outputs: a position, a key of a dict, or the time of a survival model; None where there is one
+    output:Any=None,    # Which of several outputs: a position or a key; of a survival model a time; None where there is one
 ) -> nn.Module:
     """Wrap a model of frames, or a network with its own scaling, for explainers; `ValueError` if it does not fit.
 
@@ -347,8 +347,7 @@ def predictor(
     scaled : Any, default None
         For networks: False for raw numbers, or a module or fitted scaler that these go through first
     output : Any, default None
-        Which of several outputs: a position, a key of a dict, or the time of a survival model; None where
-        there is one
+        Which of several outputs: a position or a key; of a survival model a time; None where there is one
 
     Returns
     -------

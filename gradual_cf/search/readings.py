@@ -35,7 +35,7 @@ def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() #
 class _Units:
     "What stands in for rows in the `forward` of a network: a linear function of units, the features and what activations gave."
     def __init__(self, bent:list, parts:dict, bias:np.ndarray, whole:bool=False):
-        self.bent = bent   # The features, and entries of each category; then units before an activation, and its `_Bend`
+        self.bent = bent   # Features, and entries of each category; then units before an activation, and its `_Bend`
         self.parts = parts # Which of these -> `(out, its units)`; None for each unit as it is
         self.bias = bias   # `(out,)`
         self.whole = whole # Whether the parts are one layer of the network's own
@@ -69,10 +69,10 @@ class _Units:
         return out
 
     def argmax(self, dim:int|None=None) -> _Levels: # Of entries that are one category, as they are
-        first,at = self.block(0), np.arange(len(self.bias))
-        start = int(first[:1].argmax())
-        whole = {*self.parts} == {0} and not self.bias.any() and (first[at, start + at] == 1).all() and first.sum() == len(at)
-        if dim not in (1, -1) or not whole or (start, start + len(at)) not in self.bent[0][1]: raise TypeError('no level')
+        start,size = int(self.block(0)[:1].argmax()), len(self.bias)
+        same = np.array_equal(self.block(0), np.eye(size, len(self.bent[0][0].bias), start))
+        if dim not in (1, -1) or {*self.parts} != {0} or self.bias.any() or not same: raise TypeError('no entries of rows')
+        if (start, start + size) not in self.bent[0][1]: raise TypeError('no whole category')
         return _Levels(self)
 
     def block(self, i:int) -> np.ndarray: # `(out, its units)`

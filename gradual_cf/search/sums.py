@@ -430,7 +430,7 @@ def _rounded_way(offers:list, hulls:list, short:float, most:int) -> float: # Pri
     return out
 
 def _worth_it(offers:list, rest:np.ndarray, short:float, best:float) -> list:
-    "What columns offer, without values that a way of this price cannot have: the relaxation completes none of them for less."
+    "What columns offer, without values that no way of this price has: the relaxation completes none of them for less."
     out = []
     for o in offers:
         i = np.flatnonzero(o.price + _completion(rest, short - o.gain) <= best + _LESS*(1 + best))
