@@ -478,9 +478,14 @@ class Exports:
     def __arrow_c_stream__(self, requested_schema=None):
         return _typed(self.table()).__arrow_c_stream__(requested_schema)
 
+    def text(self) -> str:
+        "The findings as a page of plain text."
+        return terminal(self._shown('txt'))
+
+    def _shown(self, format:str) -> str: return repr(self) # As 'txt' or 'html', what a terminal or a notebook shows
+    def _repr_html_(self): return without_math(self._shown('html'))
     def _sheets(self) -> dict: return {name: self.table(name) for name in self._TABLES}
-    def _page(self) -> str:
-        return render('answers/page', title=repr(self), parts=[Markup(getattr(self, '_repr_html_')())])
+    def _page(self) -> str: return render('answers/page', title=repr(self), parts=[Markup(self._repr_html_())])
     def _json(self) -> str:
         cells = lambda t: t.astype(object).itertuples(index=False, name=None)
         lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in cells(t)]

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
 from ..core import check_range, comparable, Effort, Question
-from ..render import Exports, plot_text, render, subplots, terminal, value_text, without_math
+from ..render import Exports, plot_text, render, subplots, value_text
 from ..search.explainer import Explainer
 
 # %% auto #0
@@ -422,20 +422,11 @@ class Audit(Exports):
         said = f'{n} groups, {found} differences found, {len(self.withheld)} groups withheld'
         return f'audit of {len(self.refused):,} rows in {said}'
 
-    def text(self) -> str:
-        """The findings as a page of plain text: numbers, and no causes.
-
-        Returns
-        -------
-        str
-        """
-        return terminal(_audit_page(self, 'txt'))
-
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
         return _audit_plot(self)
 
-    def _repr_html_(self): return without_math(_audit_page(self, 'html'))
+    def _shown(self, format:str) -> str: return _audit_page(self, format)
 
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _measures_frame(measures:dict, groups:list, how:tuple, progress:bool) -> pd.DataFrame:

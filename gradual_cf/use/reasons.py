@@ -19,8 +19,7 @@ from tqdm.auto import tqdm
 from ..core import check_range, Question
 from ..data.columns import MISSING
 from ..models.fitted import decisions
-from ..render import (ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, terminal,
-                               value_text, without_math)
+from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
 from .enough import _way_taken
 from ..search.explainer import Explainer, _where_read
 from ..search.goals import in_target, leading_by
@@ -388,20 +387,11 @@ class Reasons(Exports):
         """
         return self.frame[self.frame.row == row].reason.tolist()
 
-    def text(self) -> str:
-        """The first rows as plain text.
-
-        Returns
-        -------
-        str
-        """
-        return terminal(_reasons_page(self, 'txt'))
-
     def plot(self): # A matplotlib figure
         "Draw how often each reason is told."
         return _reasons_plot(self)
 
-    def _repr_html_(self): return without_math(_reasons_page(self, 'html'))
+    def _shown(self, format:str) -> str: return _reasons_page(self, format)
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',

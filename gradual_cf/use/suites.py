@@ -17,8 +17,7 @@ from ..core import check_range, take_rows
 from ..data.datasets import _csv_rows, _own_task
 from ..data.tables import tabular
 from ..gradual import GradualCF
-from ..render import (_written_file, bound_text, Exports, plot_text, render, share_text, subplots, terminal,
-                               without_math)
+from ..render import _written_file, bound_text, Exports, plot_text, render, share_text, subplots, terminal
 from ..search.explainer import Explainer
 from .audit import _axis_limits, _holm, _read_by, _share_line
 from .reasons import against_direction, reasons
@@ -211,7 +210,6 @@ class Suite(Exports):
         told = ', '.join(f'{v} {count[v]}' for v in ['holds', 'fails', 'open', 'too few'] if v in count)
         return f'{self.title}: {told}'
 
-    def text(self) -> str: return terminal(_suite_page(self, 'page', 'txt')) # The checks as a table of plain text
     def plot(self): return _suite_plot(self) # A figure: every line with its interval and its threshold
     def to_junit(self,
         path, # The file; written atomically
@@ -224,7 +222,7 @@ class Suite(Exports):
             The file; written atomically
         """
         return _written_file(path, _suite_page(self, 'junit', 'html').encode())
-    def _repr_html_(self): return without_math(_suite_page(self, 'page', 'html'))
+    def _shown(self, format:str) -> str: return _suite_page(self, 'page', format)
 
 # %% ../../nbs/use/13_suites.ipynb #s24
 _KEYS = ['title', 'model', 'champion', 'trust', 'preset', 'settings', 'rules', 'training', 'rows', 'issued', 'target',

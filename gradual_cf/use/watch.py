@@ -14,7 +14,7 @@ import pandas as pd
 from ..answers import Counterfactuals, told_of
 from ..core import take_rows, check_range
 from ..measures.metrics import _frames
-from ..render import Exports, plot_text, render, subplots, terminal, without_math
+from ..render import Exports, plot_text, render, subplots
 from ..search.explainer import Explainer
 from ..search.goals import in_target, spent
 from .audit import _amount_line, _axis_limits, _cohorts, _holm, _read_by, _share_line, _told_apart
@@ -192,20 +192,11 @@ class Watch(Exports):
         share = f'{holds.value_now:.1%} of {holds.rows_now:,} holds' if holds.rows_now else 'none was valid'
         return f'advice: {share}, {len(self.alarms)} alarms in {self.frame.p.notna().sum()} comparisons'
 
-    def text(self) -> str:
-        """The findings as a page of plain text.
-
-        Returns
-        -------
-        str
-        """
-        return terminal(_watch_page(self, 'txt'))
-
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, then and today."
         return _watch_plot(self)
 
-    def _repr_html_(self): return without_math(_watch_page(self, 'html'))
+    def _shown(self, format:str) -> str: return _watch_page(self, format)
 
 # %% ../../nbs/use/09_watch.ipynb #w20
 _EXPECTED = .95 # Share of advice that is expected to hold where nobody said another
