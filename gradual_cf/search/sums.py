@@ -514,7 +514,7 @@ def _by_sum(q:_Question, conditions:list, asked) -> tuple|None: # `_Found` of al
     "Answers of rows in closed form, confirmed by the model; None where there is more to reach than one sum."
     if len(conditions) != 1: return None
     c,n = conditions[0], len(q.rows.x)
-    way_of = _way_on_line if isinstance(c, _LayerBound) and len(c.weight) == 1 else _way_of
+    way_of:Any = _way_on_line if isinstance(c, _LayerBound) and len(c.weight) == 1 else _way_of
     if way_of is _way_of and (not isinstance(c, _SumBound) or c.link.calibrated): return None
     found = _Found(q.rows.own.copy(), np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n))
     known = np.zeros(n, bool)
