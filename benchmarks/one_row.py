@@ -169,7 +169,7 @@ def main():
         install(a.peers or Path(d), PEERS[:1])
         for part in a.only:
             old = [line for line in old if line['part'] != part] + lines(a, part)
-            df = pd.DataFrame(old).sort_values('part', key=lambda s: s.map(PARTS.index), kind='stable')
+            df = pd.DataFrame(old).dropna(axis=1, how='all').sort_values('part', key=lambda s: s.map(PARTS.index), kind='stable')
             print(df[df.part == part].round(3).to_string(), flush=True)
             with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
 

@@ -3,20 +3,23 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gradual_cf.core import bisected
 from gradual_cf.data.tables import _encode_table, _exact_numbers, _raw, tabular
 from gradual_cf.gradual import GradualCF
-from gradual_cf.models.asking import remembering
+from gradual_cf.models.asking import predict, remembering
 from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once
 from gradual_cf.models.fitted import predictor
+from gradual_cf.search import sums
 from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _leaf_bits_of
-from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.boxes import _grid_of, _own_positions
 from gradual_cf.search.goals import CLASSES, log_prob, said
+from gradual_cf.search.readings import _readings
 from gradual_cf.search.shorten import _middles
 
 
@@ -153,6 +156,69 @@ def test_the_same_few_rows_are_asked_once_while_a_question_lasts():
     assert model.asked[2:] == [1, 1, 30, 30] and torch.equal(first, third)
     asked_once(p, X.iloc[[3]])
     assert model.asked[6:] == [1]
+
+
+def test_a_network_is_asked_about_the_same_row_once_while_a_question_lasts():
+    X, _, domain = told()
+    net, asked = torch.nn.Sequential(torch.nn.Linear(3, 2)), []
+    with torch.no_grad():
+        net[0].weight[:], net[0].bias[:] = torch.tensor([[-4., -4, 0], [4, 4, 0]]), torch.tensor([4., -4])
+    cf = GradualCF(net, domain, 'sparse').fit(X)
+    cf.model.register_forward_pre_hook(lambda m, given: asked.append(given[0].detach().clone()))
+    with remembering():
+        one, again, changed = (predict(cf.model, x) for x in (cf.x_train[:1], cf.x_train[:1], cf.x_train[1:2]))
+        again.zero_()  # what is handed out is a copy
+        predict(cf.model, cf.x_train[:1].clone().requires_grad_())
+    assert len(asked) == 2 and torch.allclose(one, cf.z_train[:1]) and not torch.allclose(one, changed)
+    with torch.no_grad(): net[0].bias += 1.
+    with remembering(): assert not torch.allclose(predict(cf.model, cf.x_train[:1]), one)  # it was trained on
+    asked.clear()
+    cf.explain(X.iloc[[0]])
+    alone = [tuple(x.flatten().tolist()) for x in asked if len(x) == 1 and not x.requires_grad]
+    assert len(alone) == len(set(alone)) > 2  # without a gradient none twice
+
+
+def priced(n=300):
+    "Numbers of the same scale and categories of three levels, so that changes cost the same."
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({c: rng.integers(0, 9, n) for c in 'abc'} | {c: pd.Categorical(rng.choice(list('xyz'), n)) for c in 'de'})
+    X.loc[::11, 'c'] = -9
+    return X, (X.a + X.b - X.c.clip(0) + 3*(X.d == 'x') - 2*(X.e == 'z') + rng.normal(0, 2, n) > 5).astype(int)
+
+
+def behind(model, X):
+    first = make_column_transformer((OneHotEncoder(), ['d', 'e']), remainder=StandardScaler())
+    return make_pipeline(first, model)
+
+
+RULES = {}, dict(immutable=['a']), dict(bounds={'b': (2, 6)}), dict(increase_only=['a', 'b'], max_changes=1)
+
+
+@pytest.mark.parametrize('rules', RULES, ids=str)
+def test_a_sum_says_in_closed_form_what_boxes_find(monkeypatch, rules):
+    X, y = priced()
+    cf = GradualCF(behind(LogisticRegression(), X).fit(X, y), tabular(X), 'sparse').fit(X)
+    found, own = [], sums._way_of
+    monkeypatch.setattr(sums, '_way_of', lambda *a: (found.append(own(*a)), found[-1])[1])
+    closed = cf.explain(X.iloc[:40], **rules)
+    assert sum(way is not None for way in found) > 5
+    monkeypatch.setattr(sums, '_way_of', lambda *a: None)
+    boxes = cf.explain(X.iloc[:40], **rules)
+    far = [(answers.xp - answers.x).abs().sum(1).numpy() for answers in (closed, boxes)]
+    np.testing.assert_allclose(*far, atol=1e-9)  # of several as near, each may find another
+    assert closed.proof == boxes.proof
+    for name in ('size', 'bound'): np.testing.assert_array_equal(getattr(closed, name), getattr(boxes, name))
+
+
+def test_a_code_beside_the_legal_numbers_has_a_cell_of_its_own_behind_a_pipeline():
+    X, y = priced()
+    codes = X.c == -9
+    y[codes] = 1 - X.a[codes] % 2  # so that trees ask for it
+    cf = GradualCF(behind(RandomForestClassifier(20, max_depth=6, random_state=0), X).fit(X, y), tabular(X, special=[-9]), 'sparse').fit(X)
+    grid = _grid_of(cf.domain.features)
+    nodes, x, g = _readings(cf, grid)[0].bound.args[0], cf.x_train.numpy(), list(X).index('c')
+    goes, place = nodes.own(x)[g], np.searchsorted(nodes.edges[g], _own_positions(grid, x, np.nan)[0][:, g])
+    assert (nodes.left[g][:, place] == goes).all() and (place[codes] == 0).all() and (place[~codes] > 0).all()
 
 
 EQUAL = [(True, 1), (False, 0), (1, 1.), (np.nan, None), (0., -0.), (np.bool_(True), 1)] # to pandas
