@@ -168,7 +168,7 @@ def line(name, group, model, rows):
     columns = (a.raw[COLUMNS].to_numpy(float) != asked.to_numpy()).sum(1)
     true, proven = said(a.raw[COLUMNS].astype(float)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])
     assert (a.valid == true).all(), f'{name}: the model itself says otherwise'
-    return dict(kind=name, group=group, read=READ[seen[0].of] if seen else '', why='' if seen else getattr(cf.model, 'unread', '') or 'a layer that ends the proof',
+    return dict(kind=name, group=group, read=READ['lines' if seen[0].of == 'sums' and seen[0].layers else seen[0].of] if seen else '', why='' if seen else getattr(cf.model, 'unread', '') or 'a layer that ends the proof',
                 decides=decided_by(cf), questions=len(a), fewest=int((true & (columns == fewest)).sum()), proven=int(proven.sum()),
                 false=int((proven & ~(true & (columns == fewest))).sum()), ms=round(1e3*took/len(a), 1))
 
