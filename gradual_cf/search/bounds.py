@@ -640,21 +640,6 @@ def _needed(gain:np.ndarray, rate:np.ndarray, want:np.ndarray) -> tuple: # `(b, 
     np.put_along_axis(out, order, share, -1)
     return np.where(gain.sum(-1) >= want, (cost*share).sum(-1), np.inf), out
 
-# %% ../../nbs/search/09_bounds.ipynb #adadbbcf
-def _summed(l:_Layers, weight:np.ndarray, columns:int) -> _Layers: # Weights of the one layer, `(j,)`
-    "What each column adds to the sum, as a feature of its own; the last one adds what never moves."
-    to = np.where(l.owner >= 0, l.owner, columns)
-    of_column = np.zeros((len(to), columns + 1))
-    of_column[np.arange(len(to)), to] = weight
-    number = ~np.isin(to, list(l.levels))
-    slope,shift = ((v*number) @ of_column for v in (l.slope, l.shift))
-    levels = {g: (v @ weight[l.owner == g])[:, None] for g,v in l.levels.items()}
-    return _Layers(l.net, np.r_[np.arange(columns), -1], slope, shift, levels, lambda x: l.of(x) @ of_column)
-
-def _worse_levels(values:np.ndarray, slack:float) -> np.ndarray: # What levels add to each sum, `(levels, c)` -> bool
-    "Levels that another one is better than in every sum, by more than rounding."
-    return np.array([(values >= v + 2*slack).all(1).any() for v in values], bool)
-
 # %% ../../nbs/search/09_bounds.ipynb #c28
 _ANY = 1e15 # More than any budget
 
@@ -736,9 +721,6 @@ class _LayerBound:
         net = layers.net
         self.weight = [*net.weight[:-1], aim[None] @ net.weight[-1]]
         self.bias,self.bends = [*net.bias[:-1], aim[None] @ net.bias[-1]], net.bends
-        if len(self.weight) == 1: # a sum
-            layers = self.layers = _summed(layers, self.weight[0][0], len(q.grid.columns))
-            self.weight = [np.ones((1, len(layers.owner)))]
         self.own = layers.of(q.rows.x)
         self.width = max(w.size for w in self.weight)
         # sums features by column

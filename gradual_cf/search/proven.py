@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .goals import arrived, CLASSES, demanding, lacking, Lead, leading, levels, Match, most_groups, required
 from .shorten import _ask_all, _best_pair, _known_rounder, _rounder
-from .bounds import _bytes_read, _LayerBound, _worse_levels
+from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
@@ -163,18 +163,6 @@ class _Task(NamedTuple):
     def within(self, **told) -> _Task: return self._replace(effort=self.effort._replace(**told)) # With another effort
     def demands(self) -> _Demands: return _demands_of(self.cf, self.readings, self.q.enc, self.q.target, self.robust)
 
-def _without_worse(q:_Question, conditions:list) -> _Question:
-    "The same question without levels that are worse than others at the same price, where all conditions are sums."
-    if not all(isinstance(c, _LayerBound) and len(c.weight) == 1 for c in conditions): return q
-    offered = dict(q.offered)
-    for g,price in q.price.levels.items():
-        priced = price[np.arange(price.shape[1]) != q.rows.own[:, g, None]]
-        if not priced.size or not offered[g].any() or np.ptp(priced): continue
-        values = np.concatenate([c.layers.levels[g][offered[g]] for c in conditions], 1)
-        offered[g] = offered[g].copy()
-        offered[g][offered[g]] = ~_worse_levels(values, max(c.slack for c in conditions))
-    return q._replace(offered=offered)
-
 _MAGNITUDE = 10 # Bits by which the numbers of rows that are searched together may differ
 
 def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # `_Found`, stopped
@@ -194,7 +182,7 @@ def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort
 def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # As `_found_by_boxes`
     "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
-    asked,q = partial(demands.asked, q, held), _without_worse(q, conditions)
+    asked = partial(demands.asked, q, held)
     found,known = _by_sum(q, conditions, asked) or (None, np.zeros(len(demands.enc.x), bool))
     rest = np.flatnonzero(~known)
     if not len(rest): return found, False

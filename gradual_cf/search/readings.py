@@ -22,7 +22,7 @@ from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_t
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_read,
+from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_on_lines, _terms_read,
                                     _through_steps)
 from .trees import _Link, _read_exactly, _Trees, _Unfit
 
@@ -257,10 +257,12 @@ class _Reading(NamedTuple):
         return self.link.log_odds(self.scores(x)).numpy()
 
 # %% ../../nbs/search/09_readings.ipynb #lit90034
+def _link_of(model, threshold:float=.5, outputs:int=0) -> _Link: # 0: as many sums as it has
+    return _Link(np.zeros(outputs), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
+
 def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
     "A reading of the layers of a model."
-    outputs = np.zeros(len(layers.net.bias[-1]))
-    link = _Link(outputs, 'number' if answers_numbers(model) else 'logit', threshold=threshold)
+    link = _link_of(model, threshold, len(layers.net.bias[-1]))
     bound = lambda q, aim: _LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
     scores = lambda x: layers.scores(layers.of(x))
     return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
@@ -314,6 +316,12 @@ def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
+def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
+    "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
+    terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
+    if terms is None: return _reading_of_layers(l, model, threshold)
+    return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
+
 def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model as a sum of one term a column, if it is one."
     found = _additive_scores(model)
@@ -358,12 +366,10 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
         nodes = _nodes_behind(e, f, grid)
         return None if nodes is None else _reading_of_trees(nodes, threshold)._replace(kept=f.kept)
     layers = _layers_behind(net := cast(_Net, net), f, grid)
-    if len(net.weight) == 1 and (terms := _terms_behind(net, f, grid, x)):
-        link = _Link(np.zeros(0), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
-        return _reading_of_sum(terms, link)._replace(kept=f.kept, layers=layers)
-    if layers is not None: return _reading_of_layers(layers, model, threshold)._replace(kept=f.kept)
+    if layers is not None: return _reading_on_table(layers, grid, x, model, threshold)._replace(kept=f.kept)
     if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')
-    return None
+    terms = _terms_behind(net, f, grid, x)
+    return None if terms is None else _reading_of_sum(terms, _link_of(model, threshold))._replace(kept=f.kept)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90049
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
@@ -417,20 +423,20 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     if _shared_places(grid): return None
     models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
+    rows = x.detach().cpu().double().numpy()
     for whole,kept in zip(models, [*cf.kept, *((),)*len(models)]):
         m = whole
         if isinstance(m, _Asked): m = m.model
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
             elif isinstance(m, FrameModel):
-                rows = x.detach().cpu().double().numpy()
                 try: r = _read_fitted(m, grid, rows, kept)
                 except _Unfit as why: r,m.unread = None, str(why)
             else:
                 net = _unfolded(m, x.shape[1], _always_one_level(grid))
-                r = None if net is None else _reading_of_layers(_layers_on_table(net, grid), m)
+                r = None if net is None else _reading_on_table(_layers_on_table(net, grid), grid, rows, m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
-            r = _with_rounding(r, z, x.detach().cpu().double().numpy())
+            r = _with_rounding(r, z, rows)
             if r is None and isinstance(m, FrameModel):
                 r = _with_rounding(_read_sum(m, grid, rows, kept), z, rows)
         except _UNREAD: r = None

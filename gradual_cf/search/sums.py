@@ -12,7 +12,7 @@ import torch
 
 from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import _curve_of, _risk_link, RiskByTime
-from .bounds import _needed, _Net, _rate
+from .bounds import _Layers, _needed, _Net, _rate
 from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Link
@@ -193,12 +193,13 @@ def _terms_as_kept(t:_Terms, kept) -> _Terms|None: # `_Terms.kept`, or anything
         return _checked(t._replace(table=table), places) if alone <= _EXACTLY*max(1., np.abs(t.base).max()) else None
     except _UNLIKE: return None
 
+def _many_values(grid:_Grid) -> bool: return bool((~grid.named & ((grid.high - grid.low)//2 >= _MOST_VALUES)).any())
+
 _EXACTLY = 1e-9 # Largest difference of a single term
 
 def _terms_read(of, grid:_Grid, x:np.ndarray, kept=()) -> _Terms|None: # Training rows, `(n, d)`
     "What each value adds; None where it is no sum of these columns, or where a column has too many values to ask about."
-    many = [g for g in np.flatnonzero(~grid.named) if (grid.high[g] - grid.low[g])//2 >= _MOST_VALUES]
-    if many: return None
+    if _many_values(grid): return None
     start = x[:1].copy()
     t = _Terms(grid, start, of(start)[0], [], _ways(grid), of)
     if (again := _terms_as_kept(t, kept)) or not _exchanges(of, grid, x, np.random.default_rng(0)): return again
@@ -208,16 +209,27 @@ def _terms_read(of, grid:_Grid, x:np.ndarray, kept=()) -> _Terms|None: # Trainin
 def _ways(grid:_Grid) -> list: # `_Terms.way`
     return [None if grid.named[g] else grid.encoded(g, _every_position(grid, g)) for g in range(len(grid.columns))]
 
-def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None: # Of one layer; training rows
-    "A sum behind an opened pipeline that bends numbers; None where a column was not asked at each of its values."
-    (weight,),(bias,),ways = net.weight, net.bias, _ways(grid)
-    if [len(v) for v in f.values] != [c.width if way is None else len(way) for c,way in zip(grid.columns, ways)]: return None
-    start = x[:1].copy()
+def _terms_of_layer(f, values:list, grid:_Grid, x:np.ndarray, net:_Net) -> _Terms: # `_Features` or `_Layers`; its values
+    "A sum of what one layer reads, known at each legal value; training rows `(n, d)`."
+    (weight,),(bias,),start = net.weight, net.bias, x[:1].copy()
     own = f.of(start)[0]
-    table = [(v - own[f.owner == g]) @ weight[:, f.owner == g].T for g,v in enumerate(f.values)]
+    table = [(v - own[f.owner == g]) @ weight[:, f.owner == g].T for g,v in enumerate(values)]
     of = lambda x: f.of(x) @ weight.T + bias
-    t = _Terms(grid, start, of(start)[0], table, ways, of)
+    return _Terms(grid, start, of(start)[0], table, _ways(grid), of)
+
+def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None:
+    "A sum behind an opened pipeline that bends numbers; None where a column was not asked at each of its values."
+    legal = [c.width if way is None else len(way) for c,way in zip(grid.columns, _ways(grid))]
+    if [len(v) for v in f.values] != legal: return None
+    t = _terms_of_layer(f, f.values, grid, x, net)
     return _checked(t, _by_chance(t))
+
+def _terms_on_lines(l:_Layers, grid:_Grid, x:np.ndarray) -> _Terms|None:
+    "A sum of lines; None where a column has too many values for a table."
+    if _many_values(grid): return None
+    part = lambda g, way: l.shift[l.owner == g] + way[:, None]*l.slope[l.owner == g]
+    values = [l.levels[g] if way is None else part(g, way) for g,way in enumerate(_ways(grid))]
+    return _terms_of_layer(l, values, grid, x, l.net)
 
 # %% ../../nbs/search/09_sums.ipynb #8e50c958
 class _Peaks:
