@@ -48,11 +48,10 @@ class _Scales(NamedTuple):
 def _scales(table) -> _Scales: # Of a `_Table`
     "The scales of its columns."
     each = list(zip(table.columns, table.at))
-    even = [(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns]
-    origin,span = np.array(even, float)[table.group].T
+    even = np.array([(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns], float)
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
     plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
-    return _Scales(origin, span, table.entries('digits'), table.entries('parts'), table.entries('scale'),
+    return _Scales(*even[table.group].T, table.entries('digits'), table.entries('parts'), table.entries('scale'),
                    [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
                    [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
                    plain, kinds.pop() if plain and len(kinds) == 1 else None)
@@ -202,8 +201,7 @@ def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     raw,group = _raw(table, data), table.group
     x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
     *ends,room = table.shared
-    up,down = table.up, table.down
-    if up.any() or down.any(): low,high = _room_of_entries(table, raw, ends, up[group], down[group])
+    if (table.up | table.down).any(): low,high = _room_of_entries(table, raw, ends, table.up[group], table.down[group])
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
     frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)

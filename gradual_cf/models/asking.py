@@ -124,7 +124,7 @@ def known_rows(own:Account|None, ask:Callable, keys:list, rows:Any, take:Callabl
 # %% ../../nbs/models/00_asking.ipynb #c9
 _ASKED:dict = {}    # Address of a module that is being asked -> [the module, how many ask it, the mode it was found in]
 _MODES = Lock()     # One thread counts at a time
-_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS', '_SAID' # Names of what is no part of the program, for a fingerprint of its code
+_MOMENTARY = '_GONE', '_ASKED', '_MODES', '_ACCOUNTS', '_SAID' # What is no part of the program, for a fingerprint
 
 def _hold(modules:list):
     "Switch modules to eval mode; the first caller records each module's mode."
@@ -486,7 +486,7 @@ _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 _ROUNDED = 1e-12 # Lead that rounding explains: a tie
 
 def log_odds(out:Tensor, kind:str='proba', threshold:float=.5) -> Tensor: # `(n,)` or `(n, k)` -> centred, `(n, k)`
-    "Answers of one of `KINDS` as logits, `(n, 1)` for numbers; raises `ValueError` for answers that are not of that kind."
+    "Answers of one of `KINDS` as logits, `(n, 1)` for numbers; raises `ValueError` for those of another."
     single = out.ndim == 1 or out.shape[1] == 1
     if kind == 'number' and not single:
         raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')

@@ -305,7 +305,7 @@ class FrameModel(Adapted):
 
     def framed(self, rows): return rows if self.frames is None or isinstance(rows, pd.DataFrame) else self.frames(rows)
 
-    def decides(self, rows) -> Tensor: return _about_frame(self.predictor, 'decides', self.framed(rows)) # Positions of classes, long `(n,)`
+    def decides(self, rows) -> Tensor: return _about_frame(self.predictor, 'decides', self.framed(rows)) # Positions
 
     @property
     def about(self) -> str:

@@ -43,10 +43,14 @@ __all__ = ['prove', 'ways']
 # %% ../../nbs/search/10_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
 
+def _toll_bits(grid:_Grid, near:np.ndarray) -> np.ndarray: # Of each row the power of two that its ways do not outweigh
+    "The same for all rows of a table but those far outside, so that a row alone has the toll that it has beside others."
+    far = np.maximum(np.abs(grid.reach[:, None] - near).max(0), np.ptp(grid.reach, 0))
+    return np.frexp(2*(1 + np.where(grid.named, 2., far).sum(1)))[1]
+
 def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
     "Distance, and a toll for each changed column that no distance outweighs."
-    longest = sum(np.where(grid.named, 2., np.abs(grid.reach[:, None] - rows.near).max((0, 1))).tolist())
-    return _distance_price(grid, rows, toll=2.**np.ceil(np.log2(2*(1 + longest))))
+    return _distance_price(grid, rows, toll=2.**_toll_bits(grid, rows.near).max())
 
 # %% ../../nbs/search/10_proven.ipynb #6a08f58a
 def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
@@ -163,8 +167,6 @@ class _Task(NamedTuple):
     def within(self, **told) -> _Task: return self._replace(effort=self.effort._replace(**told)) # With another effort
     def demands(self) -> _Demands: return _demands_of(self.cf, self.readings, self.q.enc, self.q.target, self.robust)
 
-_MAGNITUDE = 10 # Bits by which the numbers of rows that are searched together may differ
-
 def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # `_Found`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
     aims = _serves(q, demands, label)
@@ -209,8 +211,7 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     seconds,left = effort.seconds, n
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
     together = min(demands.together, _SEARCHED if effort.until == np.inf else _AT_ONCE)
-    # a toll that a far row's ways do not outweigh would leave the others no digits of their distance
-    size = np.frexp(enc.x.abs().amax(1).double().cpu().numpy())[1].clip(0)//_MAGNITUDE
+    size = _toll_bits(grid, q.rows.near) # that of a far row would leave the others no digits of their distance
     alike = [np.flatnonzero(size == s) for s in np.unique(size)]
     parts = [(label, at[i]) for at in alike for label,i in _of_one_target(target[at], together)]
     for label,i in parts:
@@ -309,7 +310,7 @@ def _best_known(task:_Task) -> tuple:
     cf,q,effort,readings,optimal,robust = task
     few = bool(readings) and optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = demanding(cf) or robust is not None # than the decision, which is all that sizes speak of
-    kinds = {'lines', 'sums', *['layers']*(effort.until == np.inf)} # boxes of networks take long, so with a deadline last
+    kinds = {'lines', 'sums', *['layers']*(effort.until == np.inf)} # boxes of networks take long: with a deadline last
     first = cf.settings.legal and not more and bool(readings) # proofs first: most rows need no other search
     closed = all(r.of == 'sums' and not r.link.calibrated for r in readings or ())
     first &= _plain_trees(readings) or closed or few and {r.of for r in readings or ()} <= kinds

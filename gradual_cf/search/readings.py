@@ -22,7 +22,8 @@ from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_t
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_on_lines, _terms_read,
+from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind,
+                                    _terms_on_lines, _terms_read,
                                     _through_steps)
 from .trees import _Link, _read_exactly, _Trees, _Unfit
 

@@ -169,7 +169,7 @@ def _reach_of(t:_Grown, b:_Level, g, first) -> list:
 def _with_reach(t:_Grown) -> _Grown:
     "Add which cells lead to each node."
     size = np.array([a.size for a in t.axes])
-    first = np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])] # level of each category among all levels
+    first = np.r_[0, np.cumsum([len(a.column.levels) and a.size for a in t.axes])] # of each category among all levels
     count = len(t.roots)
     b = _Level(t.roots, np.zeros((count, len(size)), int), np.tile(size, (count, 1)), np.ones((count, first[-1]), bool))
     reach = []
