@@ -47,11 +47,11 @@ class _Scales(NamedTuple):
 
 def _scales(table) -> _Scales: # Of a `_Table`
     "The scales of its columns."
-    each = list(zip(table.columns, table.at))
+    each,part = list(zip(table.columns, table.at)), table.entries
     even = np.array([(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns], float)
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
     plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
-    return _Scales(*even[table.group].T, table.entries('digits'), table.entries('parts'), table.entries('scale'),
+    return _Scales(even[table.group, 0], even[table.group, 1], part('digits'), part('parts'), part('scale'),
                    [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
                    [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
                    plain, kinds.pop() if plain and len(kinds) == 1 else None)
