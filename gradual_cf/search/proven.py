@@ -310,10 +310,9 @@ def _best_known(task:_Task) -> tuple:
     cf,q,effort,readings,optimal,robust = task
     few = bool(readings) and optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
     more = demanding(cf) or robust is not None # than the decision, which is all that sizes speak of
-    kinds = {'lines', 'sums', *['layers']*(effort.until == np.inf)} # boxes of networks take long: with a deadline last
     first = cf.settings.legal and not more and bool(readings) # proofs first: most rows need no other search
     closed = all(r.of == 'sums' and not r.link.calibrated for r in readings or ())
-    first &= _plain_trees(readings) or closed or few and {r.of for r in readings or ()} <= kinds
+    first &= _plain_trees(readings) or closed or few and {r.of for r in readings or ()} <= {'lines', 'sums'}
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)
