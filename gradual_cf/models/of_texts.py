@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from .decisions import FrameModel, last_step, Predictor
+from .decisions import FrameModel, Predictor
 from .fitted import recognised
 from ..search.trees import _Unfit
 

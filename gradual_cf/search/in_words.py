@@ -5,7 +5,6 @@
 # %% ../../nbs/search/16_in_words.ipynb #iw3
 from __future__ import annotations
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 

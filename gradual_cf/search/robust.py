@@ -21,7 +21,7 @@ from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _g
                                      _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
                                      _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen, _wide)
 from .goals import at_level, most_groups, required
-from .plausible import _AROUND, NEIGHBOURS, Plausible
+from .plausible import _AROUND, NEIGHBOURS
 from .trees import _Ensemble, _Link, _Nodes
 from .readings import _Aim, _bounded_aims, _decided_for_target, _conditions, _conditions_kept
 
