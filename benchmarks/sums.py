@@ -9,10 +9,10 @@ import argparse
 import os
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from boxes_tables import TABLES, table
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -25,25 +25,18 @@ from gradual_cf.data.datasets import load_heloc
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 
-TABLES = dict(adult=(dict(skipinitialspace=True, keep_default_na=False), ['fnlwgt', 'education-num'], 'class', '>50K'),
-              bank_marketing=(dict(index_col=0), ['duration'], 'y', 'yes'), german_credit=({}, [], 'default', 0),
-              compas=({}, ['compas_screening_date', 'c_jail_in', 'c_jail_out', 'decile_score', 'score_text', 'age_cat', 'days_b_screening_arrest'], 'two_year_recid', 0))
+OTHERS = dict(german_credit=({}, [], 'default', 0),
+              compas=({}, ['compas_screening_date', 'c_jail_in', 'c_jail_out', 'decile_score', 'score_text', 'age_cat', 'days_b_screening_arrest'],
+                      'two_year_recid', 0))  # as in `boxes_tables`
 TRAINED = 4000
 ALONE = 20  # Rows that are asked about one at a time
 
 
-def table(name):
+def rows_of(name):
     "Rows and labels to fit on, and the others."
-    if name == 'heloc':
-        X, y, others, _ = load_heloc(os.environ['GRADUAL_CF_DATA'])
-        return X[:TRAINED], np.asarray(y)[:TRAINED], others
-    how, left_out, label, second = TABLES[name]
-    df = pd.read_csv(Path(os.environ['GRADUAL_CF_DATA'])/f'tables/{name}.csv', **how).drop(columns=left_out)
-    y = (df.pop(label) == second).to_numpy(int)
-    order = np.random.default_rng(0).permutation(len(df))
-    df, y, n = df.iloc[order].reset_index(drop=True), y[order], min(TRAINED, len(df)*4//5)
-    for c in df.select_dtypes(['object', 'string']): df[c] = df[c].astype('category')
-    return df[:n], y[:n], df[n:]
+    if name != 'heloc': return table(name, TABLES | OTHERS, TRAINED)
+    X, y, others, _ = load_heloc(os.environ['GRADUAL_CF_DATA'])
+    return X[:TRAINED], np.asarray(y)[:TRAINED], others
 
 
 def behind(words, numbers, last):
@@ -77,7 +70,7 @@ KINDS = {'logistic': lambda X, y: behind(bits(), StandardScaler(), line()).fit(X
 
 def one(name, kind, n):
     "Every figure of one model of one table."
-    X, y, others = table(name)
+    X, y, others = rows_of(name)
     model = KINDS[kind](X, y)
     domain = tabular(X)
     said = np.ravel(model.predict(others))
@@ -102,7 +95,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('--rows', type=int, default=200)
     p.add_argument('--only', nargs='+', default=list(KINDS))
-    p.add_argument('--tables', nargs='+', default=['heloc', *TABLES])
+    p.add_argument('--tables', nargs='+', default=['heloc', *TABLES, *OTHERS])
     p.add_argument('--out', default='benchmarks/results/sums.csv')
     args = p.parse_args()
     lines = []
