@@ -590,6 +590,10 @@ def _sklearn_tree(tree, value:np.ndarray) -> _Nodes: # `tree` is a `tree_`; valu
     return _Nodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec23
+def _mean_over(trees:list, values:list, kind:str) -> _Ensemble: # `tree_` of each, values of its nodes `(m, k)`
+    link = _Link(np.zeros(values[0].shape[1]), kind)
+    return _Ensemble([_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)], link)
+
 def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-learn
     "The mean of the class shares, or of the numbers, of all trees."
     trees = [t.tree_ for t in getattr(model, 'estimators_', [model])]
@@ -598,8 +602,7 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     classes = hasattr(model, 'classes_')
     if classes: values = [v/v.sum(1, keepdims=True) for v in values]
     if values[0].shape[1] == 2: values = [v[:, 1:] for v in values] # the second of two shares says it all
-    nodes = [_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)]
-    return _Ensemble(nodes, _Link(np.zeros(values[0].shape[1]), 'proba' if classes else 'number'))
+    return _mean_over(trees, values, 'proba' if classes else 'number')
 
 # %% ../../nbs/models/02_fitted.ipynb #ec26
 def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
@@ -864,7 +867,7 @@ def _from_isolation(model) -> _Ensemble:
 # %% ../../nbs/models/02_fitted.ipynb #surv0005
 def _mean_of_leaves(model, of_leaf:Callable, kind:str) -> _Ensemble: # A tree -> what its leaves add, `(m,)`
     trees = [t.tree_ for t in getattr(model, 'estimators_', [model])]
-    return _Ensemble([_sklearn_tree(t, of_leaf(t)[:, None]/len(trees)) for t in trees], _Link(np.zeros(1), kind))
+    return _mean_over(trees, [of_leaf(t)[:, None] for t in trees], kind)
 
 def _from_survival(model) -> _Ensemble|None: # Trees, forests and boosting of scikit-survival
     "The trees of a risk score."
@@ -884,10 +887,9 @@ def _from_risk(source:RiskByTime) -> _Ensemble|None:
     "The trees of the risk by a time."
     model = source.model
     if not type(model).__module__.startswith('sksurv.'): return None
-    lasts = lambda t: t.value[:, source.at, 1]
-    if not hasattr(model, 'learning_rate'): return _mean_of_leaves(model, lambda t: 1 - lasts(t), 'proba')
-    e = _from_survival(model)
-    return e and e._replace(link=_risk_link(source, e.link.base))
+    by_then = lambda t: 1 - t.value[:, source.at, 1]
+    if not hasattr(model, 'learning_rate'): return _mean_of_leaves(model, by_then, 'proba')
+    return (e := _from_survival(model)) and e._replace(link=_risk_link(source, e.link.base))
 
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
