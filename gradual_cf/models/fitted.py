@@ -613,14 +613,15 @@ def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
 
 # %% ../../nbs/models/02_fitted.ipynb #ec29
 def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
-    "The start value and all trees; raises `_Unfit` where another model gives a start for each row."
-    if not (model.init in (None, 'zero') or type(model.init).__name__.startswith('Dummy')): raise _Unfit('another model as its start')
-    start = model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))
+    "The start, a value or another model, and all trees."
     stages,k = model.estimators_, model.estimators_.shape[1]
+    other = model.init not in (None, 'zero') and not type(model.init).__name__.startswith('Dummy')
+    start = np.zeros((1, k)) if other else model._raw_predict_init(np.zeros((1, model.n_features_in_), np.float32))
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
     double = 2. if model.loss == 'exponential' else 1.
-    return _Ensemble(trees, _Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
+    grown = _Ensemble(trees, _Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
+    return _behind_start(model.init_, grown) if other else grown
 
 # %% ../../nbs/models/02_fitted.ipynb #ec32
 def _hist_tree(p, k:int, width:int) -> _Nodes:
@@ -798,7 +799,14 @@ def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
     return _Ensemble(nodes, _Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
 
 def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
-    return e is not None and not (e.order or e.codes or e.link.calibrated or e.leans)
+    return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed)
+
+def _part_of(model, handed:Any=None) -> _Ensemble: # `handed`: what becomes of its rows
+    "A model within another: one sum of leaves, or of one term a column; raises `_Unfit` for anything else."
+    kind = 'logit' if hasattr(model, 'classes_') else 'number'
+    e = _parsed(model) or _Ensemble([], _Link(np.zeros(1), kind), terms=((model, 0, 1., handed),))
+    if not _plain(e._replace(terms=())) or len(e.link.base) != 1: raise _Unfit(f'{type(model).__name__} within it')
+    return e
 
 def _on_columns(t:_Nodes, own) -> _Nodes: # A tree that was grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
@@ -817,33 +825,57 @@ def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return
 def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> _Ensemble: # Of regressors
     "A line over what several ensembles say, one sum."
     trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
-    return _Ensemble(trees, _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number'))
+    terms = tuple((m, 0, w*v, handed) for e,w in zip(parts, weight) for m,_,v,handed in e.terms)
+    link = _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number')
+    return _Ensemble(trees, link, terms=terms)
+
+def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> _Ensemble: # Signs with which curves rise
+    "A sum for each ensemble, a curve behind each, and what follows the mean of curves."
+    n,each = len(parts), list(enumerate(zip(parts, sign)))
+    trees = [t._replace(value=s*_as_scores(t.value[:, 0], i, n)) for i,(e,s) in each for t in e.trees]
+    terms = tuple((m, i, s*v, handed) for i,(e,s) in each for m,_,v,handed in e.terms)
+    base = np.concatenate([s*e.link.base for _,(e,s) in each])
+    return _Ensemble(trees, _Link(base, 'proba', calibrated=tuple(curves), last=last), terms=terms)
 
 def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> _Ensemble: # Of two classes
     "A line over the shares of several ensembles: one sum and one curve for each, and what follows their mean."
-    trees,base,curves,n = [], [], [], len(parts)
-    for i,(e,w) in enumerate(zip(parts, weight)):
-        sign = -1. if w < 0 else 1. # so that each curve rises
-        trees += [t._replace(value=sign*_as_scores(t.value[:, 0], i, n)) for t in e.trees]
-        base.append(sign*e.link.base)
-        curves.append(partial(_share_of, sign*e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*abs(w)))
-    return _Ensemble(trees, _Link(np.concatenate(base), 'proba', calibrated=tuple(curves), last=last))
+    n,sign = len(parts), np.where(np.asarray(weight) < 0, -1., 1.)
+    curves = [partial(_share_of, s*e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*abs(w))
+              for e,w,s in zip(parts, weight, sign)]
+    return _side_by_side(parts, sign, curves, last)
+
+_NO_SHARE = np.finfo(float).eps # Shares of a start are at least so far from 0 and 1
+
+def _start_of(kind:str, total:np.ndarray) -> np.ndarray: # Twice the log-odds, of which a mean of two is taken
+    share = np.clip(1/(1 + np.exp(-total)) if kind == 'logit' else total, _NO_SHARE, 1 - _NO_SHARE)
+    return 2*np.log(share/(1 - share))
+
+def _as_32_bits(rows) -> Any: return rows.astype(np.float32) if hasattr(rows, 'tocsr') else np.asarray(rows, np.float32)
+
+def _behind_start(model, grown:_Ensemble) -> _Ensemble: # Trees that add to what another model says
+    "Trees beside the model of their start: one sum of numbers, or two sums and what both log-odds make of a share."
+    start = _part_of(model, _as_32_bits)
+    if grown.link.kind == 'number': return _over_numbers([grown, start], np.ones(2))
+    if len(grown.link.base) > 1: raise _Unfit('another model as its start, and several classes')
+    curves = [partial(np.multiply, 2*grown.link.factor), partial(_start_of, start.link.kind)]
+    return _side_by_side([grown, start], np.ones(2), curves, partial(_shifted_logistic, 0.))
 
 def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
     "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
-    parts,classes = [_parsed(e) for e in model.estimators_], getattr(model, 'classes_', None)
-    counted = getattr(model, 'voting', 'soft') != 'soft' or len(getattr(model, 'classes_', ())) > 2
-    if counted or not all(_plain(e) and len(e.link.base) == 1 for e in parts): raise _Unfit('a vote that is no sum of trees')
+    classes = getattr(model, 'classes_', None)
+    if getattr(model, 'voting', 'soft') != 'soft': raise _Unfit('votes that are counted')
+    if len(getattr(model, 'classes_', ())) > 2: raise _Unfit('a vote about several classes')
+    parts = [_part_of(e) for e in model.estimators_]
     used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
     weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
     return (_over_numbers if classes is None else _over_shares)(parts, weight/weight.sum())
 
 def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
     "A line over what several ensembles say: of numbers one sum, of shares one sum and one curve for each, and a last curve."
-    parts,last = [_parsed(e) for e in model.estimators_], model.final_estimator_
-    line = hasattr(last, 'coef_') and np.size(last.coef_) == len(parts) and not hasattr(last, 'support_')
-    if model.passthrough or not line or not all(_plain(e) and len(e.link.base) == 1 for e in parts):
-        raise _Unfit('a stack that is no line over sums of trees')
+    last = model.final_estimator_
+    line = hasattr(last, 'coef_') and np.size(last.coef_) == len(model.estimators_) and not hasattr(last, 'support_')
+    if model.passthrough or not line: raise _Unfit('a stack that is no line over one number a model')
+    parts = [_part_of(e) for e in model.estimators_]
     weight,start = (np.ravel(v).astype(float) for v in (last.coef_, last.intercept_))
     if not hasattr(model, 'classes_'): return _over_numbers(parts, weight, start)
     if type(last).__name__ not in ('LogisticRegression', 'LogisticRegressionCV') or {*model.stack_method_} != {'predict_proba'}:

@@ -190,6 +190,7 @@ class _TreeBound:
         self.trees = np.arange(len(words.value))
         self.width = words.full.size
         self.any:dict = {} # (category, set) -> leaves
+        self.sums:Any = None # The bound of what stands beside the trees, and is a sum of one term a column
         self.lines,self.leaves = words.lines, int(np.isfinite(words.value).sum(1).max())
         if self.lines is None: return
         place = self.lines.tree*self.leaves + self.lines.leaf
@@ -308,22 +309,39 @@ class _TreeBound:
             if len(i): words[i] &= self.met(b.take(i), first[i], last[i], g)
         within = None if self.lines is None else self.ranges(b, first, last)
         top,best = self.best(words, within)
-        most,here,slack = self.spare(b.row, best), np.full(n, -np.inf), np.full(n, self.slack)
+        ends = None if self.sums is None else self.sums.ends(b, open_, first, last)
+        near,far = (self.beside(ends, k) for k in (0, 1)) # what sums add at corners, and at most
+        most,here,slack = self.spare(b.row, best, far), np.full(n, -np.inf), np.full(n, self.slack)
         seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=slack)
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
         some,point = b.take(i), None
         if within is not None: within,point = [v[i] for v in within], self.corners_alone(some)
         leaves,column,upper = self.corners(some, open_[i], rest[i], first[i], last[i], top[i], best[i], (within, point))
-        seen.here[i],seen.column[i],seen.upper[i] = self.spare(b.row[i], leaves), column, upper
-        if self.nodes.e.link.calibrated: slack[i] = (seen.here[i] - self.spare(b.row[i], leaves, -1.))/2
+        near,far = (v if ends is None else v[i] for v in (near, far))
+        seen.here[i],seen.column[i],seen.upper[i] = self.spare(b.row[i], leaves, near), column, upper
+        if self.nodes.e.link.calibrated: slack[i] = (seen.here[i] - self.spare(b.row[i], leaves, near, -1.))/2
+        if ends is None: return seen
+        lost = (most[i] - self.spare(b.row[i], *parts) for parts in ((leaves, far), (best[i], near))) # by the corner of one
+        self.cut_sums(some, i, [v[i] for v in ends], np.subtract(*lost), seen)
         return seen
 
-    def spare(self, row:np.ndarray, leaves:np.ndarray, way:float=1.) -> np.ndarray: # What leaves add, `(b, t)` -> `(b,)`
-        "What leaves have to spare at most, whatever is rounded; at least with `way` = -1."
+    def beside(self, ends, which:int) -> np.ndarray: # `(b, k)`, or of one sum
+        return np.zeros((1, 1)) if ends is None else self.sums.base + ends[which].sum(1)
+
+    def cut_sums(self, b:_Boxes, i:np.ndarray, ends:list, less:np.ndarray, seen:_Seen):
+        "Cut boxes where sums promise more than trees do, or trees nothing; writes to `seen`."
+        gain = (ends[1] - ends[0]).max(2)
+        j = np.flatnonzero((gain.max(1) > 0) & ((less < 0) | (seen.column[i] < 0)))
+        if not len(j): return
+        column = gain[j].argmax(1)
+        seen.column[i[j]],seen.upper[i[j]] = column, self.sums.cuts(b.take(j), column, ends[2][j])
+
+    def spare(self, row:np.ndarray, leaves:np.ndarray, more:np.ndarray, way:float=1.) -> np.ndarray: # `(b, t)`, `beside` -> `(b,)`
+        "What leaves and sums have to spare at most, whatever is rounded; at least with `way` = -1."
         link,sign = self.nodes.e.link, self.words.aim[0]
-        if not link.calibrated: return leaves.sum(1) - self.need[row] + way*self.slack
-        share = link.share(link.base + sign*(leaves @ self.words.adds + way*self.slack))
+        if not link.calibrated: return leaves.sum(1) + more[:, 0] - self.need[row] + way*self.slack
+        share = link.share(link.base + sign*(leaves @ self.words.adds + more + way*self.slack))
         return sign*share - self.need[row] + way*_SHARE_SLACK
 
     def corners(self, b:_Boxes, open_, rest, first, last, top, best, lines) -> tuple: # `(b, t)`; columns, positions

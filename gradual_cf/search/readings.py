@@ -23,8 +23,7 @@ from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_p
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
 from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind,
-                                    _terms_on_lines, _terms_read,
-                                    _through_steps)
+                                    _terms_beside, _terms_on_lines, _terms_read, _through_steps)
 from .trees import _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
@@ -275,6 +274,13 @@ def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: #
     if key not in kept: kept[key] = _leaf_bits_of(nodes, aim.weight)
     return _TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
+def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
+    "The same with a sum of one term a column beside the trees."
+    out = _bound_of_trees(nodes, kept, q, aim)
+    out.sums = _SumBound(q, terms, nodes.e.link, aim)
+    out.width += out.sums.width
+    return out
+
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
     left = nodes.own(x)
@@ -317,6 +323,12 @@ def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
+def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Reading:
+    "A reading of trees and a sum of one term a column."
+    bound = partial(_bound_beside_sum, nodes, {}, terms)
+    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
+    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
+
 def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
     "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
     terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
@@ -357,15 +369,19 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
         trees = _read_exactly(model, _parsed) # leaves that are lines; others were read before
         return _reading_of_trees(_nodes_read(trees, grid), threshold) if trees and trees.ensemble.leans else None
     net = _layers_fitted(steps[-1])
-    e = _parsed(steps[-1]) if net is None and len(steps) > 1 else None
-    if net is None and e is None: return None
+    e = _parsed(steps[-1]) if net is None else None
+    if net is None and (e is None or len(steps) == 1 and not e.terms): return None # trees alone were read before
     if e is not None and e.leans: raise _Unfit('linear leaves behind a step that changes what they read')
+    terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
+    if e is not None and not e.trees and terms is not None: return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x, kept)
     except _Unfit as e: raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
-        return None if nodes is None else _reading_of_trees(nodes, threshold)._replace(kept=f.kept)
+        if nodes is None: return None
+        made = _reading_of_trees(nodes, threshold) if terms is None else _reading_beside_sum(nodes, terms, threshold)
+        return made._replace(kept=f.kept)
     layers = _layers_behind(net := cast(_Net, net), f, grid)
     if layers is not None: return _reading_on_table(layers, grid, x, model, threshold)._replace(kept=f.kept)
     if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')

@@ -15,7 +15,7 @@ from ..models.fitted import _curve_of, _risk_link, RiskByTime
 from .bounds import _Layers, _needed, _Net, _rate
 from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
-from .trees import _Link
+from .trees import _Ensemble, _Link, _Unfit
 from ..data.columns import MISSING
 
 # %% auto #0
@@ -69,14 +69,23 @@ def _through_steps(steps:list, rows) -> Any: # Rows behind all steps but the las
     for step in steps[:-1]: rows = step.transform(rows)
     return rows
 
+def _one_said(inner, numbers:bool, rows) -> np.ndarray: # A fitted model of two classes, or of numbers -> `(n,)`
+    "The sum of a model, steps before it included."
+    parts = _steps_of(inner)
+    said = _scores_said(parts[-1], numbers, _through_steps(parts, rows))
+    return said[:, 0] if said.shape[1] == 1 else said[:, 1] - said[:, 0]
+
 def _folds_said(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
     "The sum of each fold, turned so that its curve rises."
-    rows,out = _through_steps(steps, rows), []
-    for inner,sign,_ in folds:
-        parts = _steps_of(inner)
-        said = _scores_said(parts[-1], False, _through_steps(parts, rows))
-        out.append(sign*(said[:, 0] if said.shape[1] == 1 else said[:, 1] - said[:, 0]))
-    return np.stack(out, 1)
+    rows = _through_steps(steps, rows)
+    return np.stack([sign*_one_said(inner, False, rows) for inner,sign,_ in folds], 1)
+
+def _beside_trees(e:_Ensemble, steps:list, rows) -> np.ndarray: # `(n, k)`
+    "What models beside trees add to each score."
+    rows,out = _through_steps(steps, rows), np.zeros((rows.shape[0], len(e.link.base)))
+    for inner,k,weight,handed in e.terms:
+        out[:, k] += weight*_one_said(inner, not hasattr(inner, 'classes_'), rows if handed is None else handed(rows))
+    return out
 
 def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and its link
     "The scores of a model that is a sum, as a function of encoded rows; None for another."
@@ -209,6 +218,16 @@ def _terms_read(of, grid:_Grid, x:np.ndarray, kept=()) -> _Terms|None: # Trainin
 def _ways(grid:_Grid) -> list: # `_Terms.way`
     return [None if grid.named[g] else grid.encoded(g, _every_position(grid, g)) for g in range(len(grid.columns))]
 
+def _terms_beside(e:_Ensemble, model:FrameModel, grid:_Grid, x:np.ndarray) -> _Terms: # Training rows `(n, d)`
+    "The terms of what stands beside trees; raises `_Unfit` where that is no sum."
+    steps = _steps_of(model.predictor.source)
+    inner = [_steps_of(m)[-1] for m,*_ in e.terms]
+    if other := [type(last).__name__ for last in inner if not _is_sum(last)]: raise _Unfit(f'{other[0]} within it')
+    said = partial(_beside_trees, e, steps)
+    of = lambda x: asked_alike(said, model.predictor, model.write(torch.from_numpy(x)))
+    if (terms := _terms_read(of, grid, x)) is None: raise _Unfit('a part that is no sum of one term a column')
+    return terms
+
 def _terms_of_layer(f, values:list, grid:_Grid, x:np.ndarray, net:_Net) -> _Terms: # `_Features` or `_Layers`; its values
     "A sum of what one layer reads, known at each legal value; training rows `(n, d)`."
     (weight,),(bias,),start = net.weight, net.bias, x[:1].copy()
@@ -291,17 +310,13 @@ class _SumBound:
         share = self.link.share(self.sign*(total + way*self.slack))
         return self.sign*share - self.need[row] + way*_SHARE_SLACK
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
-        "Look at boxes."
-        q,n = self.q, len(b.row)
-        rows = np.arange(n)
-        first,last = _legal_ends(q, b.row, b.low, b.high)
-        open_,own = _open(q, b), q.rows.own[b.row]
-        corner = self.own[b.row].copy() # `(b, g, f)`
+    def ends(self, b:_Boxes, open_:np.ndarray, first, last) -> tuple: # `(b, g, f)` twice, `(b, g)`
+        "Terms of corners, the largest terms, and the places of the fold that gains most."
+        own,corner = self.q.rows.own[b.row], self.own[b.row].copy()
         for g in range(own.shape[1]):
             i = np.flatnonzero(b.corner[:, g] != own[:, g])
             corner[i, g] = self.table[g][self.place(g, b.corner[i, g])]
-        top,at = corner.copy(), np.full(own.shape, -1) # the places of the fold that gains most
+        top,at = corner.copy(), np.full(own.shape, -1)
         for g in range(own.shape[1]):
             i = np.flatnonzero(open_[:, g])
             if not len(i): continue
@@ -311,6 +326,12 @@ class _SumBound:
                 gain = top[i, g, f] - corner[i, g, f]
                 at[i, g] = np.where(gain > most, where, at[i, g])
                 most = np.maximum(most, gain)
+        return corner, top, at
+
+    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
+        "Look at boxes."
+        q,own = self.q, self.q.rows.own[b.row]
+        corner,top,at = self.ends(b, _open(q, b), *_legal_ends(q, b.row, b.low, b.high))
         most,here = (self.spare(self.base + v.sum(1), b.row) for v in (top, corner))
         slack:Any = self.slack
         if self.link.calibrated: slack = (here - self.spare(self.base + corner.sum(1), b.row, -1.))/2

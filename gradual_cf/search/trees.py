@@ -70,9 +70,13 @@ class _Ensemble(NamedTuple):
     link:_Link         # What the sum of leaves means
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
+    terms:tuple=()     # Models beside them that may be sums of one term a column: each, its score, weight, what it is handed
 
     @property
     def leans(self) -> bool: return any(len(t.lines) for t in self.trees) # Whether leaves are lines
+
+    @property
+    def mixed(self) -> bool: return self.leans or bool(self.terms) # Whether scores are more than sums of numbers
 
 # %% ../../nbs/search/07_trees.ipynb #a9adeae8
 class _Axis(NamedTuple):
@@ -655,7 +659,7 @@ def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
     "The trees of a model over the cells of its table; None where they cannot be read."
     try:
         e = parsed(model.predictor.source)
-        if e is None: return None
+        if e is None or e.terms: return None
         frame = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
         return _Trees(model, e, _over_cells(e, _reader(e, model.columns, names, frame)))
