@@ -25,7 +25,7 @@ from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.readings import _readings
 
 COLUMNS, VALUES, ROWS = list('abcd'), 7, 400
-READ = dict(leaves='trees and lines', lines='linear', layers='layers', trees='trees', sums='sum of one term a column')
+READ = dict(leaves='trees and lines', lines='linear', layers='layers', trees='trees', sums='sum of one term a column', products='products of two columns')
 LINE, SEED = linear_model.LogisticRegression(max_iter=500), dict(random_state=0)
 GROWN = tree.DecisionTreeClassifier(max_depth=3, **SEED)
 FOREST = ensemble.RandomForestClassifier(7, max_depth=4, **SEED)

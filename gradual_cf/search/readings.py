@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
-from ..models.decisions import FrameModel
+from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
                                      _LeafLines, _net, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
@@ -22,8 +22,9 @@ from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_t
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_steps_of, _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind,
-                                    _terms_beside, _terms_on_lines, _terms_read, _through_steps)
+from .sums import (_steps_of, _additive_scores, _is_linear_whole, _is_product, _parted_steps, _SumBound, _Terms, _terms_behind,
+                                    _terms_beside, _terms_of_products, _terms_on_lines, _terms_read,
+                                    _through_steps)
 from .trees import _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
@@ -248,7 +249,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # What was read: 'trees', 'leaves' (lines), 'layers', 'lines' (exact), or 'sums', which need no bounds
+    of:str='layers' # What was read: 'trees', 'leaves' (lines), 'layers', 'lines' (exact), 'products', or 'sums', which need no bounds
     layers:Any=None # `_Layers`, where these were read
     kept:tuple=()   # What another process may begin with
 
@@ -335,6 +336,18 @@ def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:floa
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
+def _read_products(model:FrameModel, net:_Net, grid:_Grid, x:np.ndarray) -> _Reading|None:
+    "The reading of a linear model behind products of two columns; raises `_Unfit` for other products."
+    before,after,_ = _parted_steps(_steps_of(model.predictor.source)[:-1])
+    f = _opened_parts(_features_asked(model, lambda rows: np.concatenate(before(rows), 1)), grid, x)
+    if f is None: return None
+    one = asked_alike(before, model.predictor, model.write(torch.from_numpy(x[:1])))
+    ends = np.cumsum([v.shape[1] for v in one])[:-1]
+    (weight,),(bias,) = net.weight, net.bias
+    terms = _terms_of_products(lambda v: after(np.split(v, ends, 1)) @ weight.T + bias, f, grid, x)
+    if terms is None: raise _Unfit('products of more than two columns, or of too many')
+    return _reading_of_sum(terms, _link_of(model, model.predictor.threshold))._replace(of='products')
+
 def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model as a sum of one term a column, if it is one."
     found = _additive_scores(model)
@@ -375,7 +388,9 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
     if e is not None and not e.trees and terms is not None: return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x, kept)
-    except _Unfit as e: raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
+    except _Unfit as e:
+        if net is not None and len(net.weight) == 1 and any(map(_is_product, steps)): return _read_products(model, net, grid, x)
+        raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
