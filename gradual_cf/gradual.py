@@ -348,12 +348,6 @@ def _by_room(cf, parts, s):
 
 MASKING = dict(gradient=_by_gradient, probe=_by_probe, gain=_by_gain, bounds=_by_room)
 
-# %% ../nbs/07_gradual.ipynb #c50
-def _of_model(cf, name):
-    "What a model does by itself ('probe', 'each'); None where it cannot, or columns are tied or priced."
-    tied = any(v is not None for v in cf.ties.values())
-    return None if tied else getattr(cf.model, name, None)
-
 # %% ../nbs/07_gradual.ipynb #c53
 def _composed(cf, s, groups, watch, sigma=None):
     "Optimise all rows (Algorithm 1, lines 6–7)."
@@ -415,10 +409,8 @@ def construct(
 def _each_asked(cf, enc, target):
     "The best value of each group alone: row, group, row with the value, merit."
     s,free = cf.start(enc, target), ~enc.frozen & (most_groups(cf, enc) > 0)[:, None]
-    each = _of_model(cf, 'each')
     ask = cf.parts.probe
     found = [_no_singles(cf, enc, target)]
-    if each is not None: return each(cf, s, free)
     for g in free.any(0).nonzero()[:, 0]:
         row = free[:, g].nonzero()[:, 0]
         only = torch.zeros_like(free[row]).index_fill(1, g, True)
@@ -428,17 +420,16 @@ def _each_asked(cf, enc, target):
 # %% ../nbs/07_gradual.ipynb #c71
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
-    h,own,domain = cf.settings, _of_model(cf, 'probe'), cf.domain
+    h,domain = cf.settings, cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
-    find = own or (lookahead(*domain.probe) if domain.probe else _ask_all)
-    quick = parts._replace(probe=partial(own, ahead=False) if own else find, compose=_placed)
+    find = lookahead(*domain.probe) if domain.probe else _ask_all
+    quick = parts._replace(probe=find, compose=_placed)
     once = domain.again is never_again
-    dry = (revisit,) if own else (pairs, revisit) # a model with a probe of its own has looked at pairs on the way
-    steps = (construct, *dry) if listed else (construct,)
+    steps = (construct, pairs, revisit) if listed else (construct,)
     if listed and domain.features and not among: steps += (partial(shortened, moves=(put_back,)), from_real_rows)
     if among: steps = (among_real_rows, partial(otherwise, steps=steps))
     if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
-    if listed and domain.features and h.legal and not own and not among:
+    if listed and domain.features and h.legal and not among:
         steps += (partial(moved_once, move=to_the_last_value),)
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,

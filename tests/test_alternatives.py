@@ -182,21 +182,6 @@ def test_fitted_models_as_they_are(loans, kind):
     assert (same | ~minimal(e, one) | torch.as_tensor(one.already)).all()
     plan = a.plan()
     assert e.domain.legal(a.data.iloc[plan.row], plan.taken.raw).all()
-    if hasattr(e.model, 'each'): return
-    assert kind != 'forest'                                      # trees are swept once for all columns
-
-
-def test_trees_are_swept_as_their_probe_is(loans):
-    e,df = fitted('forest', *loans)
-    data,enc,z,target = e.ask(df.iloc[:20])
-    s = e.start(enc, target)
-    row,group,xp,merit = e.model.each(e, s, ~enc.frozen)
-    for g in range(4):
-        only = torch.zeros_like(enc.frozen).index_fill(1, torch.tensor([g]), True)
-        _,one,score = e.model.probe(e, s, only, ahead=False)
-        there = score > -torch.inf
-        assert torch.equal(row[group == g], there.nonzero()[:, 0])
-        assert torch.allclose(merit[group == g], score[there]) and torch.equal(xp[group == g], one[there])
 
 
 @pytest.mark.parametrize('name', ['digits', 'toy_reviews', 'breast_cancer'])

@@ -1,4 +1,4 @@
-"Trees read exactly: readers of every library, sweeps and boxes against asking one value after the other."
+"Trees read exactly: readers of every library, and boxes against asking one value after the other."
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from gradual_cf.models.decisions import FrameModel
 from gradual_cf.models.fitted import predictor, recognised
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.goals import lacking
-from gradual_cf.search.trees import _same_scores, _looked_ahead, _merits, _number_axis, _placed, _sweep, exact
+from gradual_cf.search.trees import _same_scores, exact
 from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened_to_64
 
 
@@ -79,26 +79,6 @@ def test_the_reading_equals_the_library(name):
     assert trees is not None and _same_scores(trees.scores(x), trees(x))
 
 
-@pytest.mark.parametrize('name', ['forest', 'hist', 'boosting_exponential', 'forest_three', 'forest_number'])
-def test_a_pair_that_looking_ahead_finds_arrives_and_is_promised_rightly(name):
-    source, data = MADE[name]()
-    trees, domain = read(source, data)
-    how = {} if name == 'forest_number' else dict(quantile=.3, logit_margin=.2)
-    cf = GradualCF(trees, domain, 'sparse', **how).fit(data)
-    target = {'forest_number': (14., 16.), 'forest_three': 1 - torch.tensor(Y[:60])}.get(name)
-    _, enc, z, target = cf.ask(data.head(60), target)
-    s = cf.start(enc, target)
-    s = s._replace(on=None, c=None)
-    w = _sweep(trees, s, ~enc.frozen)
-    places, merit = _looked_ahead(trees, cf, s, w, _merits(trees, cf, s, w))
-    merit, xp = torch.from_numpy(merit).to(s.x), s.xp
-    for at in places.T: xp = _placed(trees, xp, w.value[np.arange(60), at], at)
-    there = lacking(cf, s._replace(xp=xp, logits=trees(xp))) <= 0
-    assert torch.equal(merit > 0, there) and there.any()
-    assert (changed_groups(s.x, xp, cf.groups(s.x)).sum(1) == 2)[there].all()
-    assert torch.allclose(1/merit[there] - 1, (xp - s.x).abs().sum(1)[there])
-
-
 def test_32_bits_round_onto_a_cut():
     rng = np.random.default_rng(0)
     t = (rng.normal(size=2000)*10.**rng.integers(-6, 7, 2000)).astype(np.float32)
@@ -119,15 +99,6 @@ def test_values_just_beyond_a_cut_are_what_the_library_calls_beyond():
     margin = lambda v: source.predict(pd.DataFrame(dict(v=v)), output_margin=True)
     assert (margin(bounds) != margin(np.nextafter(bounds, np.inf))).any()
     assert (margin(bounds) == margin(bounds - .5*np.spacing(bounds.astype(np.float32)))).all()
-
-
-def test_cells_without_a_legal_value_have_no_candidate():
-    column = tabular(pd.DataFrame(dict(v=[0, 3, 9, 20]))).features[0]
-    axis = _number_axis(column, np.array([2.2, 2.7, 5.5]))
-    assert axis.least.tolist() == [-np.inf, 3, 3, 6] and axis.largest.tolist() == [2, 2, 5, np.inf]
-    column = tabular(pd.DataFrame(dict(v=[-9, -8, 0, 3, 5, 20])), special=[3, -9, -8]).features[0]
-    axis = _number_axis(column, np.array([2.5, 4.5]))
-    assert axis.least.tolist() == [-np.inf, 4, 5] and axis.largest.tolist() == [2, 4, np.inf]
 
 
 def test_missing_values_follow_each_node():

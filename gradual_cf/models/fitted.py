@@ -210,7 +210,7 @@ def ruled(model) -> Any:
 def _exact_model(model:FrameModel) -> nn.Module:
     "The same model as one that knows its inside, where there is one."
     library = type(model.predictor.source).__module__.split('.')[0]
-    uneven = any(c.knots is not None for c in model.columns) # sweeps need even scales
+    uneven = any(c.knots is not None for c in model.columns) # rows are drawn on even scales
     if model.predictor.source is None or model.predictor.over or not model.columns or uneven: return model
     alone = _catboost_parsed if library == 'catboost' else _from_pairs if library == 'interpret' else None # needs the table
     return exact(model, _parsed if alone is None else partial(alone, model)) or model

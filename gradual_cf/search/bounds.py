@@ -56,7 +56,7 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
         left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
         edges.append(grid.up_to(g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
-    own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x))[0].T)]
+    own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x)).T)]
     return _Splits(m.ensemble, group, edges, left, own, _lines_of(m) if m.ensemble.leans else None)
 
 # %% ../../nbs/search/09_bounds.ipynb #c8

@@ -252,7 +252,7 @@ def _nothing_known(enc:Encoded) -> _Certificate:
 
 # %% ../../nbs/search/10_proven.ipynb #bb732256
 _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a proof; a clock would make answers differ
-_AGAIN = 1     # Times that for the few rows that the compiled engine does not prove at once
+_AGAIN = 2     # Times that for the few rows that the compiled engine does not prove at once
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
 def _heavy(cf) -> bool: return isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT # Are tables large?

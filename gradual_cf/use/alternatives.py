@@ -22,7 +22,6 @@ from ..render import (change_text, count_text, Exports, plot_text, render, subpl
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
-from ..search.real import _never_farther
 from ..search.proven import _check_limits, _MENU, _with_begun, by_default
 from ..search.shorten import _group_sizes
 from .plans import _Between, _legal_steps, _own_changes, each_put_back
@@ -569,18 +568,6 @@ def _plot_several(several, row:int, most:int):
     axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
     return fig
 
-# %% ../../nbs/use/00_alternatives.ipynb #c68
-def _first(pool, one:_Single, seed:int): # `(n, *s)`
-    "The explainer's own answer; where it stops at a single change that was swept, that one need not be searched again."
-    e,xp = pool.explainer, pool.enc.x.clone()
-    there = (one.merit > 0) & _first_few(one.row, torch.ones(len(xp), device=xp.device))
-    best = one.take(there & (e.greedy and hasattr(e.model, 'each')))
-    xp[best.row] = _never_farther(e, pool.question.take(best.row), best.xp)
-    left = torch.ones(len(xp), dtype=torch.bool, device=xp.device).index_fill(0, best.row, False).nonzero()[:, 0]
-    if not len(left): return xp
-    for i in left.split(e.settings.batch_size): xp[i] = e.usual(pool.question.take(i), Effort(seed))
-    return xp
-
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
 
@@ -588,7 +575,7 @@ def _filled(pool, k:int, diversity:float, seed:int, begun:bool=False):
     "Fill a pool, which may have been `begun` with the own answers of its rows; raises `_Over` when its time is over."
     one = _singles(pool)
     known = len(one.row) > 0
-    if not begun: pool.add(_everybody(pool), _first(pool, one, seed))
+    if not begun: pool.add(_everybody(pool), by_default(pool.explainer, pool.question, Effort(seed))[0])
     if k == 1: return
     _add_alone(pool, one, k)
     _add_others(pool, k, diversity, seed)
