@@ -408,11 +408,15 @@ def by_default(cf, q:Question, effort:Effort) -> tuple:
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
     xp = _never_farther(cf, q, _rounder(cf, q.enc, q.target, xp), begun, effort.until)
-    if not _agreeing(cf): return xp, {}
+    priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
+    if not (_agreeing(cf) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
-    plain = _of_decision(cf) if len(i) else cf
-    if plain is cf or not _proves_by_default(plain): return xp, {}
-    known,_ = _ruled(plain, q.take(i), effort._replace(progress=False, calm=effort.until < np.inf))
+    plain = _of_decision(cf)
+    readings = _light_readings(cf) if priced else _proves_by_default(plain)
+    if not len(i) or not readings: return xp, {}
+    effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
+    if priced: known = _by_boxes(_Task(cf, rows, effort._replace(work=_BUDGET), readings)) # its columns, whatever they cost
+    else: known,_ = _ruled(plain, rows, effort)
     xp[torch.from_numpy(i).to(xp.device)] = known.xp
     return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
 
