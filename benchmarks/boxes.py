@@ -2,14 +2,11 @@
 
     GRADUAL_CF_DATA=... python benchmarks/boxes.py [--rows 30] [--seconds 2] [--gap 0] [--models XGBoost forest] [--out benchmarks/results/boxes.csv]
     GRADUAL_CF_DATA=... python benchmarks/boxes.py --default [--rows 120] [--out benchmarks/results/boxes_default.csv]
-    GRADUAL_CF_DATA=... python benchmarks/boxes.py --without [--rows 120] [--rounds 3] [--out benchmarks/results/boxes_without.csv]
     GRADUAL_CF_DATA=... python benchmarks/boxes.py --deadline [--rows 200] [--seconds 2] [--out benchmarks/results/boxes_deadline.csv]
 
 For each model and each meaning of cheap: the share of rows that is proven optimal, or within `--gap` of it, in `--seconds` a row, milliseconds of a
 row on this machine (mean and median, without the default search that a row begins with) and boxes, the mean distance (l1) of
 what was found and of the default's answers, the same in columns, and the mean gap to the bound where it is not proven.
-`--without` takes `pairs` of columns that are looked at ahead out of the default, so that they are left to boxes; `ratio` is CPU time beside the
-default's, asked in turn (median of `--rounds`), `more_columns` counts rows whose answer has more columns than the default's.
 `--deadline` asks all rows at once with `seconds`, and tells how much longer that took than it may (`over`, a share; below 0 where all was done
 before). `results/boxes_network.csv` is the task's network with `--seconds 5 --gap .02`. Seconds are counted by the wall, so figures of a busy machine are too low; compare those of one run.
 """
@@ -17,9 +14,7 @@ import argparse
 import os
 import sys
 import time
-from contextlib import ExitStack
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -31,7 +26,6 @@ from cheapest import cheapest  # noqa: E402
 from gradual_cf.core import atomic
 from gradual_cf.gradual import GradualCF
 from gradual_cf.data.datasets import load_heloc
-from gradual_cf.search import trees
 from gradual_cf.data.tables import tabular
 from gradual_cf.data.datasets import load_task
 
@@ -126,30 +120,6 @@ def ruled(name, cf, rows):
                 more_columns=int((columns(after) > columns(before)).sum()), distance_alone=far(before), distance=far(after))
 
 
-WITHOUT = {'nothing': (), 'pairs': (patch.object(trees, '_ahead', lambda *_: None),)}
-
-
-def explained_without(cf, rows, parts):
-    "What `explain` answers without some of its parts, and CPU milliseconds of a row."
-    with ExitStack() as stack:
-        for part in parts: stack.enter_context(part)
-        begin = time.process_time()
-        return cf.explain(rows, 1), 1e3*(time.process_time() - begin)/len(rows)
-
-
-def spared(name, cf, rows, rounds):
-    "What looking ahead is worth, where boxes can do without: CPU time beside that of the default."
-    asked = [{way: explained_without(cf, rows, parts) for way, parts in WITHOUT.items()} for _ in range(rounds + 1)][1:]
-    whole = asked[0]['nothing'][0]
-    columns = lambda a: a.changed.sum(1)
-    for way in WITHOUT:
-        a, took = asked[0][way][0], [r[way][1] for r in asked]
-        ratio = np.median([r[way][1]/r['nothing'][1] for r in asked])
-        yield dict(model=name, without=way, rows=len(rows), optimal=pd.Series(a.proof).eq('optimal').mean(), ms=np.median(took), ratio=ratio,
-                   columns=columns(a).mean(), more_columns=int((columns(a) > columns(whole)).sum()),
-                   distance=(a.xp - a.x).abs().sum(1).mean().item(), valid=a.valid.mean())
-
-
 def kept(name, cf, rows, optimal, seconds):
     "How long a question takes that has a deadline, where it would take longer."
     begin = time.perf_counter()
@@ -167,12 +137,10 @@ if __name__ == '__main__':
     ask.add_argument('--gap', type=float, default=0.)
     ask.add_argument('--models', nargs='*', default=[*MODELS, 'network'])
     ask.add_argument('--default', action='store_true')
-    ask.add_argument('--without', action='store_true')
-    ask.add_argument('--rounds', type=int, default=3)
     ask.add_argument('--deadline', action='store_true')
     ask.add_argument('--out', type=Path)
     how = ask.parse_args()
-    how.out = how.out or Path(__file__).parent/f'results/boxes{"_default"*how.default}{"_deadline"*how.deadline}{"_without"*how.without}.csv'
+    how.out = how.out or Path(__file__).parent/f'results/boxes{"_default"*how.default}{"_deadline"*how.deadline}.csv'
     torch.set_num_threads(1)
     X, y, Xt, yt = load_heloc(os.environ['GRADUAL_CF_DATA'])
     lines = []
@@ -183,14 +151,10 @@ if __name__ == '__main__':
             lines.append(kept(name, cf, rows, optimal, how.seconds))
             print({k: v if isinstance(v, (str, int)) else round(v, 4) for k, v in lines[-1].items()}, flush=True)
             with atomic(how.out) as path: pd.DataFrame(lines).round(4).to_csv(path, index=False)
-        for optimal in () if how.default or how.deadline or how.without else ('columns', 'distance'):
+        for optimal in () if how.default or how.deadline else ('columns', 'distance'):
             begin = time.perf_counter()
             lines.append(measured(name, cf, rows, optimal, how.seconds, how.gap))
             print(f'{time.perf_counter() - begin:6.1f} s', {k: v if isinstance(v, (str, int)) else round(v, 4) for k, v in lines[-1].items()}, flush=True)
-            with atomic(how.out) as path: pd.DataFrame(lines).round(4).to_csv(path, index=False)
-        for line in spared(name, cf, rows, how.rounds) if how.without and isinstance(cf.model, trees._Trees) else ():
-            lines.append(line)
-            print({k: v if isinstance(v, (str, int)) else round(float(v), 4) for k, v in line.items()}, flush=True)
             with atomic(how.out) as path: pd.DataFrame(lines).round(4).to_csv(path, index=False)
         if how.default:
             lines.append(ruled(name, cf, rows))

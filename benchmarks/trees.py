@@ -2,7 +2,7 @@
 
     GRADUAL_CF_DATA=... python benchmarks/trees.py [--rows 300] [--exact 30] [--seconds 15] [--out benchmarks/results/trees.csv]
 
-`ms` is the default search through sweeps, in CPU time of one thread a row. `proven` is the share of rows of which the fewest columns are decided with a
+`ms` is what `explain` takes by default, in CPU time of one thread a row. `proven` is the share of rows of which the fewest columns are decided with a
 limit of .15 s, `columns_optimal` the share of answers with as many; `ratio` is the distance (l1) over the smallest with as
 many columns, for answers of one or two columns (`one_two`; `worst` is its largest, `margin` the same with the margin .02 of
 networks) and for those of more. `l1_proven` is the share of `--exact` rows whose smallest distance is proven within `--seconds`. `infeasible`
