@@ -210,12 +210,13 @@ def like(data, values):
 
 
 def nice(case):
-    "NICE with the sparsity reward; categories as their codes."
+    "NICE with the sparsity reward; categories as their codes, and numbers alone as one block, which a frame takes as it is."
     from nice import NICE
     data = case.data
     names, kinds = list(data.X), data.X.dtypes
     codes = lambda df: np.column_stack([df[c].cat.codes if c in data.categories else df[c] for c in df]).astype(float)
     def frame(x):
+        if not data.categories: return pd.DataFrame(x, columns=names)
         level = lambda c, v: pd.Categorical.from_codes(v.astype(int), dtype=kinds[c])
         cells = lambda c, v: level(c, v) if c in data.categories else v.astype(kinds[c])
         return pd.DataFrame({c: cells(c, x[:, j]) for j, c in enumerate(names)})

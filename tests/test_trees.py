@@ -16,7 +16,8 @@ from gradual_cf.models.fitted import predictor, recognised
 from gradual_cf.data.tables import tabular
 from gradual_cf.search.goals import lacking
 from gradual_cf.search.trees import _same_scores, exact
-from gradual_cf.models.fitted import _below, _parsed, _rounded_down, _widened_to_64
+from gradual_cf.models.fitted import _parsed, _rounded_down, _widened_to_64
+from gradual_cf.models.glass import _below
 
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -18,7 +19,7 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
-from .glass import _catboost_parsed, _from_catboost, _from_pairs, _with_code
+from .glass import _as_scores, _catboost_parsed, _from_catboost, _from_pairs, _from_xgboost, _with_code
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
                                          last_step, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
@@ -570,11 +571,6 @@ def load_fitted(
     except Exception as e: # its first line says why, what follows is a stack of C++
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
 
-# %% ../../nbs/models/02_fitted.ipynb #ec14
-def _below(t:np.ndarray) -> np.ndarray: # 64 bits
-    "The largest 64-bit numbers that stay under the 32-bit numbers `t` after rounding."
-    return _widened_to_64(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
-
 # %% ../../nbs/models/02_fitted.ipynb #ec17
 def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
     "The largest 32-bit numbers that are at most `t`."
@@ -603,13 +599,6 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     if classes: values = [v/v.sum(1, keepdims=True) for v in values]
     if values[0].shape[1] == 2: values = [v[:, 1:] for v in values] # the second of two shares says it all
     return _mean_over(trees, values, 'proba' if classes else 'number')
-
-# %% ../../nbs/models/02_fitted.ipynb #ec26
-def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
-    "The values of a tree that adds to score `k` alone."
-    out = np.zeros((len(value), width))
-    out[:, k] = value
-    return out
 
 # %% ../../nbs/models/02_fitted.ipynb #ec29
 def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
@@ -648,59 +637,6 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     order = np.r_[np.flatnonzero(named), np.flatnonzero(~named)]
     levels = model._preprocessor.named_transformers_['encoder'].categories_
     return whole._replace(order=tuple(order.tolist()), codes={i: list(v) for i,v in enumerate(levels)})
-
-# %% ../../nbs/models/02_fitted.ipynb #ec40
-def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of the JSON, and the score it adds to
-    "A tree of XGBoost as nodes."
-    left,right = np.array(t['left_children']), np.array(t['right_children'])
-    at = np.array(t['split_conditions'], np.float32)
-    ends = zip(*(t[f'categories_{part}'] for part in ('nodes', 'segments', 'sizes')))
-    named = {node: t['categories'][start:start + size] for node,start,size in ends}
-    swapped = np.isin(np.arange(len(left)), list(named))
-    left,right = np.where(swapped, right, left), np.where(swapped, left, right)
-    missing = np.array(t['default_left'], bool) ^ swapped
-    value = np.where(left < 0, at, 0.)*weight
-    return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
-                  [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
-
-# %% ../../nbs/models/02_fitted.ipynb #ec43
-def _levels_of(enc) -> list: # Levels in the order of their codes
-    "A column's levels in the JSON of XGBoost: texts are stored byte by byte, one after the other."
-    if 'offsets' not in enc: return enc['values']
-    text,ends = bytes(v % 256 for v in enc['values']), enc['offsets']
-    return [text[a:b].decode() for a,b in zip(ends, ends[1:])]
-
-# %% ../../nbs/models/02_fitted.ipynb #ec51
-_MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
-_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
-
-def _where_missing_is(trees:list, code:float) -> list: # `_Nodes`
-    "The same trees where a number of 32 bits stands for missing ones."
-    named = any(t.listed.count(None) < len(t.listed) for t in trees)
-    if named or np.isinf(code): raise _Unfit(f'{code:g} for what is missing, beside categories or without an end')
-    below,upto = (float(f(np.array([code]))[0]) for f in (_below, _widened_to_64))
-    return [_with_code(t, below, upto, t.feature >= 0) for t in trees]
-
-def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
-    "All trees of XGBoost; None for linear boosters, leaves of several numbers, and objectives unknown here."
-    used = model.get_booster() if hasattr(model, 'get_booster') else model
-    if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
-    learner = json.loads(bytes(used.save_raw('json')))['learner']
-    booster,objective = learner['gradient_booster'], learner['objective']['name']
-    weights = booster.get('weight_drop')
-    inner = booster.get('gbtree', booster).get('model')
-    if 'trees' not in (inner or {}) or objective not in _MARGIN_OBJECTIVES + _NUMBER_OBJECTIVES: return None
-    if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
-    told = learner['learner_model_param']
-    base = np.atleast_1d(json.loads(told['base_score'])).astype(float)
-    if objective == 'binary:logistic': base = np.log(base/(1 - base))
-    base = np.broadcast_to(base, (max(int(told['num_class']), 1),)).copy()
-    trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
-             for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
-    code = getattr(model, 'missing', None)
-    if code is not None and not np.isnan(code): trees = _where_missing_is(trees, float(code))
-    codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return _Ensemble(trees, _Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number'), codes=codes)
 
 # %% ../../nbs/models/02_fitted.ipynb #ec53
 def _flattened(top) -> list: # Nodes with the positions of their children
@@ -803,10 +739,17 @@ def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, an
 
 def _part_of(model, handed:Any=None) -> _Ensemble: # `handed`: what becomes of its rows
     "A model within another: one sum of leaves, or of one term a column; raises `_Unfit` for anything else."
-    kind = 'logit' if hasattr(model, 'classes_') else 'number'
-    e = _parsed(model) or _Ensemble([], _Link(np.zeros(1), kind), terms=((model, 0, 1., handed),))
-    if not _plain(e._replace(terms=())) or len(e.link.base) != 1: raise _Unfit(f'{type(model).__name__} within it')
-    return e
+    *steps,last = [step for _,step in getattr(model, 'steps', [('', model)])]
+    e = _parsed(last)
+    if e is None:
+        link = _Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
+        return _Ensemble([], link, terms=((model, 0, 1., handed),))
+    if not _plain(e._replace(terms=(), views=())) or len(e.link.base) != 1 or steps and e.mixed: raise _Unfit(f'{type(last).__name__} within it')
+    if not steps: return e
+    first = [] if handed is None else [SimpleNamespace(transform=handed)]
+    return e._replace(views=((*first, *steps),)*len(e.trees))
+
+def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees))
 
 def _on_columns(t:_Nodes, own) -> _Nodes: # A tree that was grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
@@ -827,7 +770,7 @@ def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> _Ensemble: # O
     trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
     terms = tuple((m, 0, w*v, handed) for e,w in zip(parts, weight) for m,_,v,handed in e.terms)
     link = _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number')
-    return _Ensemble(trees, link, terms=terms)
+    return _Ensemble(trees, link, terms=terms, views=_views_of(parts))
 
 def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> _Ensemble: # Signs with which curves rise
     "A sum for each ensemble, a curve behind each, and what follows the mean of curves."
@@ -835,7 +778,7 @@ def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> _E
     trees = [t._replace(value=s*_as_scores(t.value[:, 0], i, n)) for i,(e,s) in each for t in e.trees]
     terms = tuple((m, i, s*v, handed) for i,(e,s) in each for m,_,v,handed in e.terms)
     base = np.concatenate([s*e.link.base for _,(e,s) in each])
-    return _Ensemble(trees, _Link(base, 'proba', calibrated=tuple(curves), last=last), terms=terms)
+    return _Ensemble(trees, _Link(base, 'proba', calibrated=tuple(curves), last=last), terms=terms, views=_views_of(parts))
 
 def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> _Ensemble: # Of two classes
     "A line over the shares of several ensembles: one sum and one curve for each, and what follows their mean."

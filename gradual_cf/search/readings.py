@@ -25,7 +25,7 @@ from .goals import arrived, at_level
 from .sums import (_steps_of, _additive_scores, _is_linear_whole, _is_product, _parted_steps, _SumBound, _Terms, _terms_behind,
                                     _terms_beside, _terms_of_products, _terms_on_lines, _terms_read,
                                     _through_steps)
-from .trees import _Link, _read_exactly, _Trees, _Unfit
+from .trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
 __all__ = []
@@ -373,6 +373,14 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
     return f'{reads} several columns ({shown})'
 
 # %% ../../nbs/search/09_readings.ipynb #lit90046
+def _seen_through(e:_Ensemble, model:FrameModel, steps:list, x:np.ndarray) -> tuple: # Features, and trees that read them
+    "All that trees read through steps of their own, side by side."
+    views = list({tuple(map(id, v)): v for v in e.views}.values())
+    ways = [_features_asked(model, partial(_through_steps, [*steps[:-1], *v, None])) for v in views]
+    start = dict(zip([tuple(map(id, v)) for v in views], np.cumsum([0, *(way(x[:1]).shape[1] for way in ways)])))
+    shifted = [t._replace(feature=np.where(t.feature < 0, -1, t.feature + start[tuple(map(id, v))])) for t,v in zip(e.trees, e.views)]
+    return lambda x: np.concatenate([way(x) for way in ways], 1), e._replace(trees=shifted)
+
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `_Unfit` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
@@ -383,11 +391,13 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
         return _reading_of_trees(_nodes_read(trees, grid), threshold) if trees and trees.ensemble.leans else None
     net = _layers_fitted(steps[-1])
     e = _parsed(steps[-1]) if net is None else None
-    if net is None and (e is None or len(steps) == 1 and not e.terms): return None # trees alone were read before
+    if net is None and (e is None or len(steps) == 1 and not e.mixed): return None # trees alone were read before
     if e is not None and e.leans: raise _Unfit('linear leaves behind a step that changes what they read')
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
     if e is not None and not e.trees and terms is not None: return _reading_of_sum(terms, e.link._replace(threshold=threshold))
-    try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x, kept)
+    if e is not None and any(e.views): of,e = _seen_through(e, model, steps, x)
+    else: of = _features_asked(model, partial(_through_steps, steps))
+    try: f = _opened_parts(of, grid, x, kept)
     except _Unfit as e:
         if net is not None and len(net.weight) == 1 and any(map(_is_product, steps)): return _read_products(model, net, grid, x)
         raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None

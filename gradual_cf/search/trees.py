@@ -69,12 +69,13 @@ class _Ensemble(NamedTuple):
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
     terms:tuple=()     # Models beside them that may be sums of one term a column: each, its score, weight, what it is handed
+    views:tuple=()     # Steps that each tree reads its columns through; empty where none has any
 
     @property
     def leans(self) -> bool: return any(len(t.lines) for t in self.trees) # Whether leaves are lines
 
     @property
-    def mixed(self) -> bool: return self.leans or bool(self.terms) # Whether scores are more than sums of numbers
+    def mixed(self) -> bool: return self.leans or bool(self.terms) or any(self.views) # Whether it is more than leaves of these columns
 
 # %% ../../nbs/search/07_trees.ipynb #a9adeae8
 class _Axis(NamedTuple):
@@ -299,7 +300,7 @@ def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
     "The trees of a model over the cells of its table; None where they cannot be read."
     try:
         e = parsed(model.predictor.source)
-        if e is None or e.terms: return None
+        if e is None or e.terms or any(e.views): return None
         frame = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
         return _Trees(model, e, _over_cells(e, _reader(e, model.columns, names, frame)))
