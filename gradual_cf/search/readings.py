@@ -22,9 +22,9 @@ from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_t
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_steps_of, _additive_scores, _is_linear_whole, _is_product, _parted_steps, _SumBound, _Terms, _terms_behind,
-                                    _terms_beside, _terms_of_products, _terms_on_lines, _terms_read,
-                                    _through_steps)
+from .sums import (_additive_scores, _is_linear_whole, _is_product, _parted_steps, _steps_of,
+                                   _SumBound, _Terms, _terms_behind, _terms_beside, _terms_of_products,
+                                   _terms_on_lines, _terms_read, _through_steps)
 from .trees import _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
@@ -249,7 +249,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # What was read: 'trees', 'leaves' (lines), 'layers', 'lines' (exact), 'products', or 'sums', which need no bounds
+    of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'products', 'sums'
     layers:Any=None # `_Layers`, where these were read
     kept:tuple=()   # What another process may begin with
 
@@ -386,10 +386,12 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
     if net is None and (e is None or len(steps) == 1 and not e.terms): return None # trees alone were read before
     if e is not None and e.leans: raise _Unfit('linear leaves behind a step that changes what they read')
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
-    if e is not None and not e.trees and terms is not None: return _reading_of_sum(terms, e.link._replace(threshold=threshold))
+    if e is not None and terms is not None and not e.trees:
+        return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     try: f = _opened_parts(_features_asked(model, partial(_through_steps, steps)), grid, x, kept)
     except _Unfit as e:
-        if net is not None and len(net.weight) == 1 and any(map(_is_product, steps)): return _read_products(model, net, grid, x)
+        line = net is not None and len(net.weight) == 1
+        if line and any(map(_is_product, steps)): return _read_products(model, cast(_Net, net), grid, x)
         raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
     if f is None: return None
     if e is not None:
