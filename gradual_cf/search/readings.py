@@ -275,13 +275,6 @@ def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: #
     if key not in kept: kept[key] = _leaf_bits_of(nodes, aim.weight)
     return _TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
-def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
-    "The same with a sum of one term a column beside the trees."
-    out = _bound_of_trees(nodes, kept, q, aim)
-    out.sums = _SumBound(q, terms, nodes.e.link, aim)
-    out.width += out.sums.width
-    return out
-
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
     left = nodes.own(x)
@@ -324,18 +317,33 @@ def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
-def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Reading:
-    "A reading of trees and a sum of one term a column."
-    bound = partial(_bound_beside_sum, nodes, {}, terms)
-    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
-
 def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
     "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
     terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
+def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
+    "The reading of a fitted model as a sum of one term a column, if it is one."
+    found = _additive_scores(model)
+    terms = None if found is None else _terms_read(found[0], grid, x, kept)
+    return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
+
+# %% ../../nbs/search/09_readings.ipynb #besd0002
+def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
+    "The same with a sum of one term a column beside the trees."
+    out = _bound_of_trees(nodes, kept, q, aim)
+    out.sums = _SumBound(q, terms, nodes.e.link, aim)
+    out.width += out.sums.width
+    return out
+
+def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Reading:
+    "A reading of trees and a sum of one term a column."
+    bound = partial(_bound_beside_sum, nodes, {}, terms)
+    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
+    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
+
+# %% ../../nbs/search/09_readings.ipynb #prdr0002
 def _read_products(model:FrameModel, net:_Net, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a linear model behind products of two columns; raises `_Unfit` for other products."
     before,after,_ = _parted_steps(_steps_of(model.predictor.source)[:-1])
@@ -347,12 +355,6 @@ def _read_products(model:FrameModel, net:_Net, grid:_Grid, x:np.ndarray) -> _Rea
     terms = _terms_of_products(lambda v: after(np.split(v, ends, 1)) @ weight.T + bias, f, grid, x)
     if terms is None: raise _Unfit('products of more than two columns, or of too many')
     return _reading_of_sum(terms, _link_of(model, model.predictor.threshold))._replace(of='products')
-
-def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
-    "The reading of a fitted model as a sum of one term a column, if it is one."
-    found = _additive_scores(model)
-    terms = None if found is None else _terms_read(found[0], grid, x, kept)
-    return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90043
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)

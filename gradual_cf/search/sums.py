@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from ..models.decisions import asked_alike, FrameModel
@@ -387,18 +388,22 @@ def _is_product(step) -> bool: # Whether features are multiplied somewhere in it
 
 def _as_dense(v) -> np.ndarray: return np.asarray(v.toarray() if hasattr(v, 'toarray') else v, float)
 
+def _onward(steps:list, v:np.ndarray) -> Any: # An array, which had names where the first of them was fitted with names
+    names = getattr(steps[0], 'feature_names_in_', None) if steps else None
+    return _through_all(steps, v if names is None else pd.DataFrame(v, columns=names))
+
 def _parted_step(step) -> tuple: # Rows -> arrays, a list; such a list -> what the step makes of it; how many arrays
     "What stands before the products of a step, and what makes them."
     if not _is_product(step): return lambda rows: [_as_dense(step.transform(rows))], lambda v: v[0], 1
     if hasattr(step, 'transformers_'): return _parted_columns(step)
     if hasattr(step, 'steps'): return _parted_steps(_steps_of(step))
-    return lambda rows: [_as_dense(rows)], lambda v: _as_dense(step.transform(v[0])), 1
+    return lambda rows: [_as_dense(rows)], lambda v: _as_dense(_onward([step], v[0])), 1
 
 def _parted_steps(steps:list) -> tuple: # As `_parted_step`, one step after the other
     i = next(i for i,s in enumerate(steps) if _is_product(s))
     before,after,n = _parted_step(steps[i])
     first = lambda rows: before(_through_all(steps[:i], rows))
-    return first, lambda v: _as_dense(_through_all(steps[i + 1:], after(v))), n
+    return first, lambda v: _as_dense(_onward(steps[i + 1:], after(v))), n
 
 def _parted_columns(step) -> tuple: # As `_parted_step`, of columns that go separate ways
     some = [(s, c) for _,s,c in step.transformers_ if _any_columns(c) and not (isinstance(s, str) and s == 'drop')]
