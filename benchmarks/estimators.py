@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from sklearn import (calibration, decomposition, discriminant_analysis, dummy, ensemble, feature_selection, gaussian_process, linear_model, model_selection,
                      multiclass, naive_bayes, neighbors, neural_network, preprocessing, semi_supervised, svm, tree)
+from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
@@ -92,6 +93,8 @@ def kinds():
             'splines before a line': behind(preprocessing.SplineTransformer(4), LINE), 'bins before a line': behind(BINS, LINE),
             'power before a line': behind(preprocessing.PowerTransformer(), LINE), 'components before a line': behind(decomposition.PCA(2), LINE),
             'calibrated LinearSVC': calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2), 'XGBoost, gblinear': of('xgboost', 'XGBClassifier', booster='gblinear', n_estimators=20, n_jobs=1),
+            'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'bins and products before a line': behind(BINS, preprocessing.PolynomialFeatures(2), LINE),
+            'products within a ColumnTransformer': behind(make_column_transformer((behind(preprocessing.StandardScaler(), preprocessing.PolynomialFeatures(2)), list('abc')), remainder='passthrough'), LINE),
             'EBM without pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=0, **EBM), 'pygam': of('pygam', 'LogisticGAM')},
         'trees': {
             'DecisionTreeClassifier': GROWN, 'ExtraTreeClassifier': tree.ExtraTreeClassifier(max_depth=4, **SEED), 'RandomForestClassifier': FOREST,
@@ -100,6 +103,8 @@ def kinds():
             'HistGradientBoostingClassifier': ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, **SEED),
             'AdaBoostClassifier': ensemble.AdaBoostClassifier(GROWN, n_estimators=5, **SEED), 'BaggingClassifier, trees': ensemble.BaggingClassifier(GROWN, 5, **SEED),
             'VotingClassifier, soft, trees': voting('soft', FOREST, GROWN), 'StackingClassifier, trees': ensemble.StackingClassifier([('a', FOREST), ('b', GROWN)], cv=3),
+            'StackingClassifier, a line': ensemble.StackingClassifier([('a', FOREST), ('b', LINE)], cv=3), 'VotingClassifier, soft, a line': voting('soft', FOREST, LINE),
+            'GradientBoosting, a line as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, **SEED),
             'calibrated forest': calibration.CalibratedClassifierCV(FOREST, cv=2),
             'XGBoost': of('xgboost', 'XGBClassifier', **X7), 'XGBoost, forest': of('xgboost', 'XGBRFClassifier', **X7), 'XGBoost, dart': of('xgboost', 'XGBClassifier', booster='dart', **X7),
             'XGBoost, 3 for missing': of('xgboost', 'XGBClassifier', missing=3, **X7), 'LightGBM, zero for missing': of('lightgbm', 'LGBMClassifier', zero_as_missing=True, **L7),
@@ -125,9 +130,10 @@ def kinds():
         'only asked': {
             'SVC': svm.SVC(), 'KNeighborsClassifier': neighbors.KNeighborsClassifier(), 'GaussianProcessClassifier': gaussian_process.GaussianProcessClassifier(**SEED),
             'QuadraticDiscriminantAnalysis': discriminant_analysis.QuadraticDiscriminantAnalysis(), 'OneVsRestClassifier': multiclass.OneVsRestClassifier(GROWN),
-            'StackingClassifier, a line': ensemble.StackingClassifier([('a', FOREST), ('b', LINE)], cv=3), 'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE),
-            'VotingClassifier, soft, a line': voting('soft', FOREST, LINE), 'GradientBoosting, a line as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, **SEED),
-            'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
+            'StackingClassifier, neighbours': ensemble.StackingClassifier([('a', FOREST), ('b', neighbors.KNeighborsClassifier())], cv=3),
+            'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE), 'VotingClassifier, soft, neighbours': voting('soft', FOREST, neighbors.KNeighborsClassifier()),
+            'GradientBoosting, neighbours as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=neighbors.KNeighborsClassifier(), **SEED),
+            'products of three before a line': behind(preprocessing.PolynomialFeatures(3), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU())}}
 
 

@@ -845,7 +845,8 @@ def _mean_of_leaves(model, of_leaf:Callable, kind:str) -> _Ensemble: # A tree ->
     return _mean_over(trees, [of_leaf(t)[:, None] for t in trees], kind)
 
 def _from_survival(model) -> _Ensemble|None: # Trees, forests and boosting of scikit-survival
-    "The trees of a risk score."
+    "The trees of a risk score; None for a sum of one term a column."
+    if hasattr(model, 'coef_'): return None # a sum
     if hasattr(model, '_scale'): raise _Unfit('trees that training dropped')
     if hasattr(model, 'learning_rate'): return _from_boosting(model)
     if model.low_memory: return _mean_of_leaves(model, lambda t: t.value[:, 0, 0], 'number')
@@ -861,7 +862,7 @@ def _risk_link(source:RiskByTime, base:np.ndarray) -> _Link: # Of a score whose 
 def _from_risk(source:RiskByTime) -> _Ensemble|None:
     "The trees of the risk by a time."
     model = source.model
-    if not type(model).__module__.startswith('sksurv.'): return None
+    if not type(model).__module__.startswith('sksurv.') or hasattr(model, 'coef_'): return None
     by_then = lambda t: 1 - t.value[:, source.at, 1]
     if not hasattr(model, 'learning_rate'): return _mean_of_leaves(model, by_then, 'proba')
     return (e := _from_survival(model)) and e._replace(link=_risk_link(source, e.link.base))

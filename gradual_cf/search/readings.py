@@ -22,9 +22,9 @@ from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_t
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_steps_of, _additive_scores, _is_linear_whole, _is_product, _parted_steps, _SumBound, _Terms, _terms_behind,
-                                    _terms_beside, _terms_of_products, _terms_on_lines, _terms_read,
-                                    _through_steps)
+from .sums import (_additive_scores, _is_linear_whole, _is_product, _parted_steps, _steps_of,
+                                   _SumBound, _Terms, _terms_behind, _terms_beside, _terms_of_products,
+                                   _terms_on_lines, _terms_read, _through_steps)
 from .trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
@@ -249,7 +249,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # What was read: 'trees', 'leaves' (lines), 'layers', 'lines' (exact), 'products', or 'sums', which need no bounds
+    of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'products', 'sums'
     layers:Any=None # `_Layers`, where these were read
     kept:tuple=()   # What another process may begin with
 
@@ -274,13 +274,6 @@ def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: #
     key = tuple(aim.weight.tolist())
     if key not in kept: kept[key] = _leaf_bits_of(nodes, aim.weight)
     return _TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
-
-def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
-    "The same with a sum of one term a column beside the trees."
-    out = _bound_of_trees(nodes, kept, q, aim)
-    out.sums = _SumBound(q, terms, nodes.e.link, aim)
-    out.width += out.sums.width
-    return out
 
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
@@ -324,18 +317,33 @@ def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
-def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Reading:
-    "A reading of trees and a sum of one term a column."
-    bound = partial(_bound_beside_sum, nodes, {}, terms)
-    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
-
 def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
     "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
     terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
+def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
+    "The reading of a fitted model as a sum of one term a column, if it is one."
+    found = _additive_scores(model)
+    terms = None if found is None else _terms_read(found[0], grid, x, kept)
+    return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
+
+# %% ../../nbs/search/09_readings.ipynb #besd0002
+def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
+    "The same with a sum of one term a column beside the trees."
+    out = _bound_of_trees(nodes, kept, q, aim)
+    out.sums = _SumBound(q, terms, nodes.e.link, aim)
+    out.width += out.sums.width
+    return out
+
+def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Reading:
+    "A reading of trees and a sum of one term a column."
+    bound = partial(_bound_beside_sum, nodes, {}, terms)
+    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
+    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
+
+# %% ../../nbs/search/09_readings.ipynb #prdr0002
 def _read_products(model:FrameModel, net:_Net, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a linear model behind products of two columns; raises `_Unfit` for other products."
     before,after,_ = _parted_steps(_steps_of(model.predictor.source)[:-1])
@@ -347,12 +355,6 @@ def _read_products(model:FrameModel, net:_Net, grid:_Grid, x:np.ndarray) -> _Rea
     terms = _terms_of_products(lambda v: after(np.split(v, ends, 1)) @ weight.T + bias, f, grid, x)
     if terms is None: raise _Unfit('products of more than two columns, or of too many')
     return _reading_of_sum(terms, _link_of(model, model.predictor.threshold))._replace(of='products')
-
-def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
-    "The reading of a fitted model as a sum of one term a column, if it is one."
-    found = _additive_scores(model)
-    terms = None if found is None else _terms_read(found[0], grid, x, kept)
-    return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90043
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
@@ -394,12 +396,14 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
     if net is None and (e is None or len(steps) == 1 and not e.mixed): return None # trees alone were read before
     if e is not None and e.leans: raise _Unfit('linear leaves behind a step that changes what they read')
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
-    if e is not None and not e.trees and terms is not None: return _reading_of_sum(terms, e.link._replace(threshold=threshold))
+    if e is not None and terms is not None and not e.trees:
+        return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     if e is not None and any(e.views): of,e = _seen_through(e, model, steps, x)
     else: of = _features_asked(model, partial(_through_steps, steps))
     try: f = _opened_parts(of, grid, x, kept)
     except _Unfit as e:
-        if net is not None and len(net.weight) == 1 and any(map(_is_product, steps)): return _read_products(model, net, grid, x)
+        line = net is not None and len(net.weight) == 1
+        if line and any(map(_is_product, steps)): return _read_products(model, cast(_Net, net), grid, x)
         raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
     if f is None: return None
     if e is not None:

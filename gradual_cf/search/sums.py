@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from ..models.decisions import asked_alike, FrameModel
@@ -66,9 +67,11 @@ def _fold_of(fold) -> tuple|None: # One of `calibrated_classifiers_` -> its mode
 
 def _falling_shares(curve, v:np.ndarray) -> np.ndarray: return _behind_shares(curve, -v) # … that falls
 
-def _through_steps(steps:list, rows) -> Any: # Rows behind all steps but the last
-    for step in steps[:-1]: rows = step.transform(rows)
+def _through_all(steps:list, rows) -> Any:
+    for step in steps: rows = step.transform(rows)
     return rows
+
+def _through_steps(steps:list, rows) -> Any: return _through_all(steps[:-1], rows) # Rows behind all steps but the last
 
 def _one_said(inner, numbers:bool, rows) -> np.ndarray: # A fitted model of two classes, or of numbers -> `(n,)`
     "The sum of a model, steps before it included."
@@ -383,36 +386,70 @@ def _is_product(step) -> bool: # Whether features are multiplied somewhere in it
     inner = [s for _,s,*_ in getattr(step, 'steps', None) or getattr(step, 'transformers_', ())]
     return type(step).__name__ == 'PolynomialFeatures' or any(map(_is_product, inner))
 
-def _dense(v) -> np.ndarray: return np.asarray(v.toarray() if hasattr(v, 'toarray') else v, float)
+def _as_dense(v) -> np.ndarray: return np.asarray(v.toarray() if hasattr(v, 'toarray') else v, float)
 
-def _one_by_one(steps:list, rows): # Without one that is the last
-    for step in steps: rows = step.transform(rows)
-    return rows
+def _onward(steps:list, v:np.ndarray) -> Any: # An array, which had names where the first of them was fitted with names
+    names = getattr(steps[0], 'feature_names_in_', None) if steps else None
+    return _through_all(steps, v if names is None else pd.DataFrame(v, columns=names))
 
-def _parted(step) -> tuple: # Rows -> arrays, a list; such a list -> what the step makes of it; how many arrays
+def _parted_step(step) -> tuple: # Rows -> arrays, a list; such a list -> what the step makes of it; how many arrays
     "What stands before the products of a step, and what makes them."
-    if not _is_product(step): return lambda rows: [_dense(step.transform(rows))], lambda v: v[0], 1
+    if not _is_product(step): return lambda rows: [_as_dense(step.transform(rows))], lambda v: v[0], 1
     if hasattr(step, 'transformers_'): return _parted_columns(step)
     if hasattr(step, 'steps'): return _parted_steps(_steps_of(step))
-    return lambda rows: [_dense(rows)], lambda v: _dense(step.transform(v[0])), 1
+    return lambda rows: [_as_dense(rows)], lambda v: _as_dense(_onward([step], v[0])), 1
 
-def _parted_steps(steps:list) -> tuple: # As `_parted`, one step after the other
+def _parted_steps(steps:list) -> tuple: # As `_parted_step`, one step after the other
     i = next(i for i,s in enumerate(steps) if _is_product(s))
-    before,after,n = _parted(steps[i])
-    return lambda rows: before(_one_by_one(steps[:i], rows)), lambda v: _dense(_one_by_one(steps[i + 1:], after(v))), n
+    before,after,n = _parted_step(steps[i])
+    first = lambda rows: before(_through_all(steps[:i], rows))
+    return first, lambda v: _as_dense(_onward(steps[i + 1:], after(v))), n
 
-def _parted_columns(step) -> tuple: # As `_parted`, of columns that go separate ways
-    some = [(s, c) for _,s,c in step.transformers_ if _any_of(c) and not (isinstance(s, str) and s == 'drop')]
-    parts = [(lambda rows: [_dense(rows)], lambda v: v[0], 1) if isinstance(s, str) else _parted(s) for s,_ in some]
+def _parted_columns(step) -> tuple: # As `_parted_step`, of columns that go separate ways
+    some = [(s, c) for _,s,c in step.transformers_ if _any_columns(c) and not (isinstance(s, str) and s == 'drop')]
+    parts = [(lambda rows: [_as_dense(rows)], lambda v: v[0], 1) if isinstance(s, str) else _parted_step(s) for s,_ in some]
     ends = np.cumsum([n for *_,n in parts])
-    take = lambda rows, c: rows[:, c] if isinstance(rows, np.ndarray) else rows.loc[:, c] if _named(c) else rows.iloc[:, c]
-    before = lambda rows: [v for (do,*_),(_,c) in zip(parts, some) for v in do(take(rows, c))]
+    before = lambda rows: [v for (do,*_),(_,c) in zip(parts, some) for v in do(_some_columns(rows, c))]
     after = lambda v: np.concatenate([do(v[end - n:end]) for (_,do,n),end in zip(parts, ends)], 1)
     return before, after, int(ends[-1])
 
-def _any_of(columns) -> bool: return isinstance(columns, slice) or bool(np.any(columns) if np.asarray(columns).dtype == bool else np.size(columns))
+def _any_columns(columns) -> bool:
+    if isinstance(columns, slice): return True
+    return bool(np.any(columns) if np.asarray(columns).dtype == bool else np.size(columns))
 
-def _named(columns) -> bool: return not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(columns))
+def _some_columns(rows, columns) -> Any: # Of an array, or of a frame by names or places
+    if isinstance(rows, np.ndarray): return rows[:, columns]
+    named = not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(columns))
+    return rows.loc[:, columns] if named else rows.iloc[:, columns]
+
+# %% ../../nbs/search/09_sums.ipynb #prodq001
+def _quadratic(of, scale:np.ndarray) -> tuple: # Features `(n, m)` -> scores; how large features are
+    "`c`, `l` and `W` of a quadratic form, asked at points as far out as features are."
+    m,(a,b) = len(scale), np.triu_indices(len(scale), 1)
+    axes = np.diag(scale)
+    asked = lambda v: np.concatenate([of(v[i:i + m]) for i in range(0, len(v), m)])
+    up,down,both = map(asked, (axes, -axes, axes[a] + axes[b]))
+    c, = of(np.zeros((1, m)))
+    weight = np.zeros((len(c), m, m))
+    weight[:, a, b] = ((both - up[a] - up[b] + c)/(scale[a]*scale[b])[:, None]).T
+    weight += weight.transpose(0, 2, 1)
+    weight[:, range(m), range(m)] = ((up + down - 2*c)/scale[:, None]**2).T
+    return c, ((up - down)/2/scale[:, None]).T, weight
+
+# %% ../../nbs/search/09_sums.ipynb #prodt002
+_FEW_VALUES = 64 # Of a number, up to which each is looked at
+
+def _turn_of(f:_Features, g:int, mine:np.ndarray) -> tuple|None: # Column, its features
+    """The one feature of a number that moves, and whether it rises (1), falls (-1) or none does (0).
+
+    None for several, or one that turns: each value is looked at. Raises `_Unfit` where these are many.
+    """
+    moves = np.flatnonzero(np.ptp(f.values[g], 0) > 0) if len(f.values[g]) else []
+    if not len(moves): return 0, 0
+    step = np.diff(f.values[g][:, moves[0]])
+    if len(moves) == 1 and not step.min() < 0 < step.max(): return mine[moves[0]], 1 if step.max() > 0 else -1
+    if len(f.values[g]) > _FEW_VALUES: raise _Unfit('products of a number that is several features')
+    return None
 
 # %% ../../nbs/search/09_sums.ipynb #prod0005
 class _Joint(NamedTuple):
@@ -428,7 +465,7 @@ class _Products(NamedTuple):
     line:np.ndarray   # What each feature adds alone, `(k, m)`
     weight:np.ndarray # Twice what two add together, symmetric, `(k, m, m)`
     columns:list      # The features of each column
-    turns:list        # Of each number its feature that moves, and whether it rises (1), falls (-1) or none does (0); None: ask each value
+    turns:list        # Of each number, as `_turn_of` says
 
     def scores(self, v:np.ndarray) -> np.ndarray: # Features `(n, m)` -> `(n, k)`
         return v @ self.line.T + .5*np.stack([((v @ w)*v).sum(1) for w in self.weight], 1)
@@ -450,31 +487,8 @@ class _Products(NamedTuple):
 
 _MOST_FACTORS = 200 # Features that are multiplied, at most
 
-def _quadratic(of, scale:np.ndarray) -> tuple: # Features `(n, m)` -> scores; how large features are
-    "`c`, `l` and `W` of a quadratic form, asked at points as far out as features are."
-    m,(a,b) = len(scale), np.triu_indices(len(scale), 1)
-    axes = np.diag(scale)
-    up,down,both = (np.concatenate([of(v[i:i + m]) for i in range(0, len(v), m)]) for v in (axes, -axes, axes[a] + axes[b]))
-    c, = of(np.zeros((1, m)))
-    weight = np.zeros((len(c), m, m))
-    weight[:, a, b] = ((both - up[a] - up[b] + c)/(scale[a]*scale[b])[:, None]).T
-    weight += weight.transpose(0, 2, 1)
-    weight[:, range(m), range(m)] = ((up + down - 2*c)/scale[:, None]**2).T
-    return c, ((up - down)/2/scale[:, None]).T, weight
-
-_FEW_VALUES = 64 # Of a number, up to which each is looked at
-
-def _turn_of(f:_Features, g:int, mine:np.ndarray) -> tuple|None: # As in `_Products.turns`
-    "The one feature of a number that moves; raises `_Unfit` for several, or one that turns, at many values."
-    moves = np.flatnonzero(np.ptp(f.values[g], 0) > 0) if len(f.values[g]) else []
-    if not len(moves): return 0, 0
-    step = np.diff(f.values[g][:, moves[0]])
-    if len(moves) == 1 and not step.min() < 0 < step.max(): return mine[moves[0]], 1 if step.max() > 0 else -1
-    if len(f.values[g]) > _FEW_VALUES: raise _Unfit('products of a number that is several features')
-    return None
-
-def _terms_of_products(of, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None: # Features `(n, m)` -> scores; training rows
-    "A sum with products, known at each legal value; None where a column was not asked at each, or it is no quadratic form."
+def _terms_of_products(of, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None: # Features -> scores; training rows
+    "A sum with products at each legal value; None where a column was not asked at each, or it is no quadratic form."
     legal = [c.width if way is None else len(way) for c,way in zip(grid.columns, _ways(grid))]
     if len(f.owner) > _MOST_FACTORS or [len(v) for v in f.values] != legal: return None
     seen = f.of(x)
@@ -498,10 +512,13 @@ def _terms_of_products(of, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None
     return t._replace(error=float(apart)) if apart <= _ADDS_UP*max(1., np.abs(said).max()) else None
 
 # %% ../../nbs/search/09_sums.ipynb #prod0007
-def _points(c:_SumBound, b:_Boxes, g:int, first, last, slope:np.ndarray) -> tuple: # Features `(b, p, m_g)`, terms, places, allowed, `(b, p)`
-    "Where a column of boxes may gain most: levels, or both ends and the vertex of a parabola; at last the row's own."
-    p,q,n = c.terms.products, c.q, len(b.row)
-    if q.grid.named[g]: place,may = np.tile(np.arange(len(c.table[g])), (n, 1)), q.sets[g].masks[b.low[:, g]]
+def _points(c:_SumBound, b:_Boxes, g:int, first, last, slope:np.ndarray) -> tuple: # What products add, `(b, m)`
+    """Where a column of boxes may gain most: levels, or both ends and the vertex of a parabola; at last the row's own.
+
+    Features `(b, p, m_g)`, and terms, places and whether they are allowed, `(b, p)` each.
+    """
+    p,q = c.terms.products, c.q
+    if q.grid.named[g]: place,may = np.tile(np.arange(len(c.table[g])), (len(b.row), 1)), q.sets[g].masks[b.low[:, g]]
     else:
         start,end = (c.place(g, v[:, g])[:, None] for v in (first, last))
         place = np.c_[start, end]
@@ -514,17 +531,19 @@ def _points(c:_SumBound, b:_Boxes, g:int, first, last, slope:np.ndarray) -> tupl
         may = np.broadcast_to((first[:, g] <= last[:, g])[:, None], place.shape)
     v = np.concatenate([p.f.values[g][place], c.joint.own[b.row][:, None, p.columns[g]]], 1)
     term = np.c_[c.table[g][place, 0], c.own[b.row, g, 0]]
-    return v, term, np.c_[place, np.full(n, -1)], np.c_[may, b.stays[:, g]]
+    return v, term, np.c_[place, np.full(len(b.row), -1)], np.c_[may, b.stays[:, g]]
 
-def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, first, last, corner:np.ndarray) -> tuple: # As `_SumBound.ends`
-    "The same where features of two columns are multiplied."
+# %% ../../nbs/search/09_sums.ipynb #prode004
+def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, first, last, corner:np.ndarray) -> tuple:
+    "`_SumBound.ends` where features of two columns are multiplied."
     p,q = c.terms.products, c.q
     v = c.joint.own[b.row].copy() # features of corners
     for g,mine in enumerate(p.columns):
         i = np.flatnonzero(b.corner[:, g] != q.rows.own[b.row, g])
         v[np.ix_(i, mine)] = p.f.values[g][c.place(g, b.corner[i, g])]
     slope = v @ c.joint.between
-    gain,at,way = np.zeros(corner.shape), np.full(corner.shape, -1), {}
+    gain,at = np.zeros(corner.shape), np.full(corner.shape, -1)
+    way:dict = {} # Column -> how far its features go, and what that adds to others
     for g,mine in enumerate(p.columns):
         i = np.flatnonzero(open_[:, g])
         if not len(i): continue
