@@ -309,7 +309,7 @@ class _TreeBound:
             if len(i): words[i] &= self.met(b.take(i), first[i], last[i], g)
         within = None if self.lines is None else self.ranges(b, first, last)
         top,best = self.best(words, within)
-        ends = None if self.sums is None else self.sums.ends(b, open_, first, last)
+        ends = None if self.sums is None else self.sums.ends(b, open_, (first, last))
         near,far = (self.beside(ends, k) for k in (0, 1)) # what sums add at corners, and at most
         most,here,slack = self.spare(b.row, best, far), np.full(n, -np.inf), np.full(n, self.slack)
         seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=slack)

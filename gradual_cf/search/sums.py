@@ -300,8 +300,9 @@ class _SumBound:
         if (g, f) not in self.peaks: self.peaks[g, f] = _Peaks(self.table[g][:, f])
         return self.peaks[g, f]
 
-    def best(self, b:_Boxes, g:int, f:int, first, last) -> tuple: # Terms and places, `(b,)` each; -1 for the row's own
-        "The largest term of a column in boxes."
+    def best(self, b:_Boxes, g:int, f:int, legal:tuple) -> tuple: # Terms and places, `(b,)` each; -1 for the row's own
+        "The largest term of a column in boxes, whose first and last legal positions are `legal`."
+        first,last = legal
         own,out,at = self.own[b.row, g, f], np.full(len(b.row), -np.inf), np.full(len(b.row), -1)
         if self.q.grid.named[g]:
             v = np.where(self.q.sets[g].masks[b.low[:, g]], self.table[g][:, f], -np.inf)
@@ -319,20 +320,20 @@ class _SumBound:
         share = self.link.share(self.sign*(total + way*self.slack))
         return self.sign*share - self.need[row] + way*_SHARE_SLACK
 
-    def ends(self, b:_Boxes, open_:np.ndarray, first, last) -> tuple: # `(b, g, f)` twice, `(b, g)`
+    def ends(self, b:_Boxes, open_:np.ndarray, legal:tuple) -> tuple: # `(b, g, f)` twice, `(b, g)`
         "Terms of corners, the largest terms, and the places of the fold that gains most."
         own,corner = self.q.rows.own[b.row], self.own[b.row].copy()
         for g in range(own.shape[1]):
             i = np.flatnonzero(b.corner[:, g] != own[:, g])
             corner[i, g] = self.table[g][self.place(g, b.corner[i, g])]
-        if self.joint is not None: return _ends_together(self, b, open_, first, last, corner[:, :, 0])
+        if self.joint is not None: return _ends_together(self, b, open_, legal, corner[:, :, 0])
         top,at = corner.copy(), np.full(own.shape, -1)
         for g in range(own.shape[1]):
             i = np.flatnonzero(open_[:, g])
             if not len(i): continue
             some,most = b.take(i), np.full(len(i), -1.)
             for f in range(top.shape[2]):
-                top[i, g, f],where = self.best(some, g, f, first[i], last[i])
+                top[i, g, f],where = self.best(some, g, f, [v[i] for v in legal])
                 gain = top[i, g, f] - corner[i, g, f]
                 at[i, g] = np.where(gain > most, where, at[i, g])
                 most = np.maximum(most, gain)
@@ -341,7 +342,7 @@ class _SumBound:
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
         q,own = self.q, self.q.rows.own[b.row]
-        corner,top,at = self.ends(b, _open(q, b), *_legal_ends(q, b.row, b.low, b.high))
+        corner,top,at = self.ends(b, _open(q, b), _legal_ends(q, b.row, b.low, b.high))
         most,here = (self.spare(self.base + v.sum(1), b.row) for v in (top, corner))
         slack:Any = self.slack
         if self.link.calibrated: slack = (here - self.spare(self.base + corner.sum(1), b.row, -1.))/2
@@ -512,7 +513,7 @@ def _terms_of_products(of, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None
     return t._replace(error=float(apart)) if apart <= _ADDS_UP*max(1., np.abs(said).max()) else None
 
 # %% ../../nbs/search/09_sums.ipynb #prod0007
-def _points(c:_SumBound, b:_Boxes, g:int, first, last, slope:np.ndarray) -> tuple: # What products add, `(b, m)`
+def _points(c:_SumBound, b:_Boxes, g:int, legal:tuple, slope:np.ndarray) -> tuple: # What products add, `(b, m)`
     """Where a column of boxes may gain most: levels, or both ends and the vertex of a parabola; at last the row's own.
 
     Features `(b, p, m_g)`, and terms, places and whether they are allowed, `(b, p)` each.
@@ -520,7 +521,7 @@ def _points(c:_SumBound, b:_Boxes, g:int, first, last, slope:np.ndarray) -> tupl
     p,q = c.terms.products, c.q
     if q.grid.named[g]: place,may = np.tile(np.arange(len(c.table[g])), (len(b.row), 1)), q.sets[g].masks[b.low[:, g]]
     else:
-        start,end = (c.place(g, v[:, g])[:, None] for v in (first, last))
+        start,end = (c.place(g, v[:, g])[:, None] for v in legal)
         place = np.c_[start, end]
         if p.turns[g] is None: place = np.clip(np.arange(len(c.table[g])), start, np.maximum(start, end))
         elif p.turns[g][1] and c.joint.square[j := p.turns[g][0]] < 0:
@@ -528,13 +529,13 @@ def _points(c:_SumBound, b:_Boxes, g:int, first, last, slope:np.ndarray) -> tupl
             top = np.searchsorted(values[::rises], -(c.joint.line[j] + slope[:, j])/c.joint.square[j])[:, None]
             top = (top if rises > 0 else len(values) - 1 - top) + np.arange(-1, 2)
             place = np.c_[place, np.clip(top, start, np.maximum(start, end))]
-        may = np.broadcast_to((first[:, g] <= last[:, g])[:, None], place.shape)
+        may = np.broadcast_to((legal[0][:, g] <= legal[1][:, g])[:, None], place.shape)
     v = np.concatenate([p.f.values[g][place], c.joint.own[b.row][:, None, p.columns[g]]], 1)
     term = np.c_[c.table[g][place, 0], c.own[b.row, g, 0]]
     return v, term, np.c_[place, np.full(len(b.row), -1)], np.c_[may, b.stays[:, g]]
 
 # %% ../../nbs/search/09_sums.ipynb #prode004
-def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, first, last, corner:np.ndarray) -> tuple:
+def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, legal:tuple, corner:np.ndarray) -> tuple:
     "`_SumBound.ends` where features of two columns are multiplied."
     p,q = c.terms.products, c.q
     v = c.joint.own[b.row].copy() # features of corners
@@ -547,7 +548,7 @@ def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, first, last, corner:
     for g,mine in enumerate(p.columns):
         i = np.flatnonzero(open_[:, g])
         if not len(i): continue
-        to,term,place,may = _points(c, b.take(i), g, first[i], last[i], slope[i])
+        to,term,place,may = _points(c, b.take(i), g, [v[i] for v in legal], slope[i])
         far = np.where(may[:, :, None], to - v[i][:, None, mine], 0.)
         more = np.where(may, term - corner[i, g, None] + (far*slope[i][:, None, mine]).sum(2), -np.inf)
         best,each = more.argmax(1), np.arange(len(i))
