@@ -737,20 +737,6 @@ def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
 def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
     return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed)
 
-def _part_of(model, handed:Any=None) -> _Ensemble: # `handed`: what becomes of its rows
-    "A model within another: one sum of leaves, or of one term a column; raises `_Unfit` for anything else."
-    *steps,last = [step for _,step in getattr(model, 'steps', [('', model)])]
-    e = _parsed(last)
-    if e is None:
-        link = _Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
-        return _Ensemble([], link, terms=((model, 0, 1., handed),))
-    if not _plain(e._replace(terms=(), views=())) or len(e.link.base) != 1 or steps and e.mixed: raise _Unfit(f'{type(last).__name__} within it')
-    if not steps: return e
-    first = [] if handed is None else [SimpleNamespace(transform=handed)]
-    return e._replace(views=((*first, *steps),)*len(e.trees))
-
-def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees))
-
 def _on_columns(t:_Nodes, own) -> _Nodes: # A tree that was grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
 
@@ -762,6 +748,22 @@ def _from_bagging(model) -> _Ensemble|None:
     every = [(t, own) for e,own in zip(parts, model.estimators_features_) for t in e.trees]
     trees = [_on_columns(t, own)._replace(value=t.value/len(parts)) for t,own in every]
     return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
+
+# %% ../../nbs/models/02_fitted.ipynb #ensb0003
+def _part_of(model, handed:Any=None) -> _Ensemble: # `handed`: what becomes of its rows
+    "A model within another: one sum of leaves, or of one term a column; raises `_Unfit` for anything else."
+    *steps,last = [step for _,step in getattr(model, 'steps', [('', model)])]
+    e = _parsed(last)
+    if e is None:
+        link = _Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
+        return _Ensemble([], link, terms=((model, 0, 1., handed),))
+    one = _plain(e._replace(terms=(), views=())) and len(e.link.base) == 1
+    if not one or steps and e.mixed: raise _Unfit(f'{type(last).__name__} within it')
+    if not steps: return e
+    first = [] if handed is None else [SimpleNamespace(transform=handed)]
+    return e._replace(views=((*first, *steps),)*len(e.trees))
+
+def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees))
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
 
@@ -778,7 +780,8 @@ def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> _E
     trees = [t._replace(value=s*_as_scores(t.value[:, 0], i, n)) for i,(e,s) in each for t in e.trees]
     terms = tuple((m, i, s*v, handed) for i,(e,s) in each for m,_,v,handed in e.terms)
     base = np.concatenate([s*e.link.base for _,(e,s) in each])
-    return _Ensemble(trees, _Link(base, 'proba', calibrated=tuple(curves), last=last), terms=terms, views=_views_of(parts))
+    link = _Link(base, 'proba', calibrated=tuple(curves), last=last)
+    return _Ensemble(trees, link, terms=terms, views=_views_of(parts))
 
 def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> _Ensemble: # Of two classes
     "A line over the shares of several ensembles: one sum and one curve for each, and what follows their mean."

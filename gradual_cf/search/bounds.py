@@ -322,7 +322,7 @@ class _TreeBound:
         seen.here[i],seen.column[i],seen.upper[i] = self.spare(b.row[i], leaves, near), column, upper
         if self.nodes.e.link.calibrated: slack[i] = (seen.here[i] - self.spare(b.row[i], leaves, near, -1.))/2
         if ends is None: return seen
-        lost = (most[i] - self.spare(b.row[i], *parts) for parts in ((leaves, far), (best[i], near))) # by the corner of one
+        lost = (most[i] - self.spare(b.row[i], *v) for v in ((leaves, far), (best[i], near))) # by the corner of one
         self.cut_sums(some, i, [v[i] for v in ends], np.subtract(*lost), seen)
         return seen
 
@@ -337,7 +337,7 @@ class _TreeBound:
         column = gain[j].argmax(1)
         seen.column[i[j]],seen.upper[i[j]] = column, self.sums.cuts(b.take(j), column, ends[2][j])
 
-    def spare(self, row:np.ndarray, leaves:np.ndarray, more:np.ndarray, way:float=1.) -> np.ndarray: # `(b, t)`, `beside` -> `(b,)`
+    def spare(self, row:np.ndarray, leaves:np.ndarray, more:np.ndarray, way:float=1.) -> np.ndarray: # `(b,)`
         "What leaves and sums have to spare at most, whatever is rounded; at least with `way` = -1."
         link,sign = self.nodes.e.link, self.words.aim[0]
         if not link.calibrated: return leaves.sum(1) + more[:, 0] - self.need[row] + way*self.slack

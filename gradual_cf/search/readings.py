@@ -377,11 +377,13 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
 # %% ../../nbs/search/09_readings.ipynb #lit90046
 def _seen_through(e:_Ensemble, model:FrameModel, steps:list, x:np.ndarray) -> tuple: # Features, and trees that read them
     "All that trees read through steps of their own, side by side."
-    views = list({tuple(map(id, v)): v for v in e.views}.values())
-    ways = [_features_asked(model, partial(_through_steps, [*steps[:-1], *v, None])) for v in views]
-    start = dict(zip([tuple(map(id, v)) for v in views], np.cumsum([0, *(way(x[:1]).shape[1] for way in ways)])))
-    shifted = [t._replace(feature=np.where(t.feature < 0, -1, t.feature + start[tuple(map(id, v))])) for t,v in zip(e.trees, e.views)]
-    return lambda x: np.concatenate([way(x) for way in ways], 1), e._replace(trees=shifted)
+    key = lambda view: tuple(map(id, view))
+    views = {key(v): v for v in e.views}
+    ways = [_features_asked(model, partial(_through_steps, [*steps[:-1], *v, None])) for v in views.values()]
+    start = dict(zip(views, np.cumsum([0, *(way(x[:1]).shape[1] for way in ways)])))
+    shift = lambda t, by: t._replace(feature=np.where(t.feature < 0, -1, t.feature + by))
+    trees = [shift(t, start[key(v)]) for t,v in zip(e.trees, e.views)]
+    return lambda x: np.concatenate([way(x) for way in ways], 1), e._replace(trees=trees)
 
 def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `_Unfit` with what prevents it."

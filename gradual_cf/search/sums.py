@@ -39,7 +39,8 @@ def _is_sum(last) -> bool: # A fitted estimator
 
 def _steps_of(source) -> list: # Of a pipeline, and of those within it, without those that do nothing
     if not hasattr(source, 'steps'): return [source]
-    return [inner for _,step in source.steps if step is not None and not isinstance(step, str) for inner in _steps_of(step)]
+    some = [step for _,step in source.steps if step is not None and not isinstance(step, str)]
+    return [inner for step in some for inner in _steps_of(step)]
 
 def _scores_said(last, numbers:bool, rows) -> np.ndarray: # What it reads -> `(n, k)`
     "What an estimator says that is nearest to its sum."
@@ -733,7 +734,8 @@ def _way_of(q:_Question, c:_SumBound, i:int) -> tuple|None: # Of a row: position
 
 def _by_sum(q:_Question, conditions:list, asked) -> tuple|None: # `_Found` of all rows, and those it is of, bool `(n,)`
     "Answers of rows in closed form, confirmed by the model; None where there is more to reach than one sum."
-    if len(conditions) != 1 or not isinstance(c := conditions[0], _SumBound) or c.link.calibrated or c.joint: return None
+    if len(conditions) != 1 or not isinstance(c := conditions[0], _SumBound): return None
+    if c.link.calibrated or c.joint is not None: return None
     n = len(q.rows.x)
     found = _Found(q.rows.own.copy(), np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n))
     known = np.zeros(n, bool)

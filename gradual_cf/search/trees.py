@@ -68,14 +68,14 @@ class _Ensemble(NamedTuple):
     link:_Link         # What the sum of leaves means
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
-    terms:tuple=()     # Models beside them that may be sums of one term a column: each, its score, weight, what it is handed
+    terms:tuple=()     # Models beside them that may be sums: each, its score, weight, what becomes of its rows
     views:tuple=()     # Steps that each tree reads its columns through; empty where none has any
 
     @property
     def leans(self) -> bool: return any(len(t.lines) for t in self.trees) # Whether leaves are lines
 
     @property
-    def mixed(self) -> bool: return self.leans or bool(self.terms) or any(self.views) # Whether it is more than leaves of these columns
+    def mixed(self) -> bool: return self.leans or bool(self.terms) or any(self.views) # Is it more than leaves?
 
 # %% ../../nbs/search/07_trees.ipynb #a9adeae8
 class _Axis(NamedTuple):
