@@ -291,7 +291,7 @@ class _SumBound:
         self.own,self.base = terms.parts(q.rows.x) @ weight, terms.base @ weight # `(n, g, f)`
         self.peaks:dict = {}
         self.width = 8*self.own[0].size
-        self.joint = None if terms.products is None else terms.products.weighed(aim.weight, q.rows.x)
+        self.joint:Any = None if terms.products is None else terms.products.weighed(aim.weight, q.rows.x)
         if self.joint is not None: self.width += self.joint.between.size
 
     def place(self, g:int, at:np.ndarray) -> np.ndarray: # Positions -> places in a table
