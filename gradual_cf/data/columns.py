@@ -891,7 +891,7 @@ def _rescaled(columns, df, scale) -> list[Column]:
         if c.scalable and c.low <= c.high and (rule or c.name in told):
             v = _read_numbers(c, df[c.name])
             v = v[~np.isnan(v)]
-            new = rule(v) if rule else dict(zip(('origin', 'span'), told[c.name]))
+            new:dict = rule(v) if rule else dict(zip(('origin', 'span'), told[c.name]))
             if c.missing and new['span']: new['origin'] = float(v.min()) # what is missing stands below all numbers
             c = _precise(replace(c, **new), v)
         out.append(c)

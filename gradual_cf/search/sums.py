@@ -334,7 +334,7 @@ class _SumBound:
             if not len(i): continue
             some,most = b.take(i), np.full(len(i), -1.)
             for f in range(top.shape[2]):
-                top[i, g, f],where = self.best(some, g, f, [v[i] for v in legal])
+                top[i, g, f],where = self.best(some, g, f, tuple(v[i] for v in legal))
                 gain = top[i, g, f] - corner[i, g, f]
                 at[i, g] = np.where(gain > most, where, at[i, g])
                 most = np.maximum(most, gain)
@@ -549,7 +549,7 @@ def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, legal:tuple, corner:
     for g,mine in enumerate(p.columns):
         i = np.flatnonzero(open_[:, g])
         if not len(i): continue
-        to,term,place,may = _points(c, b.take(i), g, [v[i] for v in legal], slope[i])
+        to,term,place,may = _points(c, b.take(i), g, tuple(v[i] for v in legal), slope[i])
         far = np.where(may[:, :, None], to - v[i][:, None, mine], 0.)
         more = np.where(may, term - corner[i, g, None] + (far*slope[i][:, None, mine]).sum(2), -np.inf)
         best,each = more.argmax(1), np.arange(len(i))
