@@ -146,7 +146,7 @@ MODELS |= dict(
     coded=Make(library('xgboost', 'XGBClassifier', n_estimators=7, max_depth=3, missing=2.), missing=True), zeros=Make(library('lightgbm', 'LGBMClassifier', zero_as_missing=True, **lgb), missing=True),
     stack=Make(ensemble.StackingClassifier([('a', FOREST), ('b', GROWN), ('c', GROWN_DEEP)], cv=2)), stack_number=Make(ensemble.StackingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))], linear_model.Ridge(), cv=2)),
     mixed_vote=Make(ensemble.VotingClassifier([('a', FOREST), ('b', pipeline.make_pipeline(SCALE, LINE)), ('c', naive_bayes.GaussianNB())], voting='soft', weights=[2, 1, 1]), coder=ONE),
-    piped_vote=Make(ensemble.VotingClassifier([('a', pipeline.make_pipeline(preprocessing.KBinsDiscretizer(4, strategy='uniform'), FOREST)), ('b', LINE), ('c', pipeline.make_pipeline(SCALE, GROWN))], voting='soft'), coder=ONE),
+    piped_vote=Make(ensemble.VotingClassifier([('a', pipeline.make_pipeline(preprocessing.QuantileTransformer(n_quantiles=20), FOREST)), ('b', LINE), ('c', pipeline.make_pipeline(SCALE, GROWN))], voting='soft'), coder=ONE),
     mixed_stack=Make(ensemble.StackingClassifier([('a', GROWN), ('b', LINE)], cv=2), before=SCALE, coder=ONE),
     line_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, random_state=0), coder=ONE),
     line_start_number=Make(ensemble.GradientBoostingRegressor(n_estimators=7, init=linear_model.LinearRegression(), random_state=0), before=SCALE, coder=ONE),
