@@ -2,7 +2,7 @@
 from collections import Counter
 
 import pytest
-from questions import FAILS_TODAY, MODELS, SAID, SOAK_ONLY, check, covering, daily
+from questions import FAILS_TODAY, LISTS, MODELS, ONCE_WRONG, SAID, SOAK_ONLY, check, covering, daily
 
 pytestmark = pytest.mark.filterwarnings(*SAID)
 
@@ -16,3 +16,10 @@ def test_what_is_claimed_is_true(model, request):
     for seed, case in enumerate(covering()):
         if case['model'] == model and (every or seed in daily()): told.update(check(seed, **case))
     assert told['optimal'] > 3 or model in ('asked', 'sentinel'), told  # which are not read
+
+
+@pytest.mark.parametrize('seed', ONCE_WRONG)
+def test_what_was_wrong_once_is_right(seed):
+    case = dict(zip(LISTS, ONCE_WRONG[seed]))
+    if case['model'] == 'lightgbm': pytest.importorskip('lightgbm')
+    check(seed, **case)

@@ -415,7 +415,10 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     readings = _light_readings(cf) if priced else _proves_by_default(plain)
     if not len(i) or not readings: return xp, {}
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
-    if priced: known = _by_boxes(_Task(cf, rows, effort._replace(work=_BUDGET), readings)) # whatever they cost
+    if priced:
+        known = _by_boxes(_Task(cf, rows, effort._replace(work=_BUDGET), readings)) # few columns, whatever they cost
+        paid = np.isfinite(cf.domain.cost(rows.enc.x, known.xp).cpu().numpy()) # … if anybody can pay for them
+        known,i = known.take(paid), i[paid]
     else: known,_ = _ruled(plain, rows, effort)
     xp[torch.from_numpy(i).to(xp.device)] = known.xp
     return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
