@@ -142,6 +142,7 @@ GROWN_DEEP = tree.DecisionTreeClassifier(max_depth=3, random_state=0)
 MODELS |= dict(
     votes=Make(ensemble.AdaBoostClassifier(GROWN_DEEP, n_estimators=5, random_state=0)), bags=Make(ensemble.BaggingClassifier(GROWN_DEEP, 5, max_features=.7, random_state=0)),
     voting=Make(ensemble.VotingClassifier([('a', FOREST), ('b', GROWN)], voting='soft', weights=[1, 2])), voting_number=Make(ensemble.VotingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))])),
+    voting_forests=Make(ensemble.VotingClassifier([('a', FOREST), ('b', GROWN_DEEP), ('c', ensemble.ExtraTreesClassifier(4, max_depth=4, random_state=0))], voting='soft', weights=[2, 1, 1])),
     constant_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=dummy.DummyClassifier(), random_state=0)),
     coded=Make(library('xgboost', 'XGBClassifier', n_estimators=7, max_depth=3, missing=2.), missing=True), zeros=Make(library('lightgbm', 'LGBMClassifier', zero_as_missing=True, **lgb), missing=True),
     stack=Make(ensemble.StackingClassifier([('a', FOREST), ('b', GROWN), ('c', GROWN_DEEP)], cv=2)), stack_number=Make(ensemble.StackingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', ensemble.GradientBoostingRegressor(n_estimators=5))], linear_model.Ridge(), cv=2)),

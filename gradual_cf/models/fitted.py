@@ -806,15 +806,22 @@ def _behind_start(model, grown:_Ensemble) -> _Ensemble: # Trees that add to what
     curves = [partial(np.multiply, 2*grown.link.factor), partial(_start_of, start.link.kind)]
     return _side_by_side([grown, start], np.ones(2), curves, partial(_shifted_logistic, 0.))
 
-def _from_voting(model) -> _Ensemble|None: # Soft, of two classes; or of regressors
-    "The mean of several ensembles: of numbers one sum, of shares one sum and one curve for each."
-    classes = getattr(model, 'classes_', None)
+def _over_many_shares(models:list, weight:np.ndarray) -> _Ensemble: # Of more than two classes
+    "The mean of shares that are sums of leaves; raises `_Unfit` where a part's are not."
+    parts = [_parsed(e) for e in models]
+    if not all(_plain(e) and e.link.kind == 'proba' for e in parts): raise _Unfit('a vote about several classes')
+    e = _over_numbers(parts, weight)
+    return e._replace(link=e.link._replace(kind='proba'))
+
+def _from_voting(model) -> _Ensemble|None: # Soft; or of regressors
+    "The mean of several ensembles: of numbers one sum, of shares of two classes one sum and one curve for each."
     if getattr(model, 'voting', 'soft') != 'soft': raise _Unfit('votes that are counted')
-    if len(getattr(model, 'classes_', ())) > 2: raise _Unfit('a vote about several classes')
-    parts = [_part_of(e) for e in model.estimators_]
     used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
     weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
-    return (_over_numbers if classes is None else _over_shares)(parts, weight/weight.sum())
+    weight,classes = weight/weight.sum(), getattr(model, 'classes_', None)
+    if classes is not None and len(classes) > 2: return _over_many_shares(model.estimators_, weight)
+    parts = [_part_of(e) for e in model.estimators_]
+    return (_over_numbers if classes is None else _over_shares)(parts, weight)
 
 def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
     "A line over what several ensembles say: of numbers one sum, of shares one sum and one curve for each, and a last curve."
