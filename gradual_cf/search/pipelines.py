@@ -37,10 +37,9 @@ class _Features(NamedTuple):
 
 def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
-    def of(x:np.ndarray) -> np.ndarray:
-        out = asked_alike(transform, model.predictor, model.write(torch.from_numpy(x)))
-        return np.asarray(out.toarray() if hasattr(out, 'toarray') else out, float)
-    return of
+    return lambda x: _as_dense(asked_alike(transform, model.predictor, model.write(torch.from_numpy(x))))
+
+def _as_dense(v) -> np.ndarray: return np.asarray(v.toarray() if hasattr(v, 'toarray') else v, float)
 
 def _every_position(grid:_Grid, g:int) -> np.ndarray: # Ascending
     "Where a column may be: its legal values, or its levels."

@@ -412,8 +412,8 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     if not (_agreeing(cf) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
     plain = _of_decision(cf)
-    readings = _light_readings(cf) if priced else _proves_by_default(plain)
-    if not len(i) or not readings: return xp, {}
+    readings = len(i) and (_light_readings(cf) if priced else _proves_by_default(plain))
+    if not readings: return xp, {}
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
     if priced:
         known = _by_boxes(_Task(cf, rows, effort._replace(work=_BUDGET), readings)) # few columns, whatever they cost

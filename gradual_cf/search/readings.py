@@ -403,10 +403,10 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
     if e is not None and any(e.views): of,e = _seen_through(e, model, steps, x)
     else: of = _features_asked(model, partial(_through_steps, steps))
     try: f = _opened_parts(of, grid, x, kept)
-    except _Unfit as e:
+    except _Unfit as why:
         line = net is not None and len(net.weight) == 1
         if line and any(map(_is_product, steps)): return _read_products(model, cast(_Net, net), grid, x)
-        raise _Unfit(_words_of_mixed(steps, model.predictor.names, *e.args)) from None
+        raise _Unfit(_words_of_mixed(steps, model.predictor.names, *why.args)) from None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..models.decisions import asked_alike, FrameModel
+from ..models.decisions import FrameModel
 from ..models.fitted import _curve_of, _risk_link, RiskByTime
 from .bounds import _Layers, _needed, _Net, _rate
-from .pipelines import _every_position, _Features, _HELD, _MOST_VALUES, _UNLIKE
+from .pipelines import _as_dense, _every_position, _Features, _features_asked, _HELD, _MOST_VALUES, _UNLIKE
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Ensemble, _Link, _Unfit
 from ..data.columns import MISSING
@@ -111,9 +111,7 @@ def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k
         numbers = model.kind == 'number'
         said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
         link = _Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
-    def of(x:np.ndarray) -> np.ndarray: # Encoded rows
-        return asked_alike(said, model.predictor, model.write(torch.from_numpy(x)))
-    return of, link
+    return _features_asked(model, said), link
 
 # %% ../../nbs/search/09_sums.ipynb #2cfa7036
 _PAIRS,_MOVED = 64, 500 # Pairs of rows that exchange columns, and rows in which all columns move
@@ -231,8 +229,7 @@ def _terms_beside(e:_Ensemble, model:FrameModel, grid:_Grid, x:np.ndarray) -> _T
     steps = _steps_of(model.predictor.source)
     inner = [_steps_of(m)[-1] for m,*_ in e.terms]
     if other := [type(last).__name__ for last in inner if not _is_sum(last)]: raise _Unfit(f'{other[0]} within it')
-    said = partial(_beside_trees, e, steps)
-    of = lambda x: asked_alike(said, model.predictor, model.write(torch.from_numpy(x)))
+    of = _features_asked(model, partial(_beside_trees, e, steps))
     if (terms := _terms_read(of, grid, x)) is None: raise _Unfit('a part that is no sum of one term a column')
     return terms
 
@@ -387,8 +384,6 @@ _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 def _is_product(step) -> bool: # Whether features are multiplied somewhere in it
     inner = [s for _,s,*_ in getattr(step, 'steps', None) or getattr(step, 'transformers_', ())]
     return type(step).__name__ == 'PolynomialFeatures' or any(map(_is_product, inner))
-
-def _as_dense(v) -> np.ndarray: return np.asarray(v.toarray() if hasattr(v, 'toarray') else v, float)
 
 def _onward(steps:list, v:np.ndarray) -> Any: # An array, which had names where the first of them was fitted with names
     names = getattr(steps[0], 'feature_names_in_', None) if steps else None
