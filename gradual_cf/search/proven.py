@@ -106,6 +106,8 @@ class _Certificate(NamedTuple):
 
     @property
     def proof(self) -> list: return [_proof(row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
+    @property
+    def fewest(self) -> np.ndarray: return np.isfinite(self.size) & (self.bound >= self.size*(1 - _EQUAL)) # bool `(n,)`
     take = rows_of # The rows `i`
     def put(self, i, other:_Certificate): # Positions `(q,)`
         "Write what is known of some rows."
@@ -305,14 +307,28 @@ def _measured_size(cf, enc:Encoded, xp:Tensor, there:np.ndarray, optimal:str) ->
     return np.where(there, size, np.inf), np.where(there, far if optimal == _COLUMNS else size, np.inf)
 
 # %% ../../nbs/search/10_proven.ipynb #c19
+def _of_columns(task:_Task) -> bool: # Whether columns of a class are counted, by a model that is read
+    return bool(task.readings) and task.optimal == _COLUMNS and task.cf.settings.legal and task.cf.goal is CLASSES
+
+def _beyond_decision(task:_Task) -> bool: return demanding(task.cf) or task.robust is not None # All that sizes speak of
+
+def _boxes_first(task:_Task) -> bool:
+    "Whether boxes prove most rows by themselves, before anybody looks for an answer."
+    readings = task.readings or ()
+    if not readings or not task.cf.settings.legal or _beyond_decision(task): return False
+    if _plain_trees(readings) or all(r.of == 'sums' and not r.link.calibrated for r in readings): return True
+    return _of_columns(task) and {r.of for r in readings} <= {'lines', 'sums'}
+
+def by_boxes(cf, q:Question) -> _Certificate|None:
+    "The fewest columns and the nearest values by boxes alone, or that there are none; None where they do not come first."
+    if not len(q) or not _proves_by_default(cf): return None
+    task = _Task(cf, q, Effort(work=_BUDGET/2), _light_readings(cf)) # one of several questions about a row
+    return _by_boxes(task) if _boxes_first(task) else None
+
 def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
-    few = bool(readings) and optimal == _COLUMNS and cf.settings.legal and cf.goal is CLASSES
-    more = demanding(cf) or robust is not None # than the decision, which is all that sizes speak of
-    first = cf.settings.legal and not more and bool(readings) # proofs first: most rows need no other search
-    closed = all(r.of == 'sums' and not r.link.calibrated for r in readings or ())
-    first &= _plain_trees(readings) or closed or few and {r.of for r in readings or ()} <= {'lines', 'sums'}
+    few,first,more = _of_columns(task), _boxes_first(task), _beyond_decision(task)
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)
@@ -398,12 +414,12 @@ def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid])
 
 def by_default(cf, q:Question, effort:Effort) -> tuple:
-    "What `explain` finds where nothing else is said, `(n, *s)`; and which rows it came to."
+    "What `explain` finds where nothing else is said, `(n, *s)`; which rows it came to; a certificate, or None."
     if _proves_by_default(cf):
         known,begun = _ruled(cf, q, effort._replace(calm=effort.until < np.inf))
-        return known.xp, begun
+        return known.xp, begun, known
     xp,begun = cf.find(q, effort)
-    return _handed_out(cf, q, xp, begun, effort)[0], begun
+    return _handed_out(cf, q, xp, begun, effort)[0], begun, None
 
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."

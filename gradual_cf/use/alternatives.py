@@ -22,7 +22,7 @@ from ..render import (change_text, count_text, Exports, plot_text, render, subpl
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
-from ..search.proven import _check_limits, _MENU, _with_begun, by_default
+from ..search.proven import _check_limits, _MENU, _with_begun, by_boxes, by_default
 from ..search.shorten import _group_sizes
 from .plans import _Between, _legal_steps, _own_changes, each_put_back
 
@@ -133,15 +133,18 @@ class _Alternatives:
         "Candidates as answers."
         return self.explainer.measure(self.question.take(row), xp, standing)
 
-    def add(self, row, xp):
+    def add(self, row, xp, fewest:Any=None): # Whether no answer has fewer changes, bool `(q,)`: then none is idle
         "Keep what is valid and new, without its idle changes."
         if not len(row): return
         cfs = self.measured(row, xp)
         good = _newly(cfs)
         if not good.any(): return
-        kept,row = _reduced(self.explainer, cfs[good]), row[good]
-        content = self.explainer.content(self.enc.take(row), kept.xp, kept.tensors.target)
-        self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, kept.xp])
+        cfs,row = cfs[good], row[good]
+        xp = cfs.xp.clone()
+        idle = good[good] if fewest is None else ~torch.as_tensor(fewest, device=good.device)[good]
+        if idle.any(): xp[idle] = _reduced(self.explainer, cfs[idle]).xp
+        content = self.explainer.content(self.enc.take(row), xp, cfs.tensors.target)
+        self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, xp])
         self.content = torch.cat([self.content, content])
         if time.perf_counter() > self.until: raise _Over
 
@@ -178,11 +181,19 @@ class _Single(NamedTuple):
 
     take = rows_of # (self, i) -> the entries `i`
 
-def _singles(pool) -> _Single:
-    "What the explainer knows of single groups, by rows and the best first."
+def _alone_by_boxes(e, enc, target) -> tuple|None: # As `singles` of an explainer
+    "The nearest value of each group alone, for rows that have one; None where boxes do not tell it quickly."
+    row,g = (~enc.frozen & (most_groups(e, enc) > 0)[:, None]).nonzero(as_tuple=True)
+    held = torch.ones_like(enc.frozen[row]).scatter(1, g[:, None], False)
+    known = by_boxes(e, Question(None, enc.take(row)._replace(frozen=held), None, target[row]))
+    return None if known is None else (row, g, known.xp, torch.from_numpy(1/(1 + known.distance)))
+
+def _singles(pool, some:Tensor) -> _Single: # Positions of rows
+    "What is known of single groups of some rows, by rows and the best first."
     e = pool.explainer
-    parts = torch.arange(len(pool.target), device=pool.row.device).split(e.settings.batch_size)
-    found = [(i, e.singles(pool.enc.take(i), pool.target[i])) for i in parts]
+    asked = lambda enc, target: _alone_by_boxes(e, enc, target) or e.singles(enc, target)
+    parts = some.split(max(1, e.settings.batch_size//pool.enc.frozen.shape[1]) if len(some) else 1)
+    found = [(i, asked(pool.enc.take(i), pool.target[i])) for i in parts]
     one = _Single(*(torch.cat(v) for v in zip(*((i[row], *more) for i,(row,*more) in found))))
     one = one.take(one.merit.argsort(descending=True, stable=True))
     return one.take(one.row.argsort(stable=True))
@@ -218,11 +229,17 @@ _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 
 # %% ../../nbs/use/00_alternatives.ipynb #c33
 def _again(pool, row, enc, seed): # Positions of rows, what may become of them
-    "Search once more, a few rows at a time, and keep what is found."
-    size,e = pool.explainer.settings.batch_size, pool.explainer
-    parts = torch.arange(len(row), device=row.device).split(size)
-    found = [e.resume(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed)) for i in parts]
-    if parts: pool.add(row, torch.cat(found))
+    "Answer once more, by boxes where they come first, else by a search, a few rows at a time; keep what is found."
+    e,xp = pool.explainer, enc.x.clone()
+    fewest,live = (torch.zeros(len(row), dtype=torch.bool, device=row.device) for _ in range(2))
+    for i in torch.arange(len(row), device=row.device).split(e.settings.batch_size):
+        q = Question(None, enc.take(i), None, pool.target[row[i]])
+        known,left = by_boxes(e, q), slice(None)
+        if known is not None:
+            xp[i],fewest[i] = known.xp, torch.from_numpy(known.fewest)
+            live[i],left = torch.from_numpy(np.isfinite(known.size)), np.flatnonzero(np.isinf(known.size) & np.isfinite(known.bound))
+        if len(i[left]): xp[i[left]],live[i[left]] = e.resume(q.take(left), Effort(seed)), True
+    pool.add(row[live], xp[live], fewest[live])
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
 _VAIN = 2    # Failed searches after which a row is given up
@@ -571,24 +588,24 @@ def _plot_several(several, row:int, most:int):
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
 
-def _filled(pool, k:int, diversity:float, seed:int, begun:bool=False):
-    "Fill a pool, which may have been `begun` with the own answers of its rows; raises `_Over` when its time is over."
-    one = _singles(pool)
-    known = len(one.row) > 0
-    if not begun: pool.add(_everybody(pool), by_default(pool.explainer, pool.question, Effort(seed))[0])
-    if k == 1: return
+def _add_further(pool, several:np.ndarray, k:int, diversity:float, seed:int): # Rows that no change alone leads there
+    "Fill a pool that has the own answers of its rows; raises `_Over` when its time is over."
+    one = _singles(pool, torch.from_numpy(np.flatnonzero(~several)).to(pool.row.device))
+    known = len(one.row) > 0 or bool(several.any())
     _add_alone(pool, one, k)
     _add_others(pool, k, diversity, seed)
     _add_values(pool, k if known else _ALONE, seed)
     if known and pool.explainer.ties['relations'] is None: _add_swapped(pool, k)
 
-def _filled_until(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows it came to, bool `(n,)`
+def _filled(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows it came to, bool `(n,)`
     "Fill a pool until its time is over: first with each row's own answer, then with others."
     e = pool.explainer
-    own,begun = by_default(e, pool.question, Effort(seed, until=pool.until))
+    own,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
+    fewest,bound = (None, np.zeros(len(begun))) if known is None else (known.fewest, known.bound)
     try:
-        pool.add(_everybody(pool), own) # what was found in time is measured, as `explain` does
-        with _until(e.model, pool.until): _filled(pool, k, diversity, seed, True)
+        pool.add(_everybody(pool), own, fewest) # what was found in time is measured, as `explain` does
+        if k > 1:
+            with _until(e.model, pool.until): _add_further(pool, bound >= 2, k, diversity, seed)
     except _Over: pass
     return begun
 
@@ -598,9 +615,7 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     _check_limits(seconds, 0.)
     check_range('diversity', diversity, least=0, most=1)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
-    begun = np.ones(len(pool.target), bool)
-    if seconds is None: _filled(pool, k, diversity, seed)
-    else: begun = _filled_until(pool, k, diversity, seed)
+    begun = _filled(pool, k, diversity, seed)
     best,xp = _best_of_pool(pool, k, diversity), pool.enc.x.clone()
     row = pool.row[best]
     top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
