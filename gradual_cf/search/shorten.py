@@ -18,7 +18,7 @@ from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, s
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, _SAME
-from ..core import Question, State, bisected, changed_groups, per_row, rows_of
+from ..core import Question, State, changed_groups, per_row, rows_of
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
@@ -117,19 +117,48 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #c18
-_HALVINGS = 10 # Questions of a line search: the stretch is resolved to a thousandth
+_LEVELS = 3 # Halvings that one question answers, since calls have a price
+
+def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
+    "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
+    ends,out = [(bad, good)], []
+    for _ in range(levels):
+        middles = [(a + b)//2 for a,b in ends]
+        ends = [end for (a,b),m in zip(ends, middles) for end in ((a, m), (m, b))]
+        out += middles
+    return out
+
+def _halved(asked:Callable, best:Tensor, bad:np.ndarray, good:np.ndarray, times:int, levels:int) -> Tensor: # As `best`
+    "Rows at the last place that holds between one that does not and one that does; `asked`: of rows at places."
+    every = np.arange(len(bad))
+    while times > 0:
+        levels = min(times, levels)
+        times,tree = times - levels, _middles(bad, good, levels)
+        xp,ok = asked(np.tile(every, len(tree)), np.concatenate(tree)) # all places that the next halvings may come to
+        at = np.zeros(len(every), int) # node of each row
+        for _ in range(levels):
+            place,there = np.stack(tree)[at, every], at*len(every) + every
+            some = np.flatnonzero(ok[there])
+            best[some] = xp[there[some]]
+            holds = ok[there] | (place == good)
+            good,bad = np.where(holds, place, good), np.where(holds, bad, place)
+            at = 2*at + np.where(holds, 1, 2)
+    return best
+
+_HALVINGS = 10 # Of a line: it is resolved to a thousandth
+_FEW = 64      # Rows of a table up to which a question answers several of them
 
 def _bisected(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
-    best = s.xp.clone()
-    def holds(share):
-        c = admissible(s.enc, s.x + per_row(share, s.x)*(s.xp - s.x), explainer.project)
-        new = _reasked(explainer, s, torch.where(mask, c, best))
-        ok = lacking(explainer, new) <= 0
-        best[ok] = new.xp[ok]
-        return ok
-    bisected(holds, s.x.new_zeros(len(s.x)), s.x.new_ones(len(s.x)), _HALVINGS)
-    return best
+    best,size = s.xp.clone(), 2**_HALVINGS
+    def asked(i, place):
+        i = torch.from_numpy(i).to(s.x.device)
+        some,share = s.take(i), torch.from_numpy(place/size).to(s.x)
+        c = admissible(some.enc, some.x + per_row(share, some.x)*(some.xp - some.x), explainer.project)
+        new = _reasked(explainer, some, torch.where(mask[i], c, best[i]))
+        return new.xp, (lacking(explainer, new) <= 0).cpu().numpy()
+    levels = _LEVELS if explainer.domain.features and len(s.x) <= _FEW else 1
+    return _halved(asked, best, *(np.full(len(s.x), end) for end in (0, size)), _HALVINGS, levels)
 
 def line_search(
     explainer, # Fitted
@@ -188,17 +217,6 @@ def _placed_at(columns:Sequence, starts:list, xp:Tensor, column:Tensor, place:np
         legal[rows] = torch.as_tensor(~np.isin(v, c.codes)).to(legal)
     return out, legal
 
-_LEVELS = 3 # Halvings that one question answers, since calls have a price
-
-def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
-    "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
-    ends,out = [(bad, good)], []
-    for _ in range(levels):
-        middles = [(a + b)//2 for a,b in ends]
-        ends = [end for (a,b),m in zip(ends, middles) for end in ((a, m), (m, b))]
-        out += middles
-    return out
-
 def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     "Bring one number of each row to the last place that holds."
     columns,starts = explainer.domain.features, [at.start for at in _entry_slices(explainer.domain.features)]
@@ -220,20 +238,7 @@ def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     best[seen] = xp[(nearest[seen] - 1)*len(own) + seen]
     bad,good = look(nearest - 1), look(nearest)
     times,known = int(np.abs(good - bad).max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
-    left = min(times, known)
-    while left > 0:
-        levels = min(left, _LEVELS)
-        left,tree = left - levels, _middles(bad, good, levels)
-        xp,ok = asked(np.tile(every, len(tree)), np.concatenate(tree)) # all places that the next halvings may come to
-        at = np.zeros(len(every), int) # node of each row
-        for _ in range(levels):
-            place,there_ = np.stack(tree)[at, every], at*len(every) + every
-            some = np.flatnonzero(ok[there_])
-            best[some] = xp[there_[some]]
-            holds = ok[there_] | (place == there)
-            good,bad = np.where(holds, place, good), np.where(holds, bad, place)
-            at = 2*at + np.where(holds, 1, 2)
-    return best
+    return _halved(asked, best, bad, good, min(times, known), _LEVELS)
 
 def to_the_last_value(
     explainer, # Fitted, of a table
