@@ -269,8 +269,6 @@ def _held_values(cf, group:int) -> Tensor|None: # `(q,)`
     return _worth_trying(v[_allowed_numbers(column, v)], _HELD)[0]
 
 # %% ../nbs/07_gradual.ipynb #c37
-def _no_singles(cf, enc, target): return Explainer.singles(cf, enc, target) # Of a method that knows nothing of them
-
 class Parts(NamedTuple):
     "What a search is made of."
     start:Callable   # (explainer, `State`, seed) -> states to start from
@@ -280,7 +278,7 @@ class Parts(NamedTuple):
     steps:tuple      # (explainer, `State`, watch) -> states, one step after the other
     again:Callable=never_again # As `Domain.again`
     quick:Any=None            # Parts of a search that is quick rather than short; None where there is none
-    singles:Callable=_no_singles # (explainer, rows, targets) -> the best value of each group alone
+    lists:bool=False          # Whether it tries every value of a group
     greedy:bool=False         # Whether it returns the best single change wherever one arrives
 
     def __repr__(self): return '\n'.join(f'{name:8} {_brief(part)}' for name,part in zip(self._fields[:5], self))
@@ -405,18 +403,6 @@ def construct(
         yield s
         live = live[stopping(cf, now) > 0]
 
-# %% ../nbs/07_gradual.ipynb #c70
-def _each_asked(cf, enc, target):
-    "The best value of each group alone: row, group, row with the value, merit."
-    s,free = cf.start(enc, target), ~enc.frozen & (most_groups(cf, enc) > 0)[:, None]
-    ask = cf.parts.probe
-    found = [_no_singles(cf, enc, target)]
-    for g in free.any(0).nonzero()[:, 0]:
-        row = free[:, g].nonzero()[:, 0]
-        only = torch.zeros_like(free[row]).index_fill(1, g, True)
-        found.append((row, g.expand(len(row)), *ask(cf, s.take(row), only)[1:]))
-    return tuple(torch.cat(v) for v in zip(*found))
-
 # %% ../nbs/07_gradual.ipynb #c71
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values."
@@ -435,7 +421,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,
                           greedy=not among and all(usual),
-                          singles=_each_asked if listed and not among else _no_singles)
+                          lists=listed and not among)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
@@ -947,8 +933,8 @@ class GradualCF(Explainer):
 
     @property
     def greedy(self) -> bool: return self.parts.greedy # Whether it returns the best single change wherever one arrives
-
-    def singles(self, enc:Encoded, target:Tensor) -> tuple: return self.parts.singles(self, enc, target)
+    @property
+    def lists(self) -> bool: return self.parts.lists # Whether it tries every value of a group
 
     def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None) -> Tensor:
         parts = self.parts.quick

@@ -265,20 +265,6 @@ def solved(toy, **settings):
     return cf, Encoded(x, toy.frozen[:30]), 1 - toy.model(x).argmax(1)
 
 
-def test_single_groups_are_known_one_by_one(toy):
-    cf,enc,label = solved(toy, tau=.6)
-    rows,groups,xp,score = cf.singles(enc, label)
-    assert len(rows) == (~enc.frozen).sum() and not enc.frozen[rows, groups].any()
-    for i,g,one,gain in zip(rows.tolist(), groups.tolist(), xp, score):
-        free = (torch.arange(4) == g)[None]
-        s = cf.start(enc.take([i]), label[[i]])
-        _,best,high = probe(toy.model, s, free, toy.groups, toy.domain.propose, project=toy.domain.project)
-        assert torch.equal(best[0], one) and torch.equal(high[0], gain)
-    assert not len(solved(toy, masking='gradient')[0].singles(enc, label)[0])
-    none = enc._replace(most=torch.zeros(30, dtype=torch.long))
-    assert not len(cf.singles(none, label)[0])
-
-
 def test_a_quick_search_goes_on_where_it_is_told(toy):
     cf,enc,label = solved(toy, tau=.6)
     question = Question(None, enc, None, label)

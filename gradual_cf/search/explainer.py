@@ -555,6 +555,7 @@ class Explainer:
     Settings:type[Common] = Common # The class of its settings
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
+    lists = False                  # Whether its search tries every value of a group
     greedy = False                 # Whether its search returns the best single change wherever one arrives
     demanded:tuple = ()            # Kinds of what its settings ask for beside the target
     company:Any = None             # How rows are compared with real ones, where the settings ask for that
@@ -761,24 +762,6 @@ class Explainer:
         """
         level = levels(self.tau, label, torch.zeros(label.shape, dtype=self.place[1], device=label.device))
         return Target(label, level, demands=leading(label, level, self.tau))
-
-    def singles(self, enc:Encoded, target:Tensor) -> tuple: # Rows and groups `(q,)`, rows with the value, merits `(q,)`
-        """The best value of each group of each row alone, as far as the method knows it: here nothing.
-
-        Parameters
-        ----------
-        enc : Encoded
-            Encoded rows, as `encode` returns them
-        target : Tensor
-            Target of each row, as `aimed` returns it
-
-        Returns
-        -------
-        tuple
-            Rows and groups `(q,)`, rows with the value, merits `(q,)`
-        """
-        none = torch.zeros(0, dtype=torch.long, device=enc.x.device)
-        return none, none, enc.x[:0], enc.x.new_zeros(0)
 
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
         """Whether answers have what the settings ask for beside the target: here nothing.

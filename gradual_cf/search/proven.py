@@ -328,7 +328,8 @@ def by_boxes(cf, q:Question) -> _Certificate|None:
 def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
-    few,first,more = _of_columns(task), _boxes_first(task), _beyond_decision(task)
+    few,first = _of_columns(task), _boxes_first(task)
+    more = _beyond_decision(task)
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)

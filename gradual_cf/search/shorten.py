@@ -128,8 +128,9 @@ def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,
         out += middles
     return out
 
-def _halved(asked:Callable, best:Tensor, bad:np.ndarray, good:np.ndarray, times:int, levels:int) -> Tensor: # As `best`
+def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, levels:int=_LEVELS) -> Tensor: # As `best`
     "Rows at the last place that holds between one that does not and one that does; `asked`: of rows at places."
+    bad,good = ends
     every = np.arange(len(bad))
     while times > 0:
         levels = min(times, levels)
@@ -158,7 +159,7 @@ def _bisected(explainer, s, mask):
         new = _reasked(explainer, some, torch.where(mask[i], c, best[i]))
         return new.xp, (lacking(explainer, new) <= 0).cpu().numpy()
     levels = _LEVELS if explainer.domain.features and len(s.x) <= _FEW else 1
-    return _halved(asked, best, *(np.full(len(s.x), end) for end in (0, size)), _HALVINGS, levels)
+    return _halved(asked, best, (np.zeros(len(s.x), int), np.full(len(s.x), size)), _HALVINGS, levels)
 
 def line_search(
     explainer, # Fitted
@@ -238,7 +239,7 @@ def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
     best[seen] = xp[(nearest[seen] - 1)*len(own) + seen]
     bad,good = look(nearest - 1), look(nearest)
     times,known = int(np.abs(good - bad).max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
-    return _halved(asked, best, bad, good, min(times, known), _LEVELS)
+    return _halved(asked, best, (bad, good), min(times, known))
 
 def to_the_last_value(
     explainer, # Fitted, of a table

@@ -171,44 +171,6 @@ def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the po
     parts = torch.arange(len(at)).split(count)
     return at[torch.cat([part[best(part.numpy())] for part in parts]).to(at.device)]
 
-# %% ../../nbs/use/00_alternatives.ipynb #c28
-class _Single(NamedTuple):
-    "What each group of a row can do alone: its best value, and how good that is."
-    row:Tensor   # Positions of rows, long `(q,)`
-    group:Tensor # Long `(q,)`
-    xp:Tensor    # Rows with the value in place, `(q, *s)`
-    merit:Tensor # Positive where the row arrived, else minus what it lacks, `(q,)`
-
-    take = rows_of # (self, i) -> the entries `i`
-
-def _alone_by_boxes(e, enc, target) -> tuple|None: # As `singles` of an explainer
-    "The nearest value of each group alone, for rows that have one; None where boxes do not tell it quickly."
-    row,g = (~enc.frozen & (most_groups(e, enc) > 0)[:, None]).nonzero(as_tuple=True)
-    held = torch.ones_like(enc.frozen[row]).scatter(1, g[:, None], False)
-    known = by_boxes(e, Question(None, enc.take(row)._replace(frozen=held), None, target[row]))
-    return None if known is None else (row, g, known.xp, torch.from_numpy(1/(1 + known.distance)))
-
-def _singles(pool, some:Tensor) -> _Single: # Positions of rows
-    "What is known of single groups of some rows, by rows and the best first."
-    e = pool.explainer
-    asked = lambda enc, target: _alone_by_boxes(e, enc, target) or e.singles(enc, target)
-    parts = some.split(max(1, e.settings.batch_size//pool.enc.frozen.shape[1]) if len(some) else 1)
-    found = [(i, asked(pool.enc.take(i), pool.target[i])) for i in parts]
-    one = _Single(*(torch.cat(v) for v in zip(*((i[row], *more) for i,(row,*more) in found))))
-    one = one.take(one.merit.argsort(descending=True, stable=True))
-    return one.take(one.row.argsort(stable=True))
-
-def _first_few(row, most) -> Tensor: # Rows, long `(q,)`; how many of each, long `(n,)`
-    "Which of the entries of a row are among its first `most`, bool `(q,)`."
-    number = pd.Series(row.cpu().numpy()).groupby(row.cpu().numpy()).cumcount().tolist()
-    return torch.tensor(number, device=row.device) < most[row]
-
-def _add_alone(pool, one:_Single, k:int):
-    "Candidates with one change, the nearest of each row."
-    one = one.take(one.merit > 0)
-    some = _first_few(one.row, torch.full((len(pool.target),), k, device=one.row.device))
-    pool.add(one.row[some], one.xp[some])
-
 # %% ../../nbs/use/00_alternatives.ipynb #c31
 def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
     "The sets of groups that answers change, for rows that have some, but fewer than `k`."
@@ -236,9 +198,12 @@ def _again(pool, row, enc, seed): # Positions of rows, what may become of them
         q = Question(None, enc.take(i), None, pool.target[row[i]])
         known,left = by_boxes(e, q), slice(None)
         if known is not None:
-            xp[i],fewest[i] = known.xp, torch.from_numpy(known.fewest)
-            live[i],left = torch.from_numpy(np.isfinite(known.size)), np.flatnonzero(np.isinf(known.size) & np.isfinite(known.bound))
-        if len(i[left]): xp[i[left]],live[i[left]] = e.resume(q.take(left), Effort(seed)), True
+            found = np.isfinite(known.size)
+            xp[i],fewest[i],live[i] = (torch.as_tensor(v).to(xp.device) for v in (known.xp, known.fewest, found))
+            left = torch.from_numpy(np.flatnonzero(~found & np.isfinite(known.bound)))
+        if not len(i[left]): continue
+        xp[i[left]] = e.resume(q.take(left), Effort(seed))
+        live[i[left]] = True
     pool.add(row[live], xp[live], fewest[live])
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
@@ -282,6 +247,11 @@ def _limits_without(x, xp, low, high, at, alone) -> list: # Entries of a group, 
     return out
 
 # %% ../../nbs/use/00_alternatives.ipynb #c41
+def _first_few(row, most) -> Tensor: # Rows, long `(q,)`; how many of each, long `(n,)`
+    "Which of the entries of a row are among its first `most`, bool `(q,)`."
+    number = pd.Series(row.cpu().numpy()).groupby(row.cpu().numpy()).cumcount().tolist()
+    return torch.tensor(number, device=row.device) < most[row]
+
 _ALONE = 2 # Answers that a row should have at least, where searches are slow
 _TURNS = 4 # Rounds in which the answers of the round before are continued
 
@@ -588,24 +558,16 @@ def _plot_several(several, row:int, most:int):
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
 
-def _add_further(pool, several:np.ndarray, k:int, diversity:float, seed:int): # Rows that no change alone leads there
-    "Fill a pool that has the own answers of its rows; raises `_Over` when its time is over."
-    one = _singles(pool, torch.from_numpy(np.flatnonzero(~several)).to(pool.row.device))
-    known = len(one.row) > 0 or bool(several.any())
-    _add_alone(pool, one, k)
-    _add_others(pool, k, diversity, seed)
-    _add_values(pool, k if known else _ALONE, seed)
-    if known and pool.explainer.ties['relations'] is None: _add_swapped(pool, k)
-
 def _filled(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows it came to, bool `(n,)`
     "Fill a pool until its time is over: first with each row's own answer, then with others."
     e = pool.explainer
     own,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
-    fewest,bound = (None, np.zeros(len(begun))) if known is None else (known.fewest, known.bound)
     try:
-        pool.add(_everybody(pool), own, fewest) # what was found in time is measured, as `explain` does
-        if k > 1:
-            with _until(e.model, pool.until): _add_further(pool, bound >= 2, k, diversity, seed)
+        pool.add(_everybody(pool), own, None if known is None else known.fewest) # measured, as `explain` does
+        with _until(e.model, pool.until):
+            if k > 1: _add_others(pool, k, diversity, seed)
+            if k > 1: _add_values(pool, k if e.lists else _ALONE, seed)
+            if k > 1 and e.lists and e.ties['relations'] is None: _add_swapped(pool, k)
     except _Over: pass
     return begun
 
