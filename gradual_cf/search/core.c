@@ -856,7 +856,7 @@ static void go_on(Search *s, i64 until) {
     if (s->dive ? isfinite(s->cost) : s->h.b[0]->key >= s->reach) break;
     Box *b = pop(&s->h);
     s->boxes++;
-    s->steps++;
+    s->steps += 1 + s->m->G; /* all columns are looked at */
     int ok = closed(s, b, &count);
     double least = b->least, cost;
     if (ok && b->fresh) ok = woken(s, b);
