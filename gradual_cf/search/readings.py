@@ -277,19 +277,17 @@ def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: #
 
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows."
-    left = nodes.own(x)
-    seen = [0]*len(nodes.left)
+    column,start = np.concatenate(nodes.group), 0
+    goes = np.zeros((len(column), len(x)), bool) # left, at each node
+    for g,way in enumerate(nodes.own(x)): goes[column == g] = way
     out = np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
     numbers = None if nodes.lines is None else nodes.lines.read(x)
     for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
-        goes = np.zeros((len(group), len(x)), bool)
-        for node in np.flatnonzero(group >= 0):
-            goes[node] = left[group[node]][seen[group[node]]]
-            seen[group[node]] += 1
         at,rows = np.zeros(len(x), int), np.arange(len(x))
         left_child,right_child = np.asarray(t.left), np.asarray(t.right)
         while (inner := group[at] >= 0).any():
-            at = np.where(inner, np.where(goes[at, rows], left_child[at], right_child[at]), at)
+            at = np.where(inner, np.where(goes[start + at, rows], left_child[at], right_child[at]), at)
+        start += len(group)
         out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
     return out
 

@@ -59,19 +59,36 @@ def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many r
 # %% ../../nbs/search/15_real.ipynb #0e6c5c72
 _NUMBERS = 2**22 # Numbers that are compared at once
 
+def _levels_apart(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(n, m)`
+    "In how many entries of categories each row differs from each real one under its rules: two for another level."
+    out = enc.x.new_zeros(len(enc.x), len(real))
+    for g,(c,at) in enumerate(zip(cf.domain.features, _entry_slices(cf.domain.features))):
+        if c.ordered: continue
+        own,(theirs,level) = enc.x[:, at], real[:, at].max(1)
+        apart = own.sum(1, keepdim=True) + theirs - 2*own[:, level]*theirs
+        out += apart*(~enc.frozen[:, g, None] & known[:, at.start])
+    return out
+
 def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(2 or 1, n, m)`
     "How far each real row is under the rules of each row."
-    size,out = max(1, _NUMBERS//max(1, real.numel())), []
-    for i in torch.arange(len(enc.x), device=enc.x.device).split(size):
-        x,t = enc.x[i, None].expand(-1, *real.shape).flatten(0, 1), real
+    whole = any(v is not None for v in cf.ties.values()) # else categories are many entries for little
+    of_numbers = torch.tensor([c.ordered for c in cf.domain.features for _ in range(c.width)], device=enc.x.device)
+    at = (of_numbers | whole).nonzero()[:, 0]
+    rows,theirs,open_ = enc.x[:, at], real[:, at], known[:, at]
+    still = enc.frozen[:, cf.groups(enc.x)[at]]
+    out = []
+    for i in torch.arange(len(rows), device=rows.device).split(max(1, _NUMBERS//max(1, theirs.numel()))):
+        own,t = rows[i, None], theirs
         if cf.ties['relations'] is not None:
             t = _put_over(cf, enc.take(i.repeat_interleave(len(real))), real.repeat(len(i), 1), known.repeat(len(i), 1))
         else: # real rows have legal values already
-            own,still = enc.x[i, None], enc.frozen[i][:, cf.groups(enc.x)][:, None] | ~known
-            if enc.low is not None: t = torch.where(t == own, t, t.clamp(enc.low[i, None], cast(Any, enc.high)[i, None]))
-            t = torch.where(still, own, t).flatten(0, 1)
-        out.append(_far(cf, x, t).view(-1, len(i), len(real)))
-    return torch.cat(out, 1)
+            if enc.low is not None: t = torch.where(t == own, t, t.clamp(*(v[i, None][..., at] for v in (enc.low, cast(Any, enc.high)))))
+            t = torch.where(still[i, None] | ~open_, own, t).flatten(0, 1)
+        out.append(_far(cf, own.expand(-1, *theirs.shape).flatten(0, 1), t).view(-1, len(i), len(real)))
+    far = torch.cat(out, 1)
+    if whole: return far
+    apart = _levels_apart(cf, enc, real, known)
+    return torch.stack([far[0] + apart, (far[1]**2 + apart).sqrt()])
 
 # %% ../../nbs/search/15_real.ipynb #nr8
 def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:

@@ -193,18 +193,16 @@ _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 def _again(pool, row, enc, seed): # Positions of rows, what may become of them
     "Answer once more, by boxes where they come first, else by a search, a few rows at a time; keep what is found."
     e,xp = pool.explainer, enc.x.clone()
-    fewest,live = (torch.zeros(len(row), dtype=torch.bool, device=row.device) for _ in range(2))
+    fewest = torch.zeros(len(row), dtype=torch.bool, device=row.device)
     for i in torch.arange(len(row), device=row.device).split(e.settings.batch_size):
         q = Question(None, enc.take(i), None, pool.target[row[i]])
         known,left = by_boxes(e, q), slice(None)
         if known is not None:
-            found = np.isfinite(known.size)
-            xp[i],fewest[i],live[i] = (torch.as_tensor(v).to(xp.device) for v in (known.xp, known.fewest, found))
-            left = torch.from_numpy(np.flatnonzero(~found & np.isfinite(known.bound)))
-        if not len(i[left]): continue
-        xp[i[left]] = e.resume(q.take(left), Effort(seed))
-        live[i[left]] = True
-    pool.add(row[live], xp[live], fewest[live])
+            xp[i],fewest[i] = known.xp, torch.from_numpy(known.fewest)
+            left = np.flatnonzero(np.isinf(known.size) & np.isfinite(known.bound))
+        if len(i[left]): xp[i[left]] = e.resume(q.take(left), Effort(seed))
+    some = (xp != enc.x).flatten(1).any(1)
+    pool.add(row[some], xp[some], fewest[some])
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
 _VAIN = 2    # Failed searches after which a row is given up
