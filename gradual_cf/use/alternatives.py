@@ -210,7 +210,7 @@ _VAIN = 2    # Failed searches after which a row is given up
 def _add_others(pool, k:int, diversity:float, seed:int):
     "Candidates with other columns."
     sets,failed = _changed_sets(pool, k), defaultdict(list)
-    for _ in range(k - 1):
+    for _ in range(k - 1 + _VAIN):
         live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
         ways = {row: _next_forbidden(there, failed[row], diversity) for row,there in live.items()}
         ways = {row: way for row,way in ways.items() if way is not None}
