@@ -74,18 +74,25 @@ def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n,
     whole = any(v is not None for v in cf.ties.values()) # else categories are many entries for little
     of_numbers = torch.tensor([c.ordered for c in cf.domain.features for _ in range(c.width)], device=enc.x.device)
     at = (of_numbers | whole).nonzero()[:, 0]
-    rows,theirs,open_ = enc.x[:, at], real[:, at], known[:, at]
-    still = enc.frozen[:, cf.groups(enc.x)[at]]
-    out = []
-    for i in torch.arange(len(rows), device=rows.device).split(max(1, _NUMBERS//max(1, theirs.numel()))):
+    rows,still = enc.x[:, at], enc.frozen[:, cf.groups(enc.x)[at]]
+    limits = () if enc.low is None else (enc.low[:, at], cast(Any, enc.high)[:, at])
+    bound = bool(limits) and bool(((limits[0] > real[:, at].amin(0)) | (limits[1] < real[:, at].amax(0))).any())
+    alike = not (whole or bound or bool((still != still[:1]).any())) # one rule for all rows: what may not change
+    plain = (known[:, at] | still[:1]).all(1) & alike
+    far = enc.x.new_zeros(1 + (cf.ties['price'] is None), len(rows), len(real), dtype=torch.float64)
+    free = at[~still[0]] if alike else at
+    for v,p in zip(far, (1., 2.) if alike else ()): # what is left to rules is looked at one by one
+        v[:, plain] = torch.cdist(enc.x[:, free], real[plain][:, free], p, 'donot_use_mm_for_euclid_dist').double()
+    theirs,open_ = real[~plain][:, at], known[~plain][:, at]
+    size = max(1, _NUMBERS//max(1, theirs.numel()))
+    for i in torch.arange(len(rows), device=rows.device).split(size) if len(theirs) else ():
         own,t = rows[i, None], theirs
         if cf.ties['relations'] is not None:
-            t = _put_over(cf, enc.take(i.repeat_interleave(len(real))), real.repeat(len(i), 1), known.repeat(len(i), 1))
+            t = _put_over(cf, enc.take(i.repeat_interleave(len(t))), t.repeat(len(i), 1), open_.repeat(len(i), 1))
         else: # real rows have legal values already
-            if enc.low is not None: t = torch.where(t == own, t, t.clamp(*(v[i, None][..., at] for v in (enc.low, cast(Any, enc.high)))))
+            if limits: t = torch.where(t == own, t, t.clamp(*(v[i, None] for v in limits)))
             t = torch.where(still[i, None] | ~open_, own, t).flatten(0, 1)
-        out.append(_far(cf, own.expand(-1, *theirs.shape).flatten(0, 1), t).view(-1, len(i), len(real)))
-    far = torch.cat(out, 1)
+        far[:, i[:, None], ~plain] = _far(cf, own.expand(-1, *theirs.shape).flatten(0, 1), t).view(len(far), len(i), -1)
     if whole: return far
     apart = _levels_apart(cf, enc, real, known)
     return torch.stack([far[0] + apart, (far[1]**2 + apart).sqrt()])
