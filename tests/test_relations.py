@@ -381,7 +381,7 @@ def test_proofs_know_what_they_do_not_know(X, answers):
 
 # ---------------------------------------------------------------- the command
 
-def test_files_of_the_command(tmp_path):
+def test_files_of_the_command(tmp_path, networks):
     from typer.testing import CliRunner
 
     from gradual_cf.cli import app
