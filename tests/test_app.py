@@ -160,7 +160,7 @@ def refused(*args):
 
 
 @needs_voila
-def test_mistakes_are_a_line(folder, tmp_path):
+def test_mistakes_are_a_line(folder, tmp_path, networks):
     model, rows = folder/'<i>model.json', folder/'<i>loans.csv'
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
@@ -177,6 +177,6 @@ def test_mistakes_are_a_line(folder, tmp_path):
     assert 'shoe' in refused('--model', model, '--rows', rows, '--immutable', 'shoe', *more)
 
 
-def test_without_voila_it_says_what_to_install(monkeypatch):
+def test_without_voila_it_says_what_to_install(monkeypatch, networks):
     for name in [n for n in sys.modules if n.partition('.')[0] == 'voila'] + ['voila']: monkeypatch.setitem(sys.modules, name, None)
     assert "pip install 'gradual_cf[app]'" in refused('breast_cancer', '--port', 0)
