@@ -420,8 +420,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,
-                          greedy=not among and all(usual),
-                          lists=listed and not among)
+                          lists=listed and not among, greedy=not among and all(usual))
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
@@ -936,11 +935,10 @@ class GradualCF(Explainer):
     @property
     def lists(self) -> bool: return self.parts.lists # Whether it tries every value of a group
 
-    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None) -> Tensor:
+    def search_quickly(self, question:Question, effort:Effort=Effort()) -> Tensor:
         parts = self.parts.quick
         if parts is None: return self.search(question, effort)
         s = self.start(question.enc, question.target, effort.seed)
-        if xp is not None: s = moved(self, s, xp.clone())
         return _best_state(self, s, construct(self, s, parts=parts))
 
     def trace(self,

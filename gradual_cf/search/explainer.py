@@ -782,15 +782,13 @@ class Explainer:
         """
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
-    def resume(self, question:Question, effort:Effort=Effort(), xp:Tensor|None=None) -> Tensor: # `(n, *s)`
-        """Search again, as quickly as the method can, and from `xp` on where it can.
+    def search_quickly(self, question:Question, effort:Effort=Effort()) -> Tensor: # `(n, *s)`
+        """Search as quickly as the method can.
 
         Parameters
         ----------
         question : Question
         effort : Effort, default Effort()
-        xp : Tensor | None, default None
-            Encoded answers, `(n, *s)`
 
         Returns
         -------

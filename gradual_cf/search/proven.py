@@ -106,7 +106,6 @@ class _Certificate(NamedTuple):
 
     @property
     def proof(self) -> list: return [_proof(row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
-    @property
     def fewest(self) -> np.ndarray: return np.isfinite(self.size) & (self.bound >= self.size*(1 - _EQUAL)) # bool `(n,)`
     take = rows_of # The rows `i`
     def put(self, i, other:_Certificate): # Positions `(q,)`
@@ -328,8 +327,7 @@ def by_boxes(cf, q:Question) -> _Certificate|None:
 def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun."
     cf,q,effort,readings,optimal,robust = task
-    few,first = _of_columns(task), _boxes_first(task)
-    more = _beyond_decision(task)
+    few,first,more = (told(task) for told in (_of_columns, _boxes_first, _beyond_decision))
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)

@@ -275,8 +275,11 @@ def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: #
     if key not in kept: kept[key] = _leaf_bits_of(nodes, aim.weight)
     return _TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
+_AT_ONCE = 128 # Rows
+
 def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
-    "The sums of leaves of rows."
+    "The sums of leaves of rows, some rows at a time: where all nodes lead them is a large table."
+    if len(x) > _AT_ONCE: return np.concatenate([_tree_scores(nodes, x[i:i + _AT_ONCE]) for i in range(0, len(x), _AT_ONCE)])
     column,start = np.concatenate(nodes.group), 0
     goes = np.zeros((len(column), len(x)), bool) # left, at each node
     for g,way in enumerate(nodes.own(x)): goes[column == g] = way
@@ -284,9 +287,8 @@ def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     numbers = None if nodes.lines is None else nodes.lines.read(x)
     for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
         at,rows = np.zeros(len(x), int), np.arange(len(x))
-        left_child,right_child = np.asarray(t.left), np.asarray(t.right)
         while (inner := group[at] >= 0).any():
-            at = np.where(inner, np.where(goes[start + at, rows], left_child[at], right_child[at]), at)
+            at = np.where(inner, np.where(goes[start + at, rows], np.asarray(t.left)[at], np.asarray(t.right)[at]), at)
         start += len(group)
         out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
     return out

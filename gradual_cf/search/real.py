@@ -57,8 +57,6 @@ def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many r
     return admissible(enc, torch.where(still, enc.x, real), cf.project)
 
 # %% ../../nbs/search/15_real.ipynb #0e6c5c72
-_NUMBERS = 2**22 # Numbers that are compared at once
-
 def _levels_apart(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(n, m)`
     "In how many entries of categories each row differs from each real one under its rules: two for another level."
     out = enc.x.new_zeros(len(enc.x), len(real))
@@ -72,30 +70,26 @@ def _levels_apart(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows 
 def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(2 or 1, n, m)`
     "How far each real row is under the rules of each row."
     whole = any(v is not None for v in cf.ties.values()) # else categories are many entries for little
-    of_numbers = torch.tensor([c.ordered for c in cf.domain.features for _ in range(c.width)], device=enc.x.device)
-    at = (of_numbers | whole).nonzero()[:, 0]
-    rows,still = enc.x[:, at], enc.frozen[:, cf.groups(enc.x)[at]]
-    limits = () if enc.low is None else (enc.low[:, at], cast(Any, enc.high)[:, at])
-    bound = bool(limits) and bool(((limits[0] > real[:, at].amin(0)) | (limits[1] < real[:, at].amax(0))).any())
+    counted = torch.tensor([whole or c.ordered for c in cf.domain.features], device=enc.x.device)
+    at = counted[cf.groups(enc.x)].nonzero()[:, 0]
+    rows,theirs,open_ = enc.x[:, at], real[:, at], known[:, at]
+    still,limits = enc.frozen[:, cf.groups(enc.x)[at]], [] if enc.low is None else [v[:, at] for v in (enc.low, cast(Any, enc.high))]
+    bound = bool(limits) and bool(((limits[0] > theirs.amin(0)) | (limits[1] < theirs.amax(0))).any())
     alike = not (whole or bound or bool((still != still[:1]).any())) # one rule for all rows: what may not change
-    plain = (known[:, at] | still[:1]).all(1) & alike
+    plain,free = (open_ | still[:1]).all(1) & alike, ~still[0] # what is left to rules is looked at one by one
     far = enc.x.new_zeros(1 + (cf.ties['price'] is None), len(rows), len(real), dtype=torch.float64)
-    free = at[~still[0]] if alike else at
-    for v,p in zip(far, (1., 2.) if alike else ()): # what is left to rules is looked at one by one
-        v[:, plain] = torch.cdist(enc.x[:, free], real[plain][:, free], p, 'donot_use_mm_for_euclid_dist').double()
-    theirs,open_ = real[~plain][:, at], known[~plain][:, at]
-    size = max(1, _NUMBERS//max(1, theirs.numel()))
-    for i in torch.arange(len(rows), device=rows.device).split(size) if len(theirs) else ():
-        own,t = rows[i, None], theirs
-        if cf.ties['relations'] is not None:
-            t = _put_over(cf, enc.take(i.repeat_interleave(len(t))), t.repeat(len(i), 1), open_.repeat(len(i), 1))
+    for v,p in zip(far, (1., 2.)):
+        v[:, plain] = torch.cdist(rows[:, free], theirs[plain][:, free], p, 'donot_use_mm_for_euclid_dist').double()
+    theirs,open_ = theirs[~plain], open_[~plain]
+    for i,own in enumerate(rows) if len(theirs) else ():
+        t = theirs
+        if cf.ties['relations'] is not None: t = _put_over(cf, enc.take([i]*len(t)), t, open_)
         else: # real rows have legal values already
-            if limits: t = torch.where(t == own, t, t.clamp(*(v[i, None] for v in limits)))
-            t = torch.where(still[i, None] | ~open_, own, t).flatten(0, 1)
-        far[:, i[:, None], ~plain] = _far(cf, own.expand(-1, *theirs.shape).flatten(0, 1), t).view(len(far), len(i), -1)
-    if whole: return far
-    apart = _levels_apart(cf, enc, real, known)
-    return torch.stack([far[0] + apart, (far[1]**2 + apart).sqrt()])
+            if limits: t = torch.where(t == own, t, t.clamp(*(v[i] for v in limits)))
+            t = torch.where(still[i] | ~open_, own, t)
+        far[:, i, ~plain] = _far(cf, own.expand_as(t), t)
+    apart = torch.zeros(()) if whole else _levels_apart(cf, enc, real, known)
+    return torch.stack([(v**p + apart)**(1/p) for v,p in zip(far, (1, 2))])
 
 # %% ../../nbs/search/15_real.ipynb #nr8
 def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:

@@ -711,40 +711,24 @@ def _cheapest_way(offers:list, short:float, most:int) -> tuple|None: # Price, {c
         at = from_[at]
     return float(size), out
 
-def _most_gained(q:_Question, c:_SumBound, i:int) -> np.ndarray: # Of each column of a row, `(g,)`
-    "What values of columns add at most, whatever they cost."
-    out = np.zeros(len(q.grid.columns))
-    for g in np.flatnonzero(q.rows.low[i] <= q.rows.high[i]).tolist():
-        low,high = (int(v[i, g] - q.grid.low[g]) for v in (q.rows.low, q.rows.high))
-        some = q.offered[g] if q.grid.named[g] else slice(max(0, (low + 1)//2), max(0, high//2 + 1))
-        out[g] = c.table[g][some, 0].max(initial=c.own[i, g, 0]) - c.own[i, g, 0]
-    return out
-
-def _offers_of(q:_Question, c:_SumBound, i:int, some:np.ndarray) -> list: # Columns, bool `(g,)`
-    return [o for g in np.flatnonzero(some).tolist() if (o := _offer_of(q, c, i, g))]
-
-_NEVER = 2**62 # More columns than there are
-
-def _fewest(gains, short:float) -> int:
-    "How many of some gains make up for what is short."
-    at = int(np.searchsorted(np.cumsum(np.sort(gains)[::-1]), short))
-    return at + 1 if at < len(gains) else _NEVER
+def _most_gained(q:_Question, c:_SumBound, i:int, g:int) -> float: # Row and column
+    "The most that a value which may be chosen adds; at least 0."
+    low,high = (int(v[i, g] - q.grid.low[g]) for v in (q.rows.low, q.rows.high))
+    if q.grid.named[g] or g in q.grid.holes or g in q.price.tables or not np.isfinite([q.price.up[g], q.price.down[g]]).all():
+        return o.gain[-1] if (o := _offer_of(q, c, i, g)) else 0.
+    return c.table[g][max(0, (low + 1)//2):max(0, high//2 + 1), 0].max(initial=c.own[i, g, 0]) - c.own[i, g, 0]
 
 def _way_of(q:_Question, c:_SumBound, i:int) -> tuple|None: # Of a row: positions `(g,)`, cost; None where boxes shall search
     "The cheapest answer of a row by its sum; its cost is infinite where there is none."
     short = c.need[i] - c.slack - (c.base[0] + c.own[i, :, 0].sum())
     if short <= 0: return None # it says that it is there
-    gained = _most_gained(q, c, i)
-    few = _fewest(gained, short)
-    if few > q.rows.most[i]: return q.rows.own[i], np.inf
-    useful = gained + np.sort(gained)[::-1][:few - 1].sum() >= short*(1 - _LESS) # beside the best others
-    offers = _offers_of(q, c, i, useful if q.price.toll else gained > 0)
-    least = _fewest([o.gain[-1] for o in offers], short)
-    if q.price.toll and few < least:
-        offers = _offers_of(q, c, i, gained > 0)
-        least = _fewest([o.gain[-1] for o in offers], short)
-    if least > q.rows.most[i]: return q.rows.own[i], np.inf
-    most = least if q.price.toll else int(min(q.rows.most[i], len(offers))) # a toll outweighs any way
+    gained = np.array([_most_gained(q, c, i, g) for g in range(len(q.grid.columns))])
+    top = np.sort(gained)[::-1]
+    few = int(np.searchsorted(np.cumsum(top), short)) + 1
+    if few > min(q.rows.most[i], len(top)): return q.rows.own[i], np.inf
+    useful = gained + top[:few - 1].sum() >= short*(1 - _LESS) if q.price.toll else gained > 0 # beside the best others
+    offers = [o for g in np.flatnonzero(useful).tolist() if (o := _offer_of(q, c, i, g))]
+    most = few if q.price.toll else int(min(q.rows.most[i], len(offers))) # a toll outweighs any way
     found = _cheapest_way(offers, short, most)
     if found is None: return None
     at = q.rows.own[i].copy()

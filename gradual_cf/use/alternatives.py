@@ -198,9 +198,9 @@ def _again(pool, row, enc, seed): # Positions of rows, what may become of them
         q = Question(None, enc.take(i), None, pool.target[row[i]])
         known,left = by_boxes(e, q), slice(None)
         if known is not None:
-            xp[i],fewest[i] = known.xp, torch.from_numpy(known.fewest)
+            xp[i],fewest[i] = known.xp, torch.from_numpy(known.fewest())
             left = np.flatnonzero(np.isinf(known.size) & np.isfinite(known.bound))
-        if len(i[left]): xp[i[left]] = e.resume(q.take(left), Effort(seed))
+        if len(i[left]): xp[i[left]] = e.search_quickly(q.take(left), Effort(seed))
     some = (xp != enc.x).flatten(1).any(1)
     pool.add(row[some], xp[some], fewest[some])
 
@@ -561,7 +561,7 @@ def _filled(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows 
     e = pool.explainer
     own,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
     try:
-        pool.add(_everybody(pool), own, None if known is None else known.fewest) # measured, as `explain` does
+        pool.add(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
             if k > 1: _add_others(pool, k, diversity, seed)
             if k > 1: _add_values(pool, k if e.lists else _ALONE, seed)
