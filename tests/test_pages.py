@@ -149,8 +149,8 @@ def test_the_networks_of_limits_disagree_as_the_page_says():
 
 def test_wide_tables_keep_to_their_memory():
     wide = results('wide.csv').set_index(['model', 'settings', 'levels', 'columns'])
-    assert (wide.valid == 1).all() and wide.peak['network', 'sparse', 1000, 3] <= .5
-    taken = wide.peak - wide.loaded
+    taken = wide.peak - wide.loaded # beside Python, torch and the table, which differ from machine to machine
+    assert (wide.valid == 1).all() and taken['network', 'sparse', 1000, 3] <= .18
     assert taken.max() <= .6 and wide.optimal['logistic', 'sparse', 1000, 3] == 1
 
 
