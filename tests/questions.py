@@ -17,12 +17,10 @@ from cheapest import cheapest
 from sklearn import base, calibration, compose, config_context, discriminant_analysis, dummy, ensemble, impute, linear_model, naive_bayes, neural_network, pipeline, preprocessing, svm, tree
 from torch import nn
 
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
+from gradual_cf.all import GradualCF, plausible, prove, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.measures.metrics import plausible
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import prove, ways
+from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
 from gradual_cf.search.readings import _readings
 from gradual_cf.use.evidence import answer_schema, evidence

@@ -5,10 +5,9 @@ import torch
 from sklearn.tree import DecisionTreeClassifier
 from written import load_task
 
-from gradual_cf.baselines.lore import (ABELE, _neighbourhood, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
-                                        _nearest_first, _points_between, _train_adversarial, _adversarial_autoencoder)
-from gradual_cf.baselines.lore import _read_leaves
-from gradual_cf.models.asking import predict
+from gradual_cf.all import ABELE, predict
+from gradual_cf.baselines.lore import (_neighbourhood, _autoencoder_for, _breed_codes, _cross, _enter, _far_apart, _kernel, _mutate,
+    _nearest_first, _points_between, _train_adversarial, _adversarial_autoencoder, _read_leaves)
 
 SMALL = dict(latent=8, width=128, batches=400, lr=3e-3)     # the notebook's, so that both find the same file
 

@@ -9,9 +9,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression
 import written
 
-from gradual_cf.use.actions import Actions, _exchanged, _worth_of_actions, _greedy_choice, _most_covered, _Move, _SharedRows, actions
-from gradual_cf.gradual import GradualCF
-from gradual_cf.data.tables import tabular
+from gradual_cf.all import Actions, GradualCF, actions, tabular
+from gradual_cf.use.actions import _exchanged, _worth_of_actions, _greedy_choice, _most_covered, _Move, _SharedRows
 
 RNG = np.random.default_rng(0)
 N = 300

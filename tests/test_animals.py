@@ -7,12 +7,10 @@ import torch
 from shares import at_least
 from written import load_task
 
-from gradual_cf.data.datasets import _ANIMALS, _FUR, load_animals
+from gradual_cf.all import GradualCF, images, load_animals, predict, put_back
 from gradual_cf.core import changed_groups
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import GradualCF, preset
-from gradual_cf.data.images import images
-from gradual_cf.search.shorten import put_back
+from gradual_cf.data.datasets import _ANIMALS, _FUR
+from gradual_cf.gradual import preset
 
 
 @pytest.fixture(scope='module')

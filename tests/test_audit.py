@@ -395,6 +395,3 @@ def test_an_audit_says_what_it_is(told):
     assert isinstance(a, Audit) and re.fullmatch(r'audit of 600 rows in 11 groups, \d+ differences found, \d+ groups withheld', repr(a))
     assert len(replace(a, level=1e-9).differences) == 0
     assert 'to be granted' in a.text()
-
-
-# Bad input

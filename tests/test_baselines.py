@@ -10,18 +10,11 @@ import toy
 from torch import nn
 import written
 
-from gradual_cf.baselines.nearest import CEM, _shrink
-from gradual_cf.baselines.lore import LORE, _Condition, _breed_around, because
-from gradual_cf.baselines.nearest import GrowingSpheres
-from gradual_cf.baselines.nearest import Wachter
-from gradual_cf.core import box
-from gradual_cf.core import Domain, Encoded
-from gradual_cf.gradual import GradualCF
-from gradual_cf.data.images import images, load_digits
+from gradual_cf.all import (CEM, LORE, Domain, Encoded, GradualCF, GrowingSpheres, Wachter, because, box, corpus_vectors, images,
+    load_digits, load_toy_reviews, sentences, tabular)
+from gradual_cf.baselines.lore import _Condition, _breed_around
+from gradual_cf.baselines.nearest import _shrink
 from gradual_cf.models.networks import seeded
-from gradual_cf.data.tables import tabular
-from gradual_cf.data.texts import sentences
-from gradual_cf.data.words import corpus_vectors, load_toy_reviews
 
 QUICK = {Wachter: dict(lam=100., rounds=3, steps=60), CEM: dict(rounds=3, steps=80), GrowingSpheres: dict(samples=100), LORE: dict(samples=200, generations=10)}
 ALL, DOMAINLESS = list(QUICK), [Wachter, CEM, GrowingSpheres]

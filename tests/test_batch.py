@@ -25,16 +25,10 @@ import torch
 from toy import sharpen, stretches
 from written import load_task
 
+from gradual_cf.all import PAPER, GradualCF, box, explain_dataset, load_digits, plot_summary, save_model, summary, tabular, tabular_mlp
 from gradual_cf.scale import workers as crews
-from gradual_cf.scale.batch import _MANIFEST, _PARTS, _finished, _part_file, check_folder, explain_dataset
-from gradual_cf.core import box
-from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.scale.workers import fingerprint
-from gradual_cf.scale.workers import cut, open_source
-from gradual_cf.data.images import load_digits
-from gradual_cf.models.networks import save_model, tabular_mlp
-from gradual_cf.measures.metrics import plot_summary, summary
-from gradual_cf.data.tables import tabular
+from gradual_cf.scale.batch import _MANIFEST, _PARTS, _finished, _part_file, check_folder
+from gradual_cf.scale.workers import fingerprint, cut, open_source
 from shell import forked, shell
 
 ROOT = Path(__file__).resolve().parent.parent

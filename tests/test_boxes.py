@@ -10,14 +10,11 @@ from cover import cover, few
 from sklearn import compose, ensemble, impute, linear_model, neural_network, pipeline, preprocessing, svm, tree
 from torch import nn
 
-from gradual_cf.core import Question
-from gradual_cf.gradual import GradualCF
-from gradual_cf.search import bounds, boxes, compiled, pipelines, proven, readings
-from gradual_cf.search.readings import _has_bounds
-from gradual_cf.search.proven import _IS_OPTIMAL, prove, ways
-from gradual_cf.models.fitted import predictor
+from gradual_cf.all import GradualCF, Question, predictor, prove, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.data.tables import tabular
+from gradual_cf.search import bounds, boxes, compiled, pipelines, proven, readings
+from gradual_cf.search.proven import _IS_OPTIMAL, ways
+from gradual_cf.search.readings import _has_bounds
 from gradual_cf.use.drawing import _change_picture
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')

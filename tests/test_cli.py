@@ -9,10 +9,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from gradual_cf.all import Task, load_breast_cancer, save_model
 from gradual_cf.cli import app
-from gradual_cf.data.datasets import load_breast_cancer
-from gradual_cf.data.datasets import Task
-from gradual_cf.models.networks import save_model
 from shell import shell
 from toy import loans_of, stretches
 from written import load_task

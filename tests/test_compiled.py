@@ -13,8 +13,7 @@ from cheapest import cheapest
 from questions import SAID, question
 from sklearn import ensemble
 
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
+from gradual_cf.all import GradualCF, tabular
 from gradual_cf.search import compiled
 from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS
 

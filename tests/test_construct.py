@@ -7,12 +7,11 @@ import torch
 import toy
 from cover import cover
 
-from gradual_cf.all import GradualCF, PAPER, Encoded, Question, State, construct, logit_gap, logit_gap_norm, logit_gap_sum, predict
-from gradual_cf.search.composition import init_composite
-from gradual_cf.search.goals import stopping
+from gradual_cf.all import (PAPER, Encoded, GradualCF, Question, State, construct, init_composite, logit_gap, logit_gap_norm, logit_gap_sum,
+    predict, share)
 from gradual_cf.gradual import _BestSeen
+from gradual_cf.search.goals import stopping
 from gradual_cf.search.real import pairs, revisit
-from gradual_cf.search.shorten import share
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)
 MODES = dict(paper=dict(masking='gradient', keep='last', tau_slack=0.), default=dict(masking='probe', keep='nearest', tau_slack=.02))

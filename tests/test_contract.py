@@ -31,12 +31,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search, predictor, put_back, tabular
+from gradual_cf.all import (CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search,
+    load_fitted, predict, predictor, put_back, tabular)
 from gradual_cf.core import changed_groups, comparable, take_rows
 from gradual_cf.data import words
-from gradual_cf.models.asking import predict
 from gradual_cf.models.decisions import FrameModel, Predictor
-from gradual_cf.models.fitted import load_fitted
 
 SEED = 7
 

@@ -15,14 +15,9 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import predictor
+from gradual_cf.all import GradualCF, audit, check_letter, letter, predictor, prove, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.search.proven import prove
-from gradual_cf.use.audit import audit
 from gradual_cf.use.evidence import evidence
-from gradual_cf.use.letter import check_letter, letter
 
 HOW = 'plain', 'pipeline', 'search'
 FEW = ['SVC with probability', 'SVC ovo', 'cut .8', 'cut .2 of the first', 'cut of decisions', 'tuned forest', 'one against one', 'hard votes', 'centroids', 'codes', 'stack', 'tree']

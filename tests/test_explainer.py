@@ -8,9 +8,8 @@ import toy
 from refused import Wrapped, X, domain, fresh
 from torch import nn
 
-from gradual_cf.all import (GradualCF, IMAGE, PAPER, SPARSE, TEXT, Common, Encoded, Explainer, Settings, fit_logits,
-                            logit_gap, logit_gap_norm, target_score)
-from gradual_cf.models.asking import predict
+from gradual_cf.all import (IMAGE, PAPER, SPARSE, TEXT, Common, Encoded, Explainer, GradualCF, Settings, fit_logits, logit_gap,
+    logit_gap_norm, predict, target_score)
 
 
 class Boxed:

@@ -15,17 +15,13 @@ from torch import nn
 import toy
 import written
 from written import load_task
-from gradual_cf.use.editors import _answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion, _Latest
-from gradual_cf.use.drawing import _ColumnNames, _unit_text
-from gradual_cf.use.editors import _regions
-from gradual_cf.models.asking import Cancelled, cancelled_when, predict
-from gradual_cf.use.explorer import explorer
-from gradual_cf.gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF
+from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, GradualCF, block_groups, check_letter, explorer, predict, tabular
+from gradual_cf.models.asking import Cancelled, cancelled_when
 from gradual_cf.render import sided_percent
-from gradual_cf.core import block_groups
-from gradual_cf.data.tables import tabular
 from gradual_cf.search.proven import ways
-from gradual_cf.use.letter import check_letter
+from gradual_cf.use.drawing import _ColumnNames, _unit_text
+from gradual_cf.use.editors import (_answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion,
+    _Latest, _regions)
 
 EVIL = '<img src=x onerror=alert(1)>'
 

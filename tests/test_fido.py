@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from written import load_task
 
-from gradual_cf.baselines.regions import FIDO, _INFILLS, _concrete, _mask_log_odds, _Sought, _blurred, _find_regions
-from gradual_cf.models.asking import predict
-from gradual_cf.data.images import images
+from gradual_cf.all import FIDO, images, predict
+from gradual_cf.baselines.regions import _INFILLS, _concrete, _mask_log_odds, _Sought, _blurred, _find_regions
 
 INFILLS = pytest.mark.parametrize('infill', list(_INFILLS))
 

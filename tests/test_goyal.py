@@ -4,10 +4,9 @@ import torch
 from torch import nn
 from written import load_task
 
-from gradual_cf.baselines.regions import Goyal, _collage, _exact_scores, _nearest_donors, _pooled_linear, _slope_scores
+from gradual_cf.all import Goyal, images, predict
+from gradual_cf.baselines.regions import _collage, _exact_scores, _nearest_donors, _pooled_linear, _slope_scores
 from gradual_cf.search.goals import log_prob
-from gradual_cf.models.asking import predict
-from gradual_cf.data.images import images
 
 
 def pooled(seed=0, k=3, flat=False):

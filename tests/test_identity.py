@@ -16,13 +16,11 @@ from shell import forked
 from sklearn.linear_model import LinearRegression
 from torch import nn
 
+from gradual_cf.all import GradualCF, explain_dataset, tabular, tabular_mlp, train
 from gradual_cf.core import Entrywise
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
 from gradual_cf.models.asking import cancelled_when, evaluating
-from gradual_cf.scale.batch import _known_by, explain_dataset
+from gradual_cf.scale.batch import _known_by
 from gradual_cf.scale.workers import fingerprint, kept
-from gradual_cf.models.networks import tabular_mlp, train
 
 
 def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):

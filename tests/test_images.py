@@ -13,15 +13,14 @@ from shares import at_least
 from written import load_task
 
 from gradual_cf import gradual
-from gradual_cf.search import plausible as prototypes
-from gradual_cf.search.goals import lacking, merit
-from gradual_cf.core import Encoded, Question, State, Target, changed_groups
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import IMAGE, PAPER, GradualCF, _best_state, _best_place, construct, without_images
-from gradual_cf.data.images import _SHIFTS, _arrange, images, load_mnist, pixels
-from gradual_cf.search.shorten import improve, put_back
-from gradual_cf.search.goals import prototype_distance, _term_grad
+from gradual_cf.all import (IMAGE, PAPER, Encoded, GradualCF, Question, State, Target, construct, images, improve, load_mnist, predict,
+    put_back, without_images)
+from gradual_cf.core import changed_groups
+from gradual_cf.data.images import _SHIFTS, _arrange, pixels
+from gradual_cf.gradual import _best_state, _best_place
 from gradual_cf.models.networks import seeded
+from gradual_cf.search import plausible as prototypes
+from gradual_cf.search.goals import lacking, merit, prototype_distance, _term_grad
 from gradual_cf.search.plausible import CANDIDATES, _groups_apart, _nearest_typical, _paste_merits, nearest_prototypes, unsuitable
 
 DATA = os.environ.get('GRADUAL_CF_DATA')

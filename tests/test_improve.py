@@ -11,10 +11,9 @@ from written import load_task
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gradual_cf.all import PAPER, GradualCF, from_frames, improve, letter, line_search, load_loans, measures, prove, put_back, summary, tabular
-from gradual_cf.core import State, changed_groups, take_rows
-from gradual_cf.search.explainer import Explainer
-from gradual_cf.models.asking import predict
+from gradual_cf.all import (PAPER, Explainer, GradualCF, State, from_frames, improve, letter, line_search, load_loans, measures, predict,
+    prove, put_back, summary, tabular)
+from gradual_cf.core import changed_groups, take_rows
 from gradual_cf.search.shorten import _must_keep, put_back_smallest
 
 MOVES = dict(put_back=[put_back], smallest=[put_back_smallest], line_search=[line_search], both=[put_back, line_search])

@@ -8,10 +8,9 @@ from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from gradual_cf.all import PAPER, PLAUSIBLE, ROBUST, GradualCF, tabular
+from gradual_cf.all import PAPER, PLAUSIBLE, ROBUST, GradualCF, prove, tabular
 from gradual_cf.gradual import by_name, preset
 from gradual_cf.search.confirmed import _kind_of, _of_unseen
-from gradual_cf.search.proven import prove
 
 MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1),
               boosted=lambda: LGBMClassifier(n_estimators=30, num_leaves=5, verbose=-1, n_jobs=1), linear=lambda: LogisticRegression())

@@ -12,15 +12,11 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from gradual_cf.all import PAPER, GradualCF, tabular
-from gradual_cf.search.goals import merit, shortfall
-from gradual_cf.core import box, chain, steps
+from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_groups, box, chain, fit_logits, logit_gap, predict, predictor,
+    shortfall, steps, tabular)
+from gradual_cf.models.asking import _ASKED, with_graph
 from gradual_cf.search.composition import _pack, admissible
-from gradual_cf.core import Encoded, State, Target
-from gradual_cf.models.asking import _ASKED, predict, with_graph
-from gradual_cf.models.fitted import predictor
-from gradual_cf.search.goals import fit_logits, logit_gap
-from gradual_cf.core import block_groups
+from gradual_cf.search.goals import merit
 
 
 def test_paper_mode_says_what_it_did():

@@ -22,14 +22,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from torch import nn
 from toy import Score, sharpen
 
-from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, actions, audit, check_letter, confirm, evaluate, letter, predictor, tabular, tabular_mlp
-from gradual_cf.baselines.lore import LORE, because
-from gradual_cf.baselines.nearest import GrowingSpheres
-from gradual_cf.models.fitted import load_fitted
-from gradual_cf.scale.batch import as_batches, explain_dataset
+from gradual_cf.all import (LORE, PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, GrowingSpheres, actions, as_batches, audit, because,
+    check_letter, confirm, evaluate, explain_dataset, frames, letter, load_fitted, predictor, prove, stepper, tabular, tabular_mlp)
 from gradual_cf.search.goals import CLASSES
-from gradual_cf.search.proven import prove, ways
-from gradual_cf.use.drawing import frames, stepper
+from gradual_cf.search.proven import ways
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(0, 1, (300, 3)).round(2), columns=['income', 'debt', 'age'])

@@ -21,12 +21,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, confirm, tabular
-from gradual_cf.search.proven import ways
+from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_letter, confirm, letter, tabular
 from gradual_cf.render import LANGUAGES, plain_json, value_text
 from gradual_cf.scale.workers import _digests
+from gradual_cf.search.proven import ways
 from gradual_cf.use.enough import _column_texts, _texts_frame, _put_back
-from gradual_cf.use.letter import check_letter, letter
 from gradual_cf.use.papers import carried
 
 DAY = datetime.date(2026, 3, 1)

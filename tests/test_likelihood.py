@@ -7,12 +7,8 @@ import pytest
 from cover import few
 import torch
 
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import predictor
-from gradual_cf.models.networks import save_model, tabular_mlp
+from gradual_cf.all import GradualCF, Plausibility, predictor, save_model, tabular, tabular_mlp
 from gradual_cf.search.likelihood import Density
-from gradual_cf.search.plausible import Plausibility
 
 RNG = np.random.default_rng(0)
 N = 240

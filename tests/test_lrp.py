@@ -12,12 +12,9 @@ from torch import nn
 from toy import columns
 from written import load_task
 
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import GradualCF
-from gradual_cf.data.images import images
-from gradual_cf.data.tables import tabular
-from gradual_cf.measures.relevance import _LAYERS, _box_shares, _folded, epsilon, gamma, lrp, positive, relevance, z_box
-from gradual_cf.models.networks import seeded, digit_cnn, strided_cnn, tabular_mlp, text_cnn
+from gradual_cf.all import GradualCF, digit_cnn, images, lrp, predict, relevance, strided_cnn, tabular, tabular_mlp, text_cnn
+from gradual_cf.measures.relevance import _LAYERS, _box_shares, _folded, epsilon, gamma, positive, z_box
+from gradual_cf.models.networks import seeded
 
 
 def two_layers(d=6, h=9, k=3):

@@ -8,14 +8,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from written import load_task
 
-from gradual_cf.answers import Counterfactuals
+from gradual_cf.all import Counterfactuals, GradualCF, coherence, evaluate, measures, neighbours, plausibility, predict
 from gradual_cf.core import changed_groups
-from gradual_cf.search.goals import target_prob
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import (_row_pairs, _pairs_differ, coherence, evaluate, in_range, measures, neighbours, out_of_range, plausibility,
-                                _redundant)
 from gradual_cf.data.columns import MISSING
+from gradual_cf.measures.metrics import _row_pairs, _pairs_differ, in_range, out_of_range, _redundant
+from gradual_cf.search.goals import target_prob
 
 KINDS = ['different', 'pairs', 'alike', 'words', 'counts', 'twins']
 

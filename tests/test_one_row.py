@@ -9,12 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from gradual_cf.all import GradualCF, predict, predictor, tabular
 from gradual_cf.core import bisected
-from gradual_cf.data.tables import _encode_table, _exact_numbers, _raw, tabular
-from gradual_cf.gradual import GradualCF
-from gradual_cf.models.asking import predict, remembering
+from gradual_cf.data.tables import _encode_table, _exact_numbers, _raw
+from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once
-from gradual_cf.models.fitted import predictor
 from gradual_cf.search import sums
 from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _leaf_bits_of
 from gradual_cf.search.boxes import _grid_of, _own_positions

@@ -10,9 +10,7 @@ from torch import nn
 
 import gradual_cf.gradual as gradual
 import gradual_cf.search.plausible as prototypes
-from gradual_cf.baselines.regions import Goyal
-from gradual_cf.gradual import GradualCF, Settings
-from gradual_cf.data.images import images
+from gradual_cf.all import Goyal, GradualCF, Settings, images
 
 RESULTS = Path(__file__).resolve().parents[1]/'benchmarks/results'
 PASTE = Settings(tau=.6, masking='gain', init='prototype', keep='last', tau_slack=0., sigma=0)

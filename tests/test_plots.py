@@ -13,16 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from gradual_cf.all import GradualCF, actions, audit, reasons, tabular, watch
 from gradual_cf.answers import STYLE
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
 from gradual_cf.search.proven import ways
-from gradual_cf.use.actions import actions
 from gradual_cf.use.alternatives import plot_ways
-from gradual_cf.use.audit import audit
 from gradual_cf.use.enough import _card_lines
-from gradual_cf.use.reasons import reasons
-from gradual_cf.use.watch import watch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'docs'))
 import axes  # noqa: E402

@@ -30,15 +30,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from test_tables import coded
 
-from gradual_cf.baselines.nearest import GrowingSpheres
-from gradual_cf.baselines.nearest import Wachter
-from gradual_cf.scale.batch import explain_dataset
-from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import evaluate
+from gradual_cf.all import GradualCF, GrowingSpheres, Wachter, evaluate, explain_dataset, load_fitted, predictor, tabular
 from gradual_cf.models.asking import log_odds
 from gradual_cf.models.networks import seeded
-from gradual_cf.models.fitted import load_fitted, predictor
-from gradual_cf.data.tables import tabular
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')

@@ -14,16 +14,13 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import GradualCF
+from gradual_cf.all import GradualCF, predict, predictor, prove, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.models.fitted import predictor
-from gradual_cf.search.goals import arrived
-from gradual_cf.search.readings import _readings
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.proven import _counted, _proof, prove
+from gradual_cf.search.goals import arrived
+from gradual_cf.search.proven import _counted, _proof
 from gradual_cf.search.ranges import region
-from gradual_cf.data.tables import tabular
+from gradual_cf.search.readings import _readings
 
 INFEASIBLE = 'none exists'
 

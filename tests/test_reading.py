@@ -9,16 +9,10 @@ import toy
 from hypothesis import given, settings, strategies as st
 from written import load_task
 
-from gradual_cf.data import words as reading
-from gradual_cf.data import texts as text
+from gradual_cf.all import Domain, GradualCF, corpus_vectors, evaluate, load_toy_reviews, reads_well, sentences
 from gradual_cf.cli import _metrics_object
-from gradual_cf.core import Domain
-from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import evaluate
-from gradual_cf.data.words import _drops, _tags, _Trigrams, reads_well
-from gradual_cf.data.words import _ear
-from gradual_cf.data.texts import sentences
-from gradual_cf.data.words import corpus_vectors, load_toy_reviews
+from gradual_cf.data import words as reading, texts as text
+from gradual_cf.data.words import _drops, _tags, _Trigrams, _ear
 
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 lines = st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=5)

@@ -19,8 +19,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from torch import nn
 
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
-    load_heloc,
-                            load_model, plausible, predictor, tabular, tabular_mlp, train)
+    load_heloc, load_model, plausible, predictor, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
 
 # Asking: `explain` and what asks like it

@@ -22,24 +22,23 @@ from torch import nn
 from toy import Level, waves
 from typer.testing import CliRunner
 
-from gradual_cf.all import (ABELE, CEM, Counterfactuals, FIDO, Goyal, GradualCF, GrowingSpheres, LORE, PLAUSIBLE, Wachter, actions, as_batches,
-                            audit, because, bootstrap, box, check_letter, explain_dataset, explorer, images, improve,
-                            letter, load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons,
-                            relevance, reproduce, sentences, series, strengths, summary, tabular, tally, watch, wordings)
+from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter, actions,
+    as_batches, audit, because, bootstrap, box, check_letter, explain_dataset, explorer, images, improve, init_composite, letter,
+    load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, reconsider, relevance, reproduce,
+    sentences, series, strengths, summary, tabular, tally, watch, wordings)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import _word_spans
 from gradual_cf.measures.metrics import outliers
 from gradual_cf.paper.reproduce import results
+from gradual_cf.render import language_of, plain_json
 from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.scale.workers import fingerprint, open_source
-from gradual_cf.search.composition import init_composite
 from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
 from gradual_cf.use.drawing import _step_page
+from gradual_cf.use.evidence import _seal, evidence, save_evidence
 from gradual_cf.use.explorer import dashboard_tab
-from gradual_cf.use.evidence import _seal, evidence, reconsider, save_evidence
-from gradual_cf.render import language_of, plain_json
 
 DAY = datetime.date(2026, 3, 1)
 

@@ -10,15 +10,10 @@ from sklearn import ensemble
 from test_boxes import MODELS, fitted, labels, table
 from torch import nn
 
-from gradual_cf.answers import Counterfactuals
-from gradual_cf.data.datasets import load_loans
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import PLAUSIBLE, GradualCF, plausible
+from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, Plausibility, letter, load_loans, plausible, tabular
 from gradual_cf.search import proven
-from gradual_cf.search.plausible import Plausibility
 from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, ways
 from gradual_cf.search.robust import _against, _lowest_score
-from gradual_cf.use.letter import letter
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
 

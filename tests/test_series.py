@@ -13,16 +13,13 @@ from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 from toy import Level, waves
 
-from gradual_cf.core import Encoded, State
-from gradual_cf.data.datasets import CBF_CLASSES, load_cbf
-from gradual_cf.data.series import dtw, load_series, series
-from gradual_cf.gradual import GradualCF
-from gradual_cf.measures.metrics import evaluate
-from gradual_cf.models.fitted import predictor
-from gradual_cf.models.networks import load_model, save_model, series_cnn, series_resnet
+from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cbf, load_model, load_series, predictor, save_model, series,
+    series_cnn, series_resnet)
+from gradual_cf.data.datasets import CBF_CLASSES
+from gradual_cf.data.series import dtw
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed, n_segments, pasted, variation
-from gradual_cf.use.drawing import frames
+from gradual_cf.search.segments import (_DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed,
+    n_segments, pasted, variation)
 
 
 @pytest.fixture(scope='module')

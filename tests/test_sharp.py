@@ -9,18 +9,15 @@ import torch
 from torch import nn
 from toy import columns, reference
 
-from gradual_cf.search.goals import Lead, Match, cost, lacking, lead_of, merit, most_groups, shortfall, spent
-from gradual_cf.core import box, chain, steps
-from gradual_cf.search.composition import admissible, compose, init_composite, loss_grad
+from gradual_cf.all import (Encoded, GradualCF, Question, Settings, State, Target, box, chain, compose, cost, fit_logits, improve,
+    init_composite, l2_distance, line_search, logit_gap, logit_gap_norm, mix, predictor, probe, put_back, share, shortfall, steps, tabular)
 from gradual_cf.answers import CHANGED
-from gradual_cf.core import Encoded, Question, State, Target
-from gradual_cf.gradual import GradualCF, Settings, _aim_inside, _least_lead, _loss_of, _reachable
-from gradual_cf.search.shorten import _enc_of, improve, improve_states, line_search, put_back, put_back_smallest, share
-from gradual_cf.search.goals import fit_logits, l2_distance, logit_gap, logit_gap_norm, mix, prototype_distance
-from gradual_cf.search.masking import gain_groups, probe
+from gradual_cf.gradual import _aim_inside, _least_lead, _loss_of, _reachable
 from gradual_cf.models.networks import seeded
-from gradual_cf.models.fitted import predictor
-from gradual_cf.data.tables import tabular
+from gradual_cf.search.composition import admissible, loss_grad
+from gradual_cf.search.goals import Lead, Match, lacking, lead_of, merit, most_groups, spent, prototype_distance
+from gradual_cf.search.masking import gain_groups
+from gradual_cf.search.shorten import _enc_of, improve_states, put_back_smallest
 
 
 @pytest.fixture(scope='module')
@@ -500,10 +497,11 @@ def test_followers_follow_for_nothing_and_are_told_apart():
 
 
 def test_what_costs_infinitely_much_stays():
-    domain,cf = debts(cost=dict(card='never', loan=(np.inf, 1.)))
+    domain,cf = debts(cost=dict(card='never', loan=(np.inf, 1.), total=(1., 'never')))
     enc = domain.encode(DEBTS)
     assert enc.frozen[:, 0].all() and not enc.frozen[:, 1].all()
     assert torch.equal(enc.high[:, 1], enc.x[:, 1]) and (enc.low[:, 1] <= enc.x[:, 1]).all() and (enc.low[:, 1] == 0).all()
+    assert torch.equal(enc.low[:, 2], enc.x[:, 2]) and (enc.high[:, 2] == 1).all()
     assert (cf.explain(DEBTS).raw.card == DEBTS.card).all()
 
 

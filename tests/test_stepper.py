@@ -7,10 +7,7 @@ import pytest
 from PIL import Image
 from toy import blocks, columns, tokens
 
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import PAPER, GradualCF
-from gradual_cf.data.images import images
-from gradual_cf.use.drawing import frames, save_page, stepper
+from gradual_cf.all import PAPER, GradualCF, frames, images, predict, save_page, stepper
 
 
 @functools.cache

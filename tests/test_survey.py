@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 import torch
 
-from gradual_cf.answers import Counterfactuals
-from gradual_cf.data.images import images
-from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, questions, _save_survey, survey, tally
+from gradual_cf.all import Counterfactuals, images, questions, survey, tally
+from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, _save_survey
 
 ROOT = Path(__file__).resolve().parent.parent
 

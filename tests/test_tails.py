@@ -7,10 +7,8 @@ import pytest
 from cover import few
 from sklearn import ensemble, tree
 
-from gradual_cf.data.tables import tabular
-from gradual_cf.gradual import GradualCF
-from gradual_cf.models.fitted import predictor
-from gradual_cf.search.proven import _NONE_EXISTS, prove
+from gradual_cf.all import GradualCF, predictor, prove, tabular
+from gradual_cf.search.proven import _NONE_EXISTS
 
 N = 300
 COLUMNS = dict( # made as data come: computed, in cents, in 32 bits, with missing cells

@@ -9,13 +9,10 @@ import torch
 from hypothesis import given, settings, strategies as st
 import written
 
-from gradual_cf.gradual import PAPER, GradualCF
+from gradual_cf.all import PAPER, GradualCF, corpus_vectors, load_glove, load_imdb, load_toy_reviews, predict, sentences, text_cnn, train
+from gradual_cf.data.texts import _Lookup, _rewrite, _Reader, _word_ids
+from gradual_cf.data.words import _ids_of, content_word, ending, _nearest_words, _word_classes, _word_spans
 from gradual_cf.search.lookahead import _swap_logits
-from gradual_cf.models.asking import predict
-from gradual_cf.models.networks import text_cnn, train
-from gradual_cf.data.words import _ids_of
-from gradual_cf.data.texts import _Lookup, _rewrite, sentences, _Reader, _word_ids
-from gradual_cf.data.words import content_word, corpus_vectors, ending, load_glove, load_imdb, load_toy_reviews, _nearest_words, _word_classes, _word_spans
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')

@@ -8,16 +8,12 @@ import pytest
 import torch
 import written
 
+from gradual_cf.all import GradualCF, load_toy_reviews, predict, reads_well, tokens
 from gradual_cf.data import words as reading
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import GradualCF
-from gradual_cf.models.networks import seeded
-from gradual_cf.data.words import reads_well
-from gradual_cf.data.words import _ear
 from gradual_cf.data.texts import _changed_words, _swap_drops
-from gradual_cf.data.words import load_toy_reviews
-from gradual_cf.data.transformers import tokens
 from gradual_cf.data.transformers import _FromEmbeddings, _whole_words
+from gradual_cf.data.words import _ear
+from gradual_cf.models.networks import seeded
 
 transformers = pytest.importorskip('transformers', reason='need transformers (make .venv/.extras)')
 if not transformers.utils.is_torch_available(): pytest.skip('need a PyTorch that transformers knows', allow_module_level=True)

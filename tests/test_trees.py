@@ -9,15 +9,13 @@ import torch
 from sklearn import ensemble, tree
 from sklearn.linear_model import LogisticRegression
 
+from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.core import changed_groups
-from gradual_cf.gradual import GradualCF
 from gradual_cf.models.decisions import FrameModel
-from gradual_cf.models.fitted import predictor, recognised
-from gradual_cf.data.tables import tabular
+from gradual_cf.models.fitted import recognised, _parsed, _rounded_down, _widened_to_64
+from gradual_cf.models.glass import _below
 from gradual_cf.search.goals import lacking
 from gradual_cf.search.trees import _same_scores, exact
-from gradual_cf.models.fitted import _parsed, _rounded_down, _widened_to_64
-from gradual_cf.models.glass import _below
 
 
 

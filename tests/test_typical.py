@@ -13,17 +13,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 import written
 
-from gradual_cf.all import (PLAUSIBLE, Plausibility, GradualCF, SPARSE, bootstrap, check_letter, confirm, improve, lacks, letter, measures,
-    strengths, tabular)
-from gradual_cf.scale.batch import explain_dataset
-from gradual_cf.search.pairs import counted_pairs, usual_support
-from gradual_cf.search.plausible import _among_their_own, _circle, _forest, _in_halves, _shrunk_bar
-from gradual_cf.answers import Counterfactuals
+from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, Plausibility, bootstrap, check_letter, confirm, explain_dataset,
+    improve, lacks, letter, measures, plausible as dial, predict, strengths, tabular)
 from gradual_cf.core import changed_groups
-from gradual_cf.search.plausible import crowd, held_back
-from gradual_cf.models.asking import predict
-from gradual_cf.measures.metrics import plausible as dial
 from gradual_cf.search import masking, plausible, robust
+from gradual_cf.search.pairs import counted_pairs, usual_support
+from gradual_cf.search.plausible import _among_their_own, _circle, _forest, _in_halves, _shrunk_bar, crowd, held_back
 
 
 def people(n=700, seed=0):
@@ -75,13 +70,7 @@ def test_preset_is_valid_legal_and_more_typical(case):
     near, plain = cf.explain(rows, 1), GradualCF(net, domain, 'sparse').fit(X).explain(rows, 1)
     assert near.valid.all() and domain.legal(near.data, near.raw).all()
     assert near.typical.mean() > plain.typical.mean() + .05 and near.typical.min() > plain.typical.min()
-    assert (near.raw.home == rows.home).all() and (near.raw.age >= rows.age).all()
-
-
-def test_atomic_columns_keep_seen_values(case):
-    X, *_, cf, rows = case
-    cfs = cf.explain(rows, 1)
-    assert set(cfs.raw.gain) <= set(X.gain)
+    assert (near.raw.home == rows.home).all() and (near.raw.age >= rows.age).all() and set(near.raw.gain) <= set(X.gain)  # whose values are few
 
 
 def test_validity_first(case):
@@ -145,13 +134,6 @@ def test_streamed_answers_are_the_same(case, tmp_path):
     with pytest.raises(ValueError): explain_dataset(harder, rows.iloc[:10], out, target=1, batch_size=4)
 
 
-def test_defaults_ask_for_no_company(case):
-    X, _, domain, net, *_ = case
-    cf = GradualCF(net, domain, 'sparse').fit(X)
-    target = cf.aim(torch.ones(2, dtype=torch.long))
-    assert cf.company is None and target.company is None and target.lead is None and SPARSE.plausibility is None
-
-
 # How answers stand
 
 def test_typical_is_a_percentile(case):
@@ -183,7 +165,7 @@ def test_no_search_sees_the_rows_that_judge(case):
     assert not any(tuple(r.tolist()) in shown for r in kept)
 
 
-def test_standing_text_repr_and_rows(case):
+def test_standing_text_repr_rows_and_files(case, tmp_path):
     *_, cf, rows = case
     cfs = confirm(cf.explain(rows, 1), [cf.model, cf.model])
     assert 'typical' in repr(cfs) and 'confirmed 100%' in repr(cfs)
@@ -191,11 +173,6 @@ def test_standing_text_repr_and_rows(case):
     assert list(table)[:9] == ['row', 'before', 'after', 'valid', 'changes', 'distance', 'nearest_row', 'typical', 'confirmed'] and len(table) == 40
     assert 'looks like real cases' in cfs.text() and 'confirmed</abbr> 100%' in cfs._repr_html_()
     assert np.array_equal(cfs[3:5].typical, cfs.typical[3:5]) and np.array_equal(cfs[[4]].confirmed, cfs.confirmed[4:5])
-
-
-def test_standing_survives_a_file(case, tmp_path):
-    *_, cf, rows = case
-    cfs = confirm(cf.explain(rows, 1), [cf.model])
     for kept in (cfs, replace(cfs, confirmed=None)):
         again = Counterfactuals.load(kept.save(tmp_path/'a.zip'), cf.domain)
         assert np.array_equal(again.typical, kept.typical) and (again.confirmed is None) == (kept.confirmed is None)
@@ -311,17 +288,23 @@ def test_preset_from_the_command_line(networks):
     assert bad.exit_code == 2 and "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']" in bad.output
 
 
-def test_three_classes_and_one_interval_a_row():
+def test_several_targets_and_intervals_have_rows_of_their_own_and_say_what_they_lack():
     X, y = wine()
     domain = tabular(X)
     cf = GradualCF(written.read('wine'), domain, PLAUSIBLE).fit(X)
     rows, target = X.iloc[::24], (y.iloc[::24].to_numpy() + 1) % 3
     cfs = cf.explain(rows, target)
     assert cfs.valid.all() and domain.legal(cfs.data, cfs.raw).all()
+    told = repr(cf.company).splitlines()
+    assert told[0] == 'answers are compared with' and len(told) == 1 + len(set(target))
     X, cf = number_of_wine()
     ends = [(13 + i/100, 14.5) for i in range(6)]
     for _ in range(2): assert cf.explain(X.iloc[:6], ends).valid.all()
-    assert len(cf.company.circles) == 6 # those of the last question
+    assert len(cf.company.circles) == 6 and 'target [13.05, 14.5]' in repr(cf.company)  # those of the last question
+    cfs = cf.explain(X.iloc[:4], (14, None))
+    told = lacks(cf, cfs)
+    assert cfs.valid.all() and not np.isnan(cfs.typical).any()
+    assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()
 
 
 def test_several_answers_in_company(case):
@@ -376,8 +359,10 @@ def test_the_form_of_one_column_is_the_form_of_the_table():
 
 def test_the_dial_goes_from_sparse_to_plausible(case):
     X, _, domain, net, _, rows = case
-    plain, none = (GradualCF(net, domain, h).fit(X).explain(rows, 1) for h in ('sparse', dial(0)))
+    sparse = GradualCF(net, domain, 'sparse').fit(X)
+    plain, none, target = sparse.explain(rows, 1), GradualCF(net, domain, dial(0)).fit(X).explain(rows, 1), sparse.aim(torch.ones(2, dtype=torch.long))
     assert torch.equal(plain.xp, none.xp) and dial(0) == SPARSE and dial(1) == dial() == PLAUSIBLE
+    assert sparse.company is None and target.company is None and target.lead is None and SPARSE.plausibility is None
 
 
 def test_every_demand_grows_with_strength(case):
@@ -469,14 +454,6 @@ def test_what_an_answer_lacks(case, tmp_path):
     assert len(lacks(cf, cfs[:0])) == 0
 
 
-def test_what_an_answer_of_numbers_lacks():
-    X, cf = number_of_wine()
-    cfs = cf.explain(X.iloc[:4], (14, None))
-    told = lacks(cf, cfs)
-    assert cfs.valid.all() and not np.isnan(cfs.typical).any()
-    assert (told.probability <= 1e-5).all() and told.lead.isna().all() and told.lonely.notna().all()
-
-
 def test_pairs_and_likelihood_together(case):
     X, _, domain, net, _, rows = case
     cf = GradualCF(net, domain, 'sparse', plausibility=Plausibility(pairs=.8, likelihood=.2)).fit(X.iloc[:300])
@@ -563,17 +540,6 @@ def test_rare_targets_of_odd_tables(many):
     assert torch.equal(torch.random.get_rng_state(), state) and (np.random.get_state()[1] == other).all()
     few = [w for w in said if 'plausibility is left out' in str(w.message)]
     assert bool(few) == (many < 20) and ('nobody' in repr(cf.company)) == (many < 20)
-
-
-def test_several_targets_and_intervals_have_rows_of_their_own():
-    X, y = wine()
-    cf = GradualCF(written.read('wine'), tabular(X), PLAUSIBLE).fit(X)
-    cf.explain(X.iloc[::40], (y.iloc[::40].to_numpy() + 1) % 3)
-    told = repr(cf.company).splitlines()
-    assert told[0] == 'answers are compared with' and len(told) == 1 + len(set((y.iloc[::40] + 1) % 3))
-    X, number = number_of_wine()
-    number.explain(X.iloc[:2], (13.5, 15))
-    assert 'target [13.5, 15.0]' in repr(number.company)
 
 
 # The same answers, asked for one by one

@@ -5,16 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from gradual_cf.data import words as reading
-from gradual_cf.data import wording
-from gradual_cf.models.asking import predict
-from gradual_cf.gradual import GradualCF
+from gradual_cf.all import GradualCF, corpus_vectors, load_toy_reviews, predict, reads_well, sentences, text_cnn, wordings
+from gradual_cf.data import words as reading, wording
+from gradual_cf.data.wording import _without_gaps, _ClosedUp, _drop_of, _said_of
+from gradual_cf.data.words import _left_out, _loss_of_insertion, _Trigrams, content_word
 from gradual_cf.search.lookahead import _swap_logits
-from gradual_cf.models.networks import text_cnn
-from gradual_cf.data.words import _left_out, _loss_of_insertion, _Trigrams, reads_well
-from gradual_cf.data.texts import sentences
-from gradual_cf.data.words import content_word, corpus_vectors, load_toy_reviews
-from gradual_cf.data.wording import _without_gaps, _ClosedUp, _drop_of, _said_of, wordings
 
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 

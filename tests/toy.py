@@ -6,12 +6,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from gradual_cf.core import box
-from gradual_cf.core import Display, Domain, Encoded, Target
-from gradual_cf.models.asking import predict
-from gradual_cf.search.goals import Match, fit_logits, logit_gap
-from gradual_cf.core import block_groups, column_groups, token_groups
+from gradual_cf.all import Display, Domain, Encoded, Target, block_groups, box, column_groups, fit_logits, logit_gap, predict, token_groups
 from gradual_cf.models.networks import seeded
+from gradual_cf.search.goals import Match
 
 
 class Toy(NamedTuple):
