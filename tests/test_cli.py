@@ -51,7 +51,6 @@ def test_order_and_other_ways(sh):
     assert abs(steps[-1]['probability'] - one['prob']) < 1e-6 and 2 <= len(one['answers']) <= 3
     assert len({tuple((l['feature'], l['after']) for l in answer) for answer in one['answers']}) == len(one['answers'])
     assert text.count('row 3:') == 1 and text.index('step by step') < text.index('several ways')
-    assert 'several' in sh('explain', 'breast_cancer', '--row', 3, '--several', 0, code=2).stderr
 
 
 def test_a_text_as_an_object(sh):

@@ -16,7 +16,7 @@ from shell import forked
 from sklearn.linear_model import LinearRegression
 from torch import nn
 
-from gradual_cf.all import GradualCF, explain_dataset, tabular, tabular_mlp, train
+from gradual_cf.all import GradualCF, box, explain_dataset, tabular, tabular_mlp, train
 from gradual_cf.core import Entrywise
 from gradual_cf.models.asking import cancelled_when, evaluating
 from gradual_cf.scale.batch import _known_by
@@ -36,6 +36,20 @@ def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):
 
 
 def closes_over(v): return lambda x: x + v
+def power(k=2): return lambda s, bias=0.: s.logits[:, 0]**k + bias
+def third(s, k=3): return s.logits[:, 0]**k
+def second(s, k=2): return s.logits[:, 0]**k
+
+
+class Weighed:
+    def __init__(self, w): self.w = w
+    def __call__(self, s): return self.w*s.logits[:, 0]
+
+
+class Other(Weighed):
+    def __call__(self, s): return self.w*s.logits[:, 1]
+
+
 def calls(module): return eval('lambda x: m.sqrt(x)', {'m': module, '__name__': 'mine'})
 def a_class(**members): return type('Named', (), members)
 
@@ -45,8 +59,16 @@ def a_class(**members): return type('Named', (), members)
     (closes_over([1]), closes_over([2])), (calls(math), calls(np)), (a_class(k=1), a_class(k=2)),
     (a_class(f=abs, g=closes_over(1), h=closes_over(2)), a_class(f=abs, g=closes_over(2), h=closes_over(1))),
     ({1: 'a'}, {'1': 'a'}), ({abs: 1, 'b': 2}, {math.exp: 1, 'b': 2}),
-    (functools.cache(closes_over(1)), functools.cache(closes_over(2)))])
-def test_a_fingerprint_confuses_nothing(one, other): assert fingerprint(one) != fingerprint(other)
+    (functools.cache(closes_over(1)), functools.cache(closes_over(2))), (lambda s: s.logits.abs(), lambda s: s.logits.exp()),
+    (second, third), (power(2), power(3)), (functools.partial(third, k=1), functools.partial(third, k=2)), (functools.partial(third), functools.partial(second)),
+    (lambda s: 2*s.logits, lambda s: 3*s.logits), (lambda s: (lambda v: v + 1)(s), lambda s: (lambda v: v + 2)(s)),
+    (closes_over(torch.abs), closes_over(torch.exp)), (Weighed(1), Weighed(2)), (Weighed(1), Other(1)), (Weighed(1).__call__, Other(1).__call__),
+    (torch.zeros(2), torch.ones(2)), (torch.zeros(2), torch.zeros(2).double()), ({'a': 1}, {'a': 2}), (box(0, 1), box(0, 2)),
+    (nn.Sequential(nn.ReLU()), nn.Sequential(nn.Tanh())), (None, 'None'), (1, 1.5), ([1, [2]], [1, 2])])
+def test_a_fingerprint_confuses_nothing(one, other):
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(one) == fingerprint(one) and fingerprint(other) == fingerprint(other)
+    for make in (power, Weighed, lambda k: box(0, k)): assert fingerprint(make(2)) == fingerprint(make(2))
 
 
 def test_a_fingerprint_does_not_depend_on_order_in_memory_or_on_use():

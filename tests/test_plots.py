@@ -50,7 +50,8 @@ def pictures():
 
 def words(fig):
     "What is written, whether it lies straight, and where: (text, straight, box) of each."
-    FigureCanvasAgg(fig).draw()
+    FigureCanvasAgg(fig)
+    fig.draw_without_rendering()
     seen = [t for t in fig.findobj(Text) if t.get_visible() and t.get_text().strip() and t.get_alpha() != 0]
     edges = {id(label) for ax in fig.axes for axis in (ax.xaxis, ax.yaxis) for label in (*axis.get_ticklabels(), axis.get_offset_text())}
     drawn = {id(label) for ax in fig.axes if ax.axison for axis in (ax.xaxis, ax.yaxis)

@@ -28,7 +28,6 @@ from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, 
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame
-from gradual_cf.models.networks import seeded
 from gradual_cf.scale.workers import fingerprint
 
 DATA = os.environ.get('GRADUAL_CF_DATA')

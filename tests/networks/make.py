@@ -167,7 +167,6 @@ NETWORKS |= dict(  # of the tables and texts that tests make up
     tied=mlp(of_test('test_alternatives', lambda t: table(*t.tied_rows()))),
     jobs=mlp(of_test('test_alternatives', lambda t: table(*t.loan_rows()))),
     digits_line=Recipe(by_hand, digits, lambda x, seed: line_of_pixels(seed), 0, dict(epochs=60, batch_size=32)),
-    waves=Recipe(by_hand, of_test('test_baselines', lambda t: t.curves(300, 0)), lambda x, seed: importlib.import_module('test_baselines').reader_of_curves(seed), 0, dict(epochs=20)),
     reviews=reader(600, 32),
     reviews_small=reader(400, 16))
 
