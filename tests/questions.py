@@ -487,7 +487,6 @@ def judged(q):
                                 seconds=60. if dear(**q.case) else 600. if ask == 'noise' else None)
     published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
-    held = within_a_real_row(answers)
     assert (valid <= q.says(answers.raw)).all(), 'the model denies it'
     assert q.cf.domain.legal(q.rows, answers.raw).all()
     if tied: assert all(c > old or b <= was for b,was,c,old in zip(answers.raw.b, q.rows.b, answers.raw.c, q.rows.c))
@@ -506,7 +505,7 @@ def judged(q):
         known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault
         nearest = max(best[1], least(size, near, sure & round_)[1]) if best[0] == 1 else best[1]
-        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1 and held[i]), ('missed', here, best)
+        if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1 and within_a_real_row(answers)[i]), ('missed', here, best)
         else: claims(answers.proof[i], answers.size[i], answers.bound[i], here, best, least(size, near, may), optimal and not dear(**q.case))
     if ask == 'certificates': certified(q, answers, allowed, ways_of), around(q, answers, there)
     return answers.proof
@@ -574,7 +573,7 @@ def menu(q, allowed, ways_of):
 
 def several(q, own, allowed):
     "Answers of a row are different ones, none is against the rules, and none has a change that might as well be put back."
-    told,tied = q.cf.explain_many(q.rows, q.target, k=4, **q.told), 'relations' in q.rules
+    told,tied = q.cf.explain_many(q.rows, q.target, k=3, **q.told), 'relations' in q.rules
     there = places(q, told.answers.raw)
     assert told.answers.valid.all() and q.says(told.first.raw)[told.first.valid].all() and len({*zip(told.row, there)}) == len(there)
     for i,j in zip(told.row, there):

@@ -21,7 +21,7 @@ X = pd.DataFrame(dict(
 X.loc[::25, 'debt'] = np.nan
 SCORE = X.income/9000 - X.debt.fillna(3000)/5000 + X.years/4 - 1.3*X.late - .6*(X.housing == 'rents')
 Y = np.array(SCORE > 2.5, int)
-ASKED = X.iloc[:150]
+ASKED = X.iloc[:100]
 RULES = dict(immutable=['age'], increase_only=['years'], decrease_only=['debt', 'late'], bounds={'income': (None, 60_000)})
 
 

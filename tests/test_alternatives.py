@@ -45,13 +45,6 @@ def holds(e, many, k, target=None):
         assert not e.content(asked, less, a.tensors.target[i:i + 1]) and e.content(asked, a.xp[i:i + 1], a.tensors.target[i:i + 1])
 
 
-def test_rows_of_which_each_has_a_best_single_change():
-    X = pd.DataFrame(np.random.default_rng(0).integers(0, 50, (80, 2)), columns=['a', 'b'])
-    model = LogisticRegression().fit(X, X.a + 2*X.b > 75)     # a linear model is proven by default
-    many = GradualCF(model, tabular(X), 'sparse').fit(X).explain_many(X[~model.predict(X)].head(1), 1)
-    assert len(many.answers) and many.answers.valid.all()
-
-
 @pytest.mark.parametrize('problem,how', cover(toy.PROBLEMS, ['default', 'paper', 'noise']))
 def test_answers_are_valid_distinct_and_irreducible(problem, how):
     t = toy.PROBLEMS[problem]()

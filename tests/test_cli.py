@@ -245,7 +245,8 @@ def test_a_strangers_call_ends_in_an_answer_or_names_the_next_call(fitted, call,
 
 def test_a_row_is_called_as_it_was_asked_for(fitted):
     for command in ('explain', 'plan', 'reasons'): assert 'row 8' in run(command, 'loans', '--row', 8).stdout
-    assert 'reference 8' in run('letter', 'loans', '--row', 8).stdout and json.loads(run('explain', 'loans', '--row', 8, '--json').stdout)['row'] == 8
+    assert 'reference 8' in run('letter', 'loans', '--row', 8).stdout and (told := json.loads(run('explain', 'loans', '--row', 8, '--preset', 'plausible', '--json').stdout))['row'] == 8
+    assert told['valid'] and 0 <= told['typical'] <= 1
     from gradual_cf.cli import _asked_panel
     box = _asked_panel('loans', row=8)
     try: assert box.panel.row == 8 and box.panel.desk.labels[box.panel.mine['target']] == 'granted'

@@ -49,22 +49,13 @@ def test_construct_equals_algorithm_1(problem, mode, seed):
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
 
-@pytest.mark.parametrize('match', READINGS)
-def test_every_reading_of_the_logit_match(match):
-    (xp,_),(want,_) = run(toy.columns(), 10, 'paper', 0, match=match, legal=False)
-    torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
-
-
-def test_total_variation_and_the_stop_inside_the_logit_distribution():
-    (xp,on),(want,groups) = run(toy.blocks(), 4, 'paper', 0, sigma=12, eta=.05, quantile=.6)
-    assert [set(r.nonzero()[:, 0].tolist()) for r in on] == groups
-    torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
-
-
-@pytest.mark.parametrize('mode', MODES)
-def test_at_most_max_changes(mode):
-    (xp,on),(want,_) = run(toy.columns(), 12, mode, 0, tau=.95, max_changes=2)
-    assert on.sum(1).max() == 2
+@pytest.mark.parametrize('problem,n,mode,how', [
+    *[('columns', 10, 'paper', dict(match=match, legal=False)) for match in READINGS],
+    ('blocks', 4, 'paper', dict(sigma=12, eta=.05, quantile=.6)),  # total variation, and the stop inside the logit distribution
+    *[('columns', 12, mode, dict(tau=.95, max_changes=2)) for mode in MODES]])
+def test_settings_equal_algorithm_1(problem, n, mode, how):
+    (xp,on),(want,groups) = run(toy.PROBLEMS[problem](), n, mode, 0, **how)
+    assert [set(r.nonzero()[:, 0].tolist()) for r in on] == groups and ('max_changes' not in how or on.sum(1).max() == 2)
     torch.testing.assert_close(xp, want, atol=1e-8, rtol=0)
 
 

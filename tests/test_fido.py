@@ -130,24 +130,6 @@ def test_on_digits(task, infill):
     assert s.there.all() and torch.equal(s.xp[s.on], s.x[s.on]) and s.on.double().mean() < .5
 
 
-def test_rules_are_kept(task):
-    fido = FIDO(task.model, task.domain, infill='mean', steps=40, tau=.5).fit(task.X)
-    rows, state = task.X_test[:16], torch.random.get_rng_state()
-    own = fido.encode(rows)
-    label = predict(task.model, own.x).topk(2).indices[:, 1].tolist()
-    task.model.train()
-    free, few = fido.explain(rows, label), fido.explain(rows, label, max_changes=2)
-    assert task.model.training and torch.equal(state, torch.random.get_rng_state())
-    task.model.eval()
-    assert free.valid.sum() >= 4 and (few.quality().changes <= 2).all()
-    names = free.changes().feature.unique()[:2].tolist()
-    kept = fido.explain(rows, label, immutable=names)
-    assert not set(kept.changes().feature) & set(names)
-    prob,there = predict(task.model, own.x).softmax(1).max(1)
-    assert torch.equal(fido.explain(rows, there.tolist()).xp[prob >= .5], own.x[prob >= .5])      # nothing to do
-    assert free.domain.legal(free.data, free.raw).all()
-
-
 def test_without_trim_the_region_is_that_of_the_probabilities(task):
     fido = FIDO(task.model, images(block=1), infill='mean', steps=40, trim=False).fit(task.X)
     r = fido.deletion(task.X_test[:8])

@@ -19,14 +19,6 @@ from gradual_cf.search.composition import _pack, admissible
 from gradual_cf.search.goals import merit
 
 
-def test_paper_mode_says_what_it_did():
-    df,y,net = made.bank()
-    cfs = GradualCF(net, tabular(df), PAPER, sigma=60).fit(df).explain(df.iloc[:60])
-    assert not cfs.domain.legal(df.iloc[:60], cfs.raw).all()    # unbounded composites are not legal, and decoding does not hide it
-    p = net(cfs.xp).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0]
-    torch.testing.assert_close(p, cfs.tensors.prob)
-
-
 def test_selecting_rows():
     df,y,net = made.bank()
     cfs = GradualCF(net, tabular(df), 'sparse').fit(df).explain(df.iloc[:9])

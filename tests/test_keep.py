@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toy
 from safetensors.torch import load_file
 from sklearn import base
 from sklearn.calibration import CalibratedClassifierCV
@@ -26,7 +27,8 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
 import written
-from gradual_cf.all import GradualCF, Settings, images, load_digits, load_fitted, predictor, put_back, tabular
+from gradual_cf.all import (GradualCF, Settings, evaluate, images, load_digits, load_fitted, load_loans, predictor, put_back, reasons, tabular,
+    tabular_mlp)
 from made import by_hand, people, pipeline, same
 from gradual_cf.scale import keep
 from gradual_cf.search import pipelines, sums
@@ -66,7 +68,6 @@ def by_hand_again(domain): return predictor(by_hand, domain)
 
 @pytest.fixture(scope='module')
 def loans():
-    from gradual_cf.data.datasets import load_loans
     X, y, X_test, _ = load_loans()
     return X[:400], np.asarray(y[:400]), X_test
 
@@ -108,23 +109,13 @@ def test_numbers_and_their_intervals_come_back(loans, tmp_path):
 
 def test_networks_with_settings_of_their_own_come_back(tmp_path):
     df = pd.DataFrame(dict(a=np.linspace(0, 9, 40), b=np.tile([1., 4., 2., 8.], 10)))
-    from gradual_cf.all import tabular_mlp
     domain = tabular(df)
     x = domain.encode(df).x.float()
     h = Settings(moves=(put_back,), sigma=5, n_ref=7, quantile=.9)
-    net = evenly(tabular_mlp(2, 2, seed=3), x)
+    net = toy.sharpen(tabular_mlp(2, 2, seed=3), x)
     there_and_back(GradualCF(net, domain, h, classes=('no', 'yes')).fit(df), tmp_path/'plain', df[:4])
-    raw = predictor(evenly(tabular_mlp(2, 2, seed=3), torch.tensor(df.to_numpy()).float()), domain, scaled=False, threshold=.4)
+    raw = predictor(toy.sharpen(tabular_mlp(2, 2, seed=3), torch.tensor(df.to_numpy()).float()), domain, scaled=False, threshold=.4)
     there_and_back(GradualCF(raw, domain, 'sparse').fit(df), tmp_path/'scaled', df[:4])
-
-
-def evenly(net, x):
-    "A network that decides for both classes, and clearly."
-    last = [m for m in net.modules() if isinstance(m, torch.nn.Linear)][-1]
-    with torch.no_grad():
-        last.weight *= 20
-        last.bias -= net(x).mean(0)
-    return net
 
 
 @pytest.fixture
@@ -324,7 +315,6 @@ def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
     rows = X_test[(cf.model.predictor.source.predict(X_test.assign(exact=.25)) == 'refused')][:5].assign(exact=.25)
     assert bare.explain(rows, target='granted').valid.all()
     assert bare.explain_many(rows[:1], target='granted', k=2).answers.valid.any()
-    from gradual_cf.all import evaluate, reasons
     for ask, name in ((lambda: bare.explain(rows, target='granted', confirmed=.8), 'confirmed'), (lambda: reasons(bare, rows), 'reasons'),
                       (lambda: evaluate(bare, rows, 'granted'), 'measures'), (lambda: bare.under(bare.settings), 'under'),
                       (lambda: bare.save(tmp_path/'full'), 'save with rows=True')):

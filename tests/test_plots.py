@@ -43,7 +43,7 @@ def pictures():
     wide = cf.explain(refused[:5], 'granted', bounds={c: (None, None) for c in rows}, immutable=[])
     return dict(
         answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain_many(refused[:1], 'granted', 3).plot(),
-        actions=actions(cf, refused[:24], 3, 'granted').plot(), audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, resamples=99).plot(),
+        actions=actions(cf, refused[:8], 3, 'granted').plot(), audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, resamples=99).plot(),
         reasons=reasons(cf, rows[:40], target='granted').plot(), watch=watch(answers, rows=rows[:40]).plot(),
         card=wide[0].plot(card=True, units={'open debts': '€'}), ways=plot_ways(menu), empty=answers[:0].plot(), many=answers.plot())
 

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from test_tables import coded
 
-from gradual_cf.all import GradualCF, GrowingSpheres, Wachter, evaluate, explain_dataset, load_fitted, predictor, tabular
+from gradual_cf.all import GradualCF, evaluate, explain_dataset, load_fitted, predictor, tabular
 from gradual_cf.models.asking import log_odds
 from gradual_cf.models.networks import seeded
 
@@ -393,16 +393,6 @@ def test_questions_about_several_columns_share_a_call(monkeypatch):
     assert torch.equal(answers[0].xp, answers[1].xp) and answers[0].valid.all()
     assert calls[0] < .8*calls[1] and most[0] > 2*most[1] # five columns; some calls are the first and last look, and whether a change can be left out
     assert torch.equal(cf.explain(rows.iloc[[3]], 1).xp[0], answers[0].xp[3])
-
-
-def test_methods_without_gradient_work_and_those_with_one_say_so():
-    df, y = people(missing=False)
-    df = df.drop(columns='job')
-    domain = tabular(df)
-    for model in (HistGradientBoostingClassifier(max_iter=20).fit(df, y), SVC().fit(df, y)):
-        cfs = GrowingSpheres(model, domain).fit(df).explain(df[:5])
-        assert (model.predict(cfs.raw)[cfs.valid] == 1 - model.predict(df[:5])[cfs.valid]).all() and cfs.valid.any()
-        with pytest.raises(ValueError, match='differentiable|gradient'): Wachter(model, domain).fit(df).explain(df[:5])
 
 
 @real

@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from gradual_cf.all import GradualCF, predict, predictor, prove, tabular
-from gradual_cf.models.networks import seeded
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.goals import arrived
 from gradual_cf.search.proven import _counted, _proof
@@ -43,26 +42,6 @@ def rules(rng, columns):
     "Random constraints of a question."
     return dict(immutable=[c for c in columns[:2] if rng.random() < .2], increase_only=['c'] if rng.random() < .3 else [],
                 bounds={'a': (1, 4)} if rng.random() < .3 else {}, max_changes=int(rng.integers(1, 5)))
-
-
-def whispering(width, classes, seed, by=1e-8):
-    "A linear map whose logits are a hundred million times smaller than usual, with rows of every class."
-    line, rng = nn.Linear(width, classes).double(), np.random.default_rng(seed)
-    weight = torch.from_numpy(rng.normal(size=(classes, width)))*by
-    line.weight.data, line.bias.data = weight, -weight.sum(1)/2
-    return nn.Sequential(line)
-
-
-def test_logits_that_hardly_differ_are_valid_only_where_the_model_decides():
-    X, _, _ = small(0)
-    domain = tabular(X.drop(columns='flag'))
-    for dtype in (torch.float32, torch.float64):
-        net = whispering(3, 2, 1).to(dtype)
-        cf = GradualCF(net, domain, 'sparse', tau_slack=0.).fit(X.drop(columns='flag'))
-        for target in (0, 1):
-            answer = cf.explain(X.drop(columns='flag')[:200], target)
-            says = (cf.logits(answer.raw, answer.xp).argmax(1) == target).numpy()
-            assert (answer.valid <= says).all() and (answer.already == (cf.logits(answer.data, answer.x).argmax(1) == target).numpy()).all()
 
 
 def test_an_even_chance_is_decided_for_the_first_class():
@@ -215,25 +194,6 @@ def test_other_models_are_tried_on_what_is_proposed():
     assert not prove(cf, answer, 'cost').verdict[told.how != 'asked'].str.startswith('optimal').any()  # of distances nothing is known
 
 
-def test_certificates_hold_where_numbers_are_ranks():
-    rng = np.random.default_rng(3)
-    X = pd.DataFrame(dict(a=rng.exponential(5, 300).round(0).astype(int), b=rng.integers(0, 9, 300)))
-    domain = tabular(X, scale='quantile')
-    with seeded(1): net = torch.nn.Sequential(torch.nn.Linear(2, 6), torch.nn.ReLU(), torch.nn.Linear(6, 2))
-    cf = GradualCF(net, domain, 'sparse').fit(X)
-    z = cf.z_train[:, 1] - cf.z_train[:, 0]
-    with torch.no_grad(): net[2].bias[1] -= z.median()  # both classes occur
-    cf = GradualCF(net, domain, 'sparse').fit(X)
-    answers = cf.explain(X[:40], optimal='columns')
-    told = prove(cf, answers, norm='l0')
-    every = pd.DataFrame([(a, b) for a in range(X.a.min(), X.a.max() + 1) for b in range(9)], columns=['a', 'b'])
-    says = cf.model(cf.encode(every).x).argmax(1).numpy()
-    for i, (row, t) in enumerate(zip(X[:40].itertuples(index=False), answers.target.tolist())):
-        need = ((every.a != row.a).astype(int) + (every.b != row.b).astype(int))[says == t].min()
-        if told.verdict.iloc[i].startswith('optimal'): assert need == told['size'].iloc[i]
-    assert told.verdict.str.startswith('optimal').mean() > .9
-
-
 # Calibrated trees: a curve behind them, or one for each fold
 
 CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, random_state=0), extra=lambda: ensemble.ExtraTreesClassifier(7, max_depth=3, random_state=0),
@@ -335,14 +295,3 @@ def test_curves_that_are_not_read_are_asked():
     hist = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features='from_dtype')
     for several,how in ((True, 'asked'), (False, 'read exactly')): # a fold that never saw a level
         assert how in GradualCF(CalibratedClassifierCV(hist, ensemble=several, cv=3).fit(rare, y), tabular(rare), 'sparse').fit(rare).model.about
-
-
-def test_a_tie_of_shares_is_decided_as_the_forest_decides_it():
-    "Two trees of one column each: one of them alone makes a tie, which is the first class's."
-    frame = pd.DataFrame(dict(a=[0, 1, 2, 3]*10, b=[0, 1, 2, 3]*10))
-    forest = next(f for f in (ensemble.RandomForestClassifier(2, max_depth=1, max_features=1, bootstrap=False, random_state=i).fit(frame, frame.a >= 2) for i in range(20))
-                  if {t.tree_.feature[0] for t in f.estimators_} == {0, 1})
-    cf = GradualCF(forest, tabular(frame, integer=['a', 'b']), 'sparse').fit(frame)
-    for row, target, fewest in ((0, True, 2), (3, False, 1)):
-        answer = cf.explain(frame.iloc[[row]], target, optimal='columns')
-        assert answer.proof == ['optimal'] and answer.mask.sum() == fewest and forest.predict(answer.raw).tolist() == [target]

@@ -82,16 +82,6 @@ def test_the_fewest_columns_are_the_fewest_within_a_real_row_and_at_any_distance
     assert [told == 'optimal' for told in a.proof] == (~beyond).tolist() and (way(a) <= way(fewest)*(1 + 1e-3)).all()
 
 
-def test_a_row_alone_has_what_it_has_in_a_batch_and_so_have_the_first_of_several():
-    cf, _, rows = asked(3, 'linear', 'half')
-    a = cf.explain(rows, 1)
-    for i in (0, 5, 11):
-        one = cf.explain(rows.iloc[[i]], 1)
-        pd.testing.assert_frame_equal(one.raw, a.raw.iloc[[i]])
-        assert np.allclose(one.quality().nearest_row, a[[i]].quality().nearest_row, equal_nan=True)
-    pd.testing.assert_frame_equal(cf.explain_many(rows, 1, k=2).first.raw, a.raw)
-
-
 def test_rows_at_the_target_stay_and_without_training_rows_nothing_is_compared(tmp_path):
     cf, X, rows = asked(3, 'linear')
     granted = X[cf.model.predictor.source.predict(X) == 1].head(5)

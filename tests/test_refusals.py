@@ -2,7 +2,7 @@
 import datetime
 import pickle
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,11 @@ import torch
 import toy
 from refused import LABELS, N, X, answers, bare, called, cf, domain, each, fresh, model, of_table, own, plain, refuses, table
 from safetensors.torch import save_file
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
+from test_relations import people
 from torch import nn
 
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
@@ -194,7 +194,6 @@ COLUMNS = {
     'truth and numbers': (lambda: dict(v=objects([True, 2, 3]*20), x=filler(60)), "df must … got bool and int in column 'v'"),
     'spans of time': (lambda: dict(v=objects([datetime.timedelta(1), datetime.timedelta(2)]*30), x=filler(60)), "df must … in column 'v'"),
 }
-DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
 
 
 def filler(n, seed=0): return np.random.default_rng(seed).normal(0, 1, n).round(3)
@@ -208,19 +207,6 @@ def gap(c):
     row = df[:2].astype({c: object})
     row.loc[1, c] = None
     return tabular(df, categorical={'colour': ['red', 'blue']}), row
-
-
-@cache
-def people(n=200):
-    "Rows that keep relations between columns."
-    g = np.random.default_rng(0)
-    job, late = g.choice(['none', 'clerk', 'nurse'], n), g.integers(0, 6, n)
-    income = np.where(job == 'none', 0, g.integers(10, 60, n)*100)
-    card, loan = (g.random(n)*.5*income).astype(int), g.integers(0, 5000, n)
-    return pd.DataFrame(dict(age=g.integers(18, 70, n), degree=pd.Categorical.from_codes(g.integers(0, 3, n), dtype=DEGREES), job=job,
-        income=income,
-                             late_last=late, late_max=np.minimum(late + g.integers(0, 4, n), 8), card=card, loan=loan, total=card + loan,
-                                 share=(loan/(card + loan + 1)).round(4)))
 
 
 def line(parents, child): return LinearRegression().fit(people()[parents], people()[child])
@@ -316,7 +302,6 @@ SETTINGS = dict(tau=[0, 1, 1.], tau_slack=[1, -.1], quantile=[1.5], sigma=[-1, 2
 
 def made(*given, net=cf, **told): return GradualCF(net().model, domain(), *given, **told)
 def refit(*rows): return GradualCF(cf().model, domain(), 'sparse').fit(*rows)
-def network(): return GradualCF(toy.sharpen(tabular_mlp(3, seed=0), tabular(N()).encode(N()).x.float()), tabular(N()), 'sparse')
 def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows())
 
 
@@ -388,12 +373,6 @@ class Lent:
     "A frame of another library: all that is known of it is that pandas can have it."
     def to_pandas(self): return X()
     def __len__(self): return len(X())
-
-
-class Labels(ClassifierMixin, BaseEstimator):
-    "A classifier that gives labels only."
-    def fit(self, X, y): self.classes_, self.n_features_in_ = np.unique(y), X.shape[1]; return self
-    def predict(self, X): return np.zeros(len(X), int)
 
 
 class Drifts:

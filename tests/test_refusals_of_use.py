@@ -10,7 +10,6 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 import pytest
-import refused as r
 import torch
 from cheapest import cheapest
 from PIL import Image
@@ -18,6 +17,7 @@ from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_t
                      table, wave)
 from test_photographs import six_photographs as photos
 from test_readers import png
+from test_survey import result
 from torch import nn
 from toy import Level, waves
 from typer.testing import CliRunner
@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter, actions,
     as_batches, audit, because, bootstrap, box, check_letter, explain_dataset, explorer, images, improve, init_composite, letter,
     load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, reconsider, relevance, reproduce,
-    sentences, series, strengths, summary, tabular, tally, watch, wordings)
+    save_model, sentences, series, strengths, summary, tabular, tally, watch, wordings)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import _word_spans
@@ -242,10 +242,6 @@ def audited(given, rows=X, by='job', **how): return audit(cf(), **dict(rows=rows
 def of_today(): return GradualCF(cf().model, domain(), 'sparse', classes=('refused', 'granted')).fit(X())
 @cache
 def advice(): return of_today().explain(X(), 'granted')
-def result(n, seed):
-    "Made-up answers about images of 8×8 pixels."
-    x, p = torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(seed)), torch.ones(n)
-    return Counterfactuals(x, x, x > 0, torch.arange(n) % 10, p, images(2), p)
 @cache
 def asked(): return questions({m: result(30, i) for i, m in enumerate('abcd')})
 def judged(f=lambda t: t): return pd.DataFrame(dict(survey=asked().name, participant='p', item=range(len(asked())),
@@ -655,6 +651,12 @@ def command(*args):
     raise Usage(done.stderr)
 
 
+def batch_of(d, name):
+    "Rows, a pickle, and a network that does not say what it reads; of these one is the model."
+    X().to_parquet(d/'rows.parquet'), (d/'m.pkl').write_bytes(b'\x80\x04K\x01.'), save_model(fresh(), d/'m.safetensors')
+    command('batch', d/'rows.parquet', '--out', d/'out', '--model', d/name)
+
+
 @table(*[(' '.join(map(str, args)), lambda args=args: command(*args), says, Usage) for args, says in (
     *[(('explain', 'breast_cancer', *more), says) for more, says in (
         (('--row', 999), 'row must be in 0..142, got 999'), (('--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"),
@@ -665,7 +667,10 @@ def command(*args):
         (('--row', 3, '--several', 0), 'several'))],
     (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'digits … heloc'),
     (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
+    (('explain', 'loans', '--row', 8, '--preset', 'beleivable'), "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']"),
     (('explode',), 'explode'))],
+    *[(f'batch of {name}', lambda d, name=name: batch_of(d, name), says, Usage) for name, says in (
+        ('m.pkl', 'safetensors'), ('none.safetensors', 'none.safetensors'), ('m.safetensors', '--dataset'))],
     ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0),
         'missing', Usage))
 def test_command(row, tmp_path, networks): refuses(row, tmp_path)

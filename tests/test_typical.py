@@ -13,8 +13,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 import written
 
-from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, Plausibility, bootstrap, check_letter, confirm, explain_dataset,
-    improve, lacks, letter, measures, plausible as dial, predict, strengths, tabular)
+from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, Plausibility, bootstrap, check_letter, confirm, improve, lacks,
+    letter, measures, plausible as dial, predict, strengths, tabular)
 from gradual_cf.core import changed_groups
 from gradual_cf.search import masking, plausible, robust
 from gradual_cf.search.pairs import counted_pairs, usual_support
@@ -122,16 +122,6 @@ def test_improve_keeps_company(case):
     keep = cfs.typical - less.typical
     assert less.valid.all() and keep.max() < .35
     assert changed_groups(less.x, less.xp, cf.groups(less.x)).sum() <= changed_groups(cfs.x, cfs.xp, cf.groups(cfs.x)).sum()
-
-
-def test_streamed_answers_are_the_same(case, tmp_path):
-    *_, cf, rows = case
-    out = tmp_path/'out'
-    explain_dataset(cf, rows.iloc[:10], out, target=1, batch_size=4)
-    stored = pd.concat([pd.read_parquet(p) for p in sorted(out.glob('part-*.parquet'))])
-    assert stored['cf:debt'].tolist() == cf.explain(rows.iloc[:10], 1).raw.debt.tolist()
-    harder = GradualCF(cf.model, cf.domain, replace(PLAUSIBLE, plausibility=Plausibility(density=.5))).fit(case[0])
-    with pytest.raises(ValueError): explain_dataset(harder, rows.iloc[:10], out, target=1, batch_size=4)
 
 
 # How answers stand
@@ -243,13 +233,6 @@ def test_a_list_of_models_is_worth_its_worst(case):
 
 # Judges
 
-def test_forest_finds_what_is_strange():
-    x = torch.randn(500, 5, generator=torch.Generator().manual_seed(0))
-    f = _forest(x)
-    far = torch.zeros(1, 5); far[0, 3:] = 4
-    assert f(far) > f(x).quantile(.95) and f(torch.zeros(1, 5)) < f(x).quantile(.2)
-
-
 def test_forest_agrees_with_scikit_learn():
     x = torch.randn(600, 8, generator=torch.Generator().manual_seed(1))*torch.tensor([1., 2, 1, 1, .5, 1, 3, 1])
     theirs = torch.from_numpy(-IsolationForest(n_estimators=100, random_state=0).fit(x.numpy()).score_samples(x.numpy()))
@@ -275,17 +258,6 @@ def test_outliers_and_measures(case):
     plain = GradualCF(net, domain, 'sparse').fit(X)
     nearest = measures(plain, plain.explain(rows, 1), eps=(), held=fresh).set_index('metric')['mean']
     assert table['typical'] > nearest['typical'] and table['lof'] <= nearest['lof'] and table['isolation'] <= nearest['isolation']
-
-
-def test_preset_from_the_command_line(networks):
-    from typer.testing import CliRunner
-    from gradual_cf.cli import app
-    import json
-    out = CliRunner().invoke(app, ['explain', 'loans', '--row', '8', '--preset', 'plausible', '--json'])
-    told = json.loads(out.stdout)
-    assert told['valid'] and 0 <= told['typical'] <= 1
-    bad = CliRunner().invoke(app, ['explain', 'loans', '--row', '8', '--preset', 'beleivable'])
-    assert bad.exit_code == 2 and "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']" in bad.output
 
 
 def test_several_targets_and_intervals_have_rows_of_their_own_and_say_what_they_lack():

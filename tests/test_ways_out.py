@@ -4,6 +4,7 @@ import io
 import os
 import re
 import stat
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -113,11 +114,12 @@ def test_files_are_whose_the_umask_says(shop, tmp_path, umask, mode):
     old = os.umask(umask)
     try:
         with atomic(tmp_path/'a.txt') as tmp: tmp.write_text('x')
-        answer.save(tmp_path/'answers.zip')
+        answer.save(tmp_path/'answers.zip'), answer.to_json(tmp_path/'a.json'), answer.to_html(tmp_path/'a.html')
+        if find_spec('openpyxl'): answer.to_excel(tmp_path/'a.xlsx')
         save_model(tabular_mlp(3, seed=0), tmp_path/'net.safetensors')
         save_page(tmp_path/'page.html', cf.trace(rows[:1], 1))
         explain_dataset(cf, rows, tmp_path/'out', 1)
     finally: os.umask(old)
     files = [p for p in tmp_path.rglob('*') if p.is_file()]
-    assert len(files) >= 6 and {stat.S_IMODE(p.stat().st_mode) for p in files if p.name != '.lock'} == {mode}  # which nobody reads
+    assert len(files) >= 8 and {stat.S_IMODE(p.stat().st_mode) for p in files if p.name != '.lock'} == {mode}  # which nobody reads
     assert {stat.S_IMODE(p.stat().st_mode) for p in tmp_path.rglob('*') if p.is_dir()} == {0o777 & ~umask}
