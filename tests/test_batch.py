@@ -90,13 +90,6 @@ def test_images_texts_and_tables_have_the_bits_of_explain_where_parts_are_its_ow
     assert np.allclose(out.cf_prob, whole.prob, atol=1e-5 if name == 'digits' else 1e-6)
 
 
-def test_a_target_for_each_row_and_for_all(cf, tmp_path):
-    df = loans(50).assign(want=np.arange(50) % 2)
-    out = pd.read_parquet(explain_dataset(cf, df, tmp_path/'a', target='want', batch_size=20))
-    assert out.cf_target.tolist() == df.want.tolist()
-    assert set(pd.read_parquet(explain_dataset(cf, df, tmp_path/'b', target=1)).cf_target) == {1}
-
-
 def test_column_types_do_not_depend_on_the_part(cf, tmp_path):
     free = GradualCF(cf.model, cf.domain, PAPER, sigma=20).fit(loans(400, 1).drop(columns='account'))
     out = explain_dataset(free, loans(40), tmp_path/'out', batch_size=1)

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cover import few
 from shell import forked
 from sklearn.linear_model import LinearRegression
 from torch import nn
@@ -255,17 +254,6 @@ def answering(model):
 def test_another_model_is_known_by_what_it_says(how):
     one, again, other = (_known_by(answering(OTHERS[how](v))) for v in (1., 1., 1.5))
     assert one == again != other
-
-
-@pytest.mark.parametrize('how', few(OTHERS, 3))
-def test_another_model_does_not_resume_a_folder(how, tmp_path):
-    df, make = quarters()[:12], OTHERS[how]
-    out = explain_dataset(answering(make(1.)), df, tmp_path/'out', batch_size=6)
-    explain_dataset(answering(make(1.)), df, out, batch_size=6)                         # the same one, made again
-    before = {p.name: p.read_bytes() for p in out.iterdir()}
-    with pytest.raises(ValueError, match=r"model '\w+' there, '\w+' now"):
-        explain_dataset(answering(make(1.5)), df, out, batch_size=6)
-    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
 
 
 def test_a_model_that_changes_after_fit_is_another_one(tmp_path):

@@ -1,5 +1,4 @@
 """A saved explainer behind HTTP: the answers of explain, errors that name the field, deadlines, a queue that is short."""
-import asyncio
 import json
 import os
 import shutil
@@ -223,7 +222,8 @@ def test_a_full_queue_says_so(saved, monkeypatch):
     assert sorted(status for status, *_ in got) == [200, 200, 503, 503, 503]
 
 
-def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(saved, tmp_path):
+def test_whoever_is_late_or_dies_is_replaced_and_a_model_that_is_gone_is_said(saved, tmp_path):
+    "A limit of nothing, and a worker that is at work: the question is refused, and the next one finds somebody."
     folder = shutil.copytree(saved[0], tmp_path/'loans')
     app_of = {}
     real = serve.service
@@ -234,36 +234,24 @@ def test_a_process_that_dies_loses_nothing_and_a_model_that_is_gone_is_said(save
             question = dict(rows=saved[3][:1], target='granted')
             first = asked(address, '/explain', question)[1]
             crew = app_of['app'].state.crew
+            late = crew.all[0].process
+            with pytest.MonkeyPatch.context() as hasty:
+                hasty.setattr(serve, '_GRACE', (0., 0.))
+                assert asked(address, '/letter', dict(rows=saved[3][:2]*150, target='granted', seconds=.05))[0] == 503
+            assert asked(address, '/explain', question)[:2] == (200, first) and crew.restarts == 1 and not late.is_alive()
             def kill():
                 os.kill(crew.all[0].process.pid, signal.SIGKILL)
                 crew.all[0].process.join()
             kill()
             assert asked(address, '/health')[0] == 503  # while nobody answers
             assert asked(address, '/explain', question | dict(seconds=.01))[0] == 503  # the limit is the request's
-            assert asked(address, '/explain', question)[:2] == (200, first) and crew.restarts == 1
+            assert asked(address, '/explain', question)[:2] == (200, first) and crew.restarts == 2
             assert asked(address, '/health')[0] == 200
             shutil.rmtree(folder)
             kill()
             status, text, _ = asked(address, '/explain', question)
             assert status == 503 and 'is the model missing?' in text
             assert asked(address, '/health')[0] == 503
-
-
-def test_whoever_does_not_answer_in_time_is_replaced(saved):
-    "A limit of nothing, and a worker that sleeps: each is refused, and the next question finds somebody."
-    rows = [row for row in saved[3][:2]]*3
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serve, '_GRACE', (0., 0.))
-        crew = serve._Crew(saved[1], saved[0], 1, 1)
-        async def ask(path, q, seconds): return await crew.ask(path, q, time.time() + seconds, seconds)
-        async def all_of():
-            with pytest.raises(serve.Refused) as e: await ask('/letter', dict(rows=rows*50, target='granted'), .05)
-            assert e.value.status == 503 and not crew.alive()
-            return await ask('/explain', dict(rows=rows[:1], target='granted'), 300.)
-        first = crew.all[0].process
-        try: assert asyncio.run(all_of())[0] == 200 and crew.restarts == 1 and not first.is_alive()
-        finally: crew.close()
-    crew.all[0].process.join()  # it ends
 
 
 @pytest.mark.parametrize('path, name', [('/letter', 'letters'), ('/evidence', 'decisions'), ('/check', 'checks')])
