@@ -295,3 +295,14 @@ def test_curves_that_are_not_read_are_asked():
     hist = ensemble.HistGradientBoostingClassifier(max_iter=5, categorical_features='from_dtype')
     for several,how in ((True, 'asked'), (False, 'read exactly')): # a fold that never saw a level
         assert how in GradualCF(CalibratedClassifierCV(hist, ensemble=several, cv=3).fit(rare, y), tabular(rare), 'sparse').fit(rare).model.about
+
+
+def test_a_tie_of_shares_is_decided_as_the_forest_decides_it():
+    "Two trees of one column each: one of them alone makes a tie, which is the first class's."
+    frame = pd.DataFrame(dict(a=[0, 1, 2, 3]*10, b=[0, 1, 2, 3]*10))
+    forest = next(f for f in (ensemble.RandomForestClassifier(2, max_depth=1, max_features=1, bootstrap=False, random_state=i).fit(frame, frame.a >= 2) for i in range(20))
+                  if {t.tree_.feature[0] for t in f.estimators_} == {0, 1})
+    cf = GradualCF(forest, tabular(frame, integer=['a', 'b']), 'sparse').fit(frame)
+    for row, target, fewest in ((0, True, 2), (3, False, 1)):
+        answer = cf.explain(frame.iloc[[row]], target, optimal='columns')
+        assert answer.proof == ['optimal'] and answer.mask.sum() == fewest and forest.predict(answer.raw).tolist() == [target]
