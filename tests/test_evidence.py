@@ -65,6 +65,10 @@ def test_it_fits_the_schema(asked):
         assert all(a['valid'] or a['size'] is None for a in told['answers'])
 
 
+def test_the_checker_finds_the_same(asked):
+    for text in asked[3]: assert found(json.loads(text)) == []
+
+
 def test_the_checker_finds_what_was_changed(asked):
     told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
     names = [c['name'] for c in told['columns']]

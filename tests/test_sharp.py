@@ -429,13 +429,10 @@ def summing(xp, low):
     return cf, State(Encoded(torch.zeros_like(xp), torch.zeros(xp.shape, dtype=torch.bool)), xp, xp.sum(1, keepdim=True), aim)
 
 
-def test_a_row_at_the_very_bar_has_arrived():
+def test_a_row_at_the_very_bar_has_arrived_and_one_may_be_left_after_its_first_failure():
     for way in (put_back, put_back_smallest):
         cf,s = summing([[1., 2, 4]], 6.)
         assert way(cf, s).xp.tolist() == [[0, 2, 4]]
-
-
-def test_a_row_may_be_left_after_its_first_failure():
     cf,s = summing([[1., 2, 4, 0], [3, 3.5, 4, 0]], 6.5)
     assert put_back_smallest(cf, s).xp.tolist() == [[1, 2, 4, 0], [0, 3.5, 4, 0]]
     cf,s = summing([[-1., 2, 2.5]], 3.)

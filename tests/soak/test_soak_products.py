@@ -3,7 +3,6 @@ from test_alternatives import test_answers_are_valid_distinct_and_irreducible  #
 from test_boxes import (pytestmark, test_levels_that_were_left_out_are_in_no_better_answer, test_plateaus_are_explained_in_full,  # noqa: F401
                         test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_nothing_is)
 from test_construct import test_a_shared_change_equals_the_loop, test_construct_equals_algorithm_1, test_the_best_state_seen_equals_the_loop  # noqa: F401
-from test_identity import test_another_model_does_not_resume_a_folder  # noqa: F401
 from test_images import test_blocks_bounds_and_untouched_pixels  # noqa: F401
 from test_labels import test_explainers_of_every_table_are_copied_whole  # noqa: F401
 from test_proof import (test_calibrated_trees_are_read_and_their_proofs_hold_for_all_rows,  # noqa: F401
