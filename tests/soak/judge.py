@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from made import DATES, NAMES, NUMBERS
+from invented import DATES, NAMES, NUMBERS
 
 WHOLE = {k for k in NUMBERS if 'int' in k.lower() or k == 'constant' or k.startswith('whole')}
 SLACK = dict(float32=1e-6, Float32=1e-6, float16=2e-3)     # what a narrow dtype rounds away, in shares of a number

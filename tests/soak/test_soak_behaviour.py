@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from made import ASKED, asked, domain_of, network, tables
+from invented import ASKED, asked, domain_of, network, tables
 from test_identity import OTHERS, answering, quarters
 from test_invariants import adds, drops, dropping, locates, modes, numbers, renames, scales, sets
 from test_soak_tables import QUICK, SIZE, answers, check_same, other_class

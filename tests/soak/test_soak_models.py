@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, strategies as st
 from judge import faults, is_missing
-from made import NAMES, asked, domain_of, tables
+from invented import NAMES, asked, domain_of, tables
 from test_soak_tables import QUICK, answers, check_same
 
 from gradual_cf.all import PLAUSIBLE, GradualCF

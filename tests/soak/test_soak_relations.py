@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import assume, given, strategies as st
 from judge import faults
-from made import Made, asked, rules
+from invented import Made, asked, rules
 from test_soak_tables import QUICK, check_same
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, line_search, put_back, tabular

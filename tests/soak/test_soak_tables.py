@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from judge import faults, is_missing, same
-from made import ASKED, CHANGES, PRESETS, asked, domain_of, network, tables
+from invented import ASKED, CHANGES, PRESETS, asked, domain_of, network, tables
 
 from gradual_cf.all import Counterfactuals, GradualCF, predict
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import assume, given, strategies as st
 from judge import faults
-from made import ASKED, KINDS, Made, asked, domain_of, frames, rules
+from invented import ASKED, KINDS, Made, asked, domain_of, frames, rules
 from test_soak_tables import QUICK, check_same
 
 from gradual_cf.all import PLAUSIBLE, GradualCF
