@@ -56,7 +56,7 @@ _MANY = 16 # Changes that can go alone, of which some are put back together
 
 def _many_back(explainer, s, short, groups) -> Tensor: # `short`: as `_without_each` says; `(n, *s)`
     "Rows with as many of many changes put back as can go together, or as they are."
-    can,rank = (short <= 0).sum(1), short.argsort(dim=1, stable=True).argsort(dim=1)
+    can,rank = (short <= 0).sum(1), short.argsort(1, stable=True).argsort(1)
     xp,todo = s.xp.clone(), can > _MANY
     for part in (1, 2, 4, 8):
         rows = todo.nonzero()[:, 0]
