@@ -52,21 +52,6 @@ def _without_each(explainer, s, groups):
         short[row, g] = lacking(explainer, new).masked_fill(came_back, torch.inf)
     return short
 
-_MANY = 16 # Changes that can go alone, of which some are put back together
-
-def _many_back(explainer, s, short, groups) -> Tensor: # `short`: as `_without_each` says; `(n, *s)`
-    "Rows with as many of many changes put back as can go together, or as they are."
-    can,rank = (short <= 0).sum(1), short.argsort(1, stable=True).argsort(1)
-    xp,todo = s.xp.clone(), can > _MANY
-    for part in (1, 2, 4, 8):
-        rows = todo.nonzero()[:, 0]
-        if not len(rows): break
-        some,back = s.take(rows), rank[rows] < can[rows, None]//part
-        new = _reasked(explainer, some, torch.where(expand_groups(back, groups), some.x, some.xp))
-        fine = lacking(explainer, new) <= 0
-        xp[rows[fine]],todo[rows[fine]] = new.xp[fine], False
-    return xp
-
 def put_back(
     explainer, # Fitted
     s:State,   # Rows that have arrived; others stay, but for those that arrive by it
@@ -87,14 +72,9 @@ def put_back(
     groups,xp = explainer.groups(s.x), s.xp.clone()
     live = torch.arange(len(xp), device=xp.device)
     while len(live):
-        now = s.take(live)._replace(xp=xp[live])
-        short = _without_each(explainer, now, groups)
-        least,g = short.min(1)
-        one = _with_followers(explainer, torch.where(in_group(groups, g), now.x, now.xp), now.x)
-        many = _many_back(explainer, now, short, groups) if explainer.domain.features else now.xp
-        new = torch.where(per_row((many == now.xp).flatten(1).all(1), one), one, many)
-        xp[live[least <= 0]] = new[least <= 0]
-        live = live[least <= 0]
+        least,g = _without_each(explainer, s.take(live)._replace(xp=xp[live]), groups).min(1)
+        live,g = live[least <= 0], g[least <= 0]
+        xp[live] = _with_followers(explainer, torch.where(in_group(groups, g), s.x[live], xp[live]), s.x[live])
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #c15
@@ -138,7 +118,7 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #c18
-_AT_ONCE = 64 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
+_AT_ONCE = 256 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
 
 def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
     "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
