@@ -118,7 +118,7 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #c18
-_AT_ONCE = 256 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
+_AT_ONCE = 64 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
 
 def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
     "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
@@ -218,10 +218,11 @@ def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> 
 
 def _asked_at_places(explainer, s:State, grid:_Grid, lines:_Lines, place:np.ndarray) -> tuple: # Rows, bool `(m,)`
     "Rows with one number at a place each, and which of them hold."
-    some,column = s.take(torch.from_numpy(lines.row).to(s.x.device)), lines.column
-    xp,at = some.xp.clone(), torch.from_numpy(grid.first[column]).to(s.x.device)
+    row,column = torch.from_numpy(lines.row).to(s.x.device), lines.column
+    xp,at = s.xp[row], torch.from_numpy(grid.first[column]).to(s.x.device)
     xp[torch.arange(len(xp), device=at.device), at] = torch.from_numpy(grid.encoded_each(column, 2*place)).to(xp)
-    new = _reasked(explainer, some, xp)
+    if explainer.ties['relations'] is None: new = State(s.enc, xp, predict(explainer.model, xp), s.target.take(row)) # limits hold
+    else: new = _reasked(explainer, s.take(row), xp)
     room = 0. if xp.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
     ok = (lacking(explainer, new) <= -room).cpu().numpy() & (place != lines.bad)
     for g,codes in grid.holes.items(): ok &= (column != g) | ~np.isin(2*place, codes)
