@@ -20,7 +20,7 @@ from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, MISSING, _SAME
 from ..core import Question, State, changed_groups, per_row, rows_of
 from .boxes import _Grid, _MISSING, _grid_of, _positions_of, _Rows, _rows_of
-from ..models.asking import predict
+from ..models.asking import predict, predict_changed
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
 # %% auto #0
@@ -130,7 +130,7 @@ def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,
     return out
 
 def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, most:int=_AT_ONCE) -> Tensor: # As `best`; rows of a question
-    "Rows at the last place that holds between one that does not and one that does; `asked`: of rows at places."
+    "What stands at the last place that holds between one that does not and one that does; `asked`: of rows at places."
     bad,good = ends
     every = np.arange(len(bad))
     while times > 0 and len(every):
@@ -216,17 +216,27 @@ def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> 
     some = (own != _MISSING) & (low <= high) & np.where(up, bad < good, bad > good)
     return _Lines(row, column, bad, good).take(some)
 
-def _asked_at_places(explainer, s:State, grid:_Grid, lines:_Lines, place:np.ndarray) -> tuple: # Rows, bool `(m,)`
-    "Rows with one number at a place each, and which of them hold."
+def _put_in(s:State, grid:_Grid, lines:_Lines, v:Tensor) -> Tensor: # Encoded numbers, `(m,)` -> `(m, d)`
+    "Rows with one number each."
+    xp = s.xp[torch.from_numpy(lines.row).to(v.device)]
+    xp[torch.arange(len(v), device=v.device), torch.from_numpy(grid.first[lines.column]).to(v.device)] = v
+    return xp
+
+def _asked_at_places(explainer, s:State, grid:_Grid, lines:_Lines, place:np.ndarray) -> tuple: # Encoded, bool, `(m,)` each
+    "Numbers at places, and with which of them their rows hold."
     row,column = torch.from_numpy(lines.row).to(s.x.device), lines.column
-    xp,at = s.xp[row], torch.from_numpy(grid.first[column]).to(s.x.device)
-    xp[torch.arange(len(xp), device=at.device), at] = torch.from_numpy(grid.encoded_each(column, 2*place)).to(xp)
-    if explainer.ties['relations'] is None: new = State(s.enc, xp, predict(explainer.model, xp), s.target.take(row)) # limits hold
-    else: new = _reasked(explainer, s.take(row), xp)
-    room = 0. if xp.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
+    v = grid.encoded_each(column, 2*place)
+    for g,c in enumerate(grid.columns):
+        if len(c.between): v[column == g] = c.encoded(c.on_steps(grid.numbers(g, 2*place[column == g]))) # on its steps
+    v = torch.from_numpy(v).to(s.x)
+    if explainer.ties['relations'] is None: # limits hold
+        z = predict_changed(explainer.model, s.xp, row, torch.from_numpy(grid.first[column]).to(s.x.device), v)
+        new = State(s.enc, s.xp, z, s.target.take(row))
+    else: new = _reasked(explainer, s.take(row), _put_in(s, grid, lines, v))
+    room = 0. if v.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
     ok = (lacking(explainer, new) <= -room).cpu().numpy() & (place != lines.bad)
     for g,codes in grid.holes.items(): ok &= (column != g) | ~np.isin(2*place, codes)
-    return new.xp, ok
+    return v, ok
 
 def _nearest_places(explainer, s:State, grid:_Grid, rows:_Rows, lines:_Lines) -> tuple: # Row of each, `(q,)`; `(q, d)`
     "Lines at the nearest place that holds, those that may be the nearest of their row."
@@ -235,16 +245,17 @@ def _nearest_places(explainer, s:State, grid:_Grid, rows:_Rows, lines:_Lines) ->
     every = np.arange(len(lines.row))
     if not len(every): return every, s.xp[:0]
     looks = np.stack([lines.bad, *(lines.look(part) for part in range(1, _LOOKS + 1))])
-    xp,ok = asked(np.tile(every, _LOOKS), looks[1:].ravel()) # in one question
+    v,ok = asked(np.tile(every, _LOOKS), looks[1:].ravel()) # in one question
     ok = ok.reshape(_LOOKS, -1)
     first,there = ok.argmax(0), ok.any(0)
     bad,good = looks[first, every], looks[first + 1, every]
     least = np.full(len(rows.own), np.inf)
     np.minimum.at(least, lines.row[there], far(good)[there])
     i = np.flatnonzero(there & (far(bad) <= least[lines.row]))
-    xp,lines = xp[first[i]*len(every) + i], lines.take(i)
+    v,lines = v[first[i]*len(every) + i], lines.take(i)
     times,known = int(np.abs(good - bad)[i].max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
-    return lines.row, _halved(asked, xp, (bad[i], good[i]), min(times, known))
+    v = _halved(asked, v, (bad[i], good[i]), min(times, known))
+    return lines.row, _with_followers(explainer, _put_in(s, grid, lines, v), s.x[lines.row])
 
 def _positions(explainer, s:State) -> tuple: # `_Grid`, `_Rows`
     "The legal values of a table, and where rows stand among them."
