@@ -75,13 +75,13 @@ class Target(NamedTuple):
         A typical input of the class, `(n, *s)`
     demands : tuple, default ()
         What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`,
-        `compares`, `inside`, `words`
+        `words` …
     """
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
-    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`, `compares`, `inside`, `words`
+    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`, `words` …
 
     take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 

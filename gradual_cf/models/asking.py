@@ -434,11 +434,11 @@ def predict(
 def _by_sums(model, x:Tensor) -> bool:
     "Whether what one entry adds can be put into the sums of the first layer, unseen by anybody."
     own = account()
-    plain = type(model) is nn.Sequential and len(model) and type(model[0]) is nn.Linear and not hasattr(model, 'predictor')
-    if not plain or own is not None and own.keeps or x.dtype != torch.float32: return False
+    if type(model) is not nn.Sequential or not len(model) or type(model[0]) is not nn.Linear: return False
+    if own is not None and own.keeps or x.dtype != torch.float32: return False
     return not any(m._forward_hooks or m._forward_pre_hooks for m in (model, model[0]))
 
-def predict_changed(model, x:Tensor, row:Tensor, at:Tensor, v:Tensor) -> Tensor: # Rows `(n, d)`; which, where, what, `(m,)` each
+def predict_changed(model, x:Tensor, row:Tensor, at:Tensor, v:Tensor) -> Tensor: # `(n, d)`; which, where, what, `(m,)`
     "Logits `(m, k)` of rows with one entry changed; raises what `predict` does."
     if not _by_sums(model, x):
         xp = x[row]

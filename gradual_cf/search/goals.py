@@ -626,7 +626,7 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
-    about,compares,inside = '', False, True # What people read, '' for nothing; are rows compared with real ones, is it how far inside they are
+    about,compares,inside = '', False, True # What people read; are rows compared with real ones, or how far inside are they
     words,unproven = '', 'the setting quantile' # How a proof names the answers that have it; what no proof covers
     take = rows_of
     def parts(self, s) -> dict: return {} # What it lacks, by name, `(n,)` each

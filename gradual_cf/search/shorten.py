@@ -129,7 +129,7 @@ def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,
         out += middles
     return out
 
-def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, most:int=_AT_ONCE) -> Tensor: # As `best`; rows of a question
+def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, most:int=_AT_ONCE) -> Tensor: # As `best`
     "What stands at the last place that holds between one that does not and one that does; `asked`: of rows at places."
     bad,good = ends
     every = np.arange(len(bad))
@@ -194,35 +194,35 @@ _LOOKS = 12 # Places of a way that are looked at, closer to each other where it 
 _KNOWN = 12 # Halvings between two of them that a model in 32 bits answers alike in any company …
 _NOISE = 1e-5 # … and how far inside a value has to be, in shares of logits, which differ a little beside other rows
 
-class _Lines(NamedTuple):
+class _NumberLines(NamedTuple):
     "Numbers of rows on their ways to other legal ones, by places, `(m,)` each."
     row:np.ndarray
     column:np.ndarray
     bad:np.ndarray  # The place before the first on the way
     good:np.ndarray # The last
 
-    def take(self, i) -> _Lines: return _Lines(*(v[i] for v in self)) # The lines `i`
+    def take(self, i) -> _NumberLines: return _NumberLines(*(v[i] for v in self)) # The lines `i`
 
     def look(self, part:np.ndarray) -> np.ndarray: # One of `_LOOKS`
         whole,rest = np.divmod(self.good - self.bad, _LOOKS**2)
         return self.bad + whole*part**2 + rest*part**2//_LOOKS**2
 
-def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> _Lines: # Positions, `(m,)`
+def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> _NumberLines: # Positions, `(m,)`
     "Ways from the rows' own numbers, but for those that are missing or may not change."
     own,low,high = (v[row, column] for v in (rows.own, rows.low, rows.high))
     up = end > own
-    bad = np.where(up, np.maximum(own, low - 1), np.minimum(own + 1, high + 2))//2 # between two values either may be next
+    bad = np.where(up, np.maximum(own, low - 1), np.minimum(own + 1, high + 2))//2 # from between two either is next
     good = (end + ~up)//2
     some = (own != _MISSING) & (low <= high) & np.where(up, bad < good, bad > good)
-    return _Lines(row, column, bad, good).take(some)
+    return _NumberLines(row, column, bad, good).take(some)
 
-def _put_in(s:State, grid:_Grid, lines:_Lines, v:Tensor) -> Tensor: # Encoded numbers, `(m,)` -> `(m, d)`
+def _put_in(s:State, grid:_Grid, lines:_NumberLines, v:Tensor) -> Tensor: # Encoded numbers, `(m,)` -> `(m, d)`
     "Rows with one number each."
     xp = s.xp[torch.from_numpy(lines.row).to(v.device)]
     xp[torch.arange(len(v), device=v.device), torch.from_numpy(grid.first[lines.column]).to(v.device)] = v
     return xp
 
-def _asked_at_places(explainer, s:State, grid:_Grid, lines:_Lines, place:np.ndarray) -> tuple: # Encoded, bool, `(m,)` each
+def _asked_at_places(explainer, s:State, grid:_Grid, lines:_NumberLines, place:np.ndarray) -> tuple: # Encoded, bool, `(m,)` each
     "Numbers at places, and with which of them their rows hold."
     row,column = torch.from_numpy(lines.row).to(s.x.device), lines.column
     v = grid.encoded_each(column, 2*place)
@@ -238,7 +238,7 @@ def _asked_at_places(explainer, s:State, grid:_Grid, lines:_Lines, place:np.ndar
     for g,codes in grid.holes.items(): ok &= (column != g) | ~np.isin(2*place, codes)
     return v, ok
 
-def _nearest_places(explainer, s:State, grid:_Grid, rows:_Rows, lines:_Lines) -> tuple: # Row of each, `(q,)`; `(q, d)`
+def _nearest_places(explainer, s:State, grid:_Grid, rows:_Rows, lines:_NumberLines) -> tuple: # Row of each, `(q,)`; `(q, d)`
     "Lines at the nearest place that holds, those that may be the nearest of their row."
     asked = lambda i, place: _asked_at_places(explainer, s, grid, lines.take(i), place)
     far = lambda place: np.abs(grid.encoded_each(lines.column, 2*place) - rows.near[lines.row, lines.column])
@@ -279,7 +279,8 @@ def to_the_last_value(
     -------
     State
     """
-    groups,xp,(grid,rows) = explainer.groups(s.x), s.xp.clone(), _positions(explainer, s)
+    groups,xp = explainer.groups(s.x), s.xp.clone()
+    grid,rows = _positions(explainer, s)
     end = _positions_of(grid, rows, s.xp.detach().cpu().double().numpy(), MISSING)
     on = changed_groups(s.x, xp, groups) & (lacking(explainer, s) <= 0)[:, None]
     many = on.sum(1)
