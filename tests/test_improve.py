@@ -188,6 +188,7 @@ def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(as
     domain = tabular(X, special=[-9])
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(domain.encode(X).x.shape[1], 2))
+    with torch.no_grad(): net[0].weight *= 1000 # the margin is no step wide
     with torch.no_grad(): net[0].bias[1] -= net(domain.encode(X).x.float()).diff(dim=1).median()
     says = lambda df: net(domain.encode(df).x.float()).softmax(1).detach().numpy()
     cf = GradualCF(predictor(lambda df: says(df), domain) if asked else net, domain, 'sparse').fit(X)
@@ -195,7 +196,7 @@ def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(as
     q = cf.ask(rows, **constraints)
     xp, own = cf.search(q), says(rows).argmax(1)
     values = dict(a=range(40), b=np.arange(X.b.min(), X.b.max() + .05, .1).round(1), c=['u', 'v', 'w'], d=range(6))
-    low, high = constraints.get('bounds', {}).get('a', (0, 40)) # a code stays
+    low, high = constraints.get('bounds', {}).get('a', (0, 40))
     for i, row in enumerate(rows.to_dict('records')):
         others = pd.DataFrame([row | {c: v} for c, still in zip(values, q.enc.frozen[i]) if not still for v in values[c] if v != row[c]
                                and not (c == 'a' and (not low <= v <= high or 'increase_only' in constraints and v < row[c]))]).astype(X.dtypes)
