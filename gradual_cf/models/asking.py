@@ -479,7 +479,8 @@ def input_grad(z:Tensor, x:Tensor, dz:Tensor) -> Tensor: # Logits, input, deriva
     "Take a gradient back to the input; raises `ValueError` for a model that has none."
     no = _NO_GRADIENT.format('an output without a gradient at the input')
     if not z.requires_grad: raise ValueError(no)
-    try: return torch.autograd.grad(z, x, dz)[0]
+    with torch.enable_grad(): along = (z*dz).sum() # told as a product, torch need not load its symbolic shapes, half a second
+    try: return torch.autograd.grad(along, x)[0]
     except RuntimeError as e: raise ValueError(f'{no} ({e})') from e
 
 # %% ../../nbs/models/00_asking.ipynb #kc7
