@@ -74,14 +74,14 @@ class Target(NamedTuple):
     near : Tensor | None, default None
         A typical input of the class, `(n, *s)`
     demands : tuple, default ()
-        What else rows must reach: `missing(state)`, `kept`, `parts`, `take(i)`, `about`, `compares`,
-        `words`
+        What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`,
+        `words` …
     """
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
-    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `parts`, `take(i)`, `about`, `compares`, `words`
+    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`, `words` …
 
     take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 

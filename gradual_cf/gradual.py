@@ -32,7 +32,7 @@ from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, among
                                          nearest_prototypes, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
 from .search.shorten import (_ask_all, _cheapest_pairs, line_search, moved_once, put_back, share, shortened,
-                                       to_the_last_value)
+                                       nearest_single, to_the_last_value)
 
 # %% auto #0
 __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
@@ -417,6 +417,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
     if listed and domain.features and h.legal and not among:
         steps += (partial(moved_once, move=to_the_last_value),)
+        if set(cf.ties.values()) == {None} and h.agree is None: steps = (nearest_single, partial(otherwise, steps=steps))
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,

@@ -3,6 +3,7 @@ import os
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import toy
@@ -12,7 +13,7 @@ from written import load_task
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradual_cf.all import (PAPER, Explainer, GradualCF, State, from_frames, improve, letter, line_search, load_loans, measures, predict,
-    prove, put_back, summary, tabular)
+    predictor, prove, put_back, summary, tabular)
 from gradual_cf.core import changed_groups, take_rows
 from gradual_cf.search.shorten import _must_keep, put_back_smallest
 
@@ -176,3 +177,30 @@ def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees
     with pytest.raises(ValueError, match='got 2 Counterfactuals: measures'): summary(cf.explain(rows[:2]))
     with pytest.raises(ValueError, match='answers must be one for each of 6 rows, got 2'): from_frames(cf, rows, other[:2])
     with pytest.raises(ValueError, match='must have the columns'): from_frames(cf, rows, other.drop(columns='age'))
+
+
+@pytest.mark.parametrize('constraints', [{}, dict(increase_only=['a']), dict(immutable=['b'], bounds={'a': (5, 22)})], ids=str)
+@pytest.mark.parametrize('asked', [False, True], ids=['network', 'asked'])
+def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(asked, constraints):
+    gen, n = np.random.default_rng(0), 150
+    X = pd.DataFrame(dict(a=gen.integers(0, 40, n), b=gen.normal(0, 3, n).round(1), c=gen.choice(['u', 'v', 'w'], n), d=gen.choice([-9, *range(6)], n)))
+    domain = tabular(X, special=[-9])
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(domain.encode(X).x.shape[1], 2))
+    with torch.no_grad(): net[0].weight *= 1000 # the margin is no step wide
+    with torch.no_grad(): net[0].bias[1] -= net(domain.encode(X).x.float()).diff(dim=1).median()
+    says = lambda df: net(domain.encode(df).x.float()).softmax(1).detach().numpy()
+    cf = GradualCF(predictor(lambda df: says(df), domain) if asked else net, domain, 'sparse').fit(X)
+    rows, found = X.iloc[:25], 0
+    q = cf.ask(rows, **constraints)
+    xp, own = cf.search(q), says(rows).argmax(1)
+    values = dict(a=range(40), b=np.arange(X.b.min(), X.b.max() + .05, .1).round(1), c=['u', 'v', 'w'], d=range(6))
+    low, high = constraints.get('bounds', {}).get('a', (0, 40))
+    for i, row in enumerate(rows.to_dict('records')):
+        others = pd.DataFrame([row | {c: v} for c, still in zip(values, q.enc.frozen[i]) if not still for v in values[c] if v != row[c]
+                               and not (c == 'a' and (not low <= v <= high or 'increase_only' in constraints and v < row[c]))]).astype(X.dtypes)
+        there = others[says(others).argmax(1) != own[i]]
+        if not len(there): continue
+        nearest, found = (domain.encode(there).x.float() - q.enc.x[i]).norm(dim=1).min(), found + 1
+        assert changed_groups(q.enc.x, xp, cf.groups(xp))[i].sum() == 1 and (xp[i] - q.enc.x[i]).norm() <= nearest*(1 + 1e-4), (row, there)
+    assert found > 10

@@ -174,7 +174,7 @@ def test_a_network_is_asked_about_the_same_row_once_while_a_question_lasts():
     asked.clear()
     cf.explain(X.iloc[[0]])
     alone = [tuple(x.flatten().tolist()) for x in asked if len(x) == 1 and not x.requires_grad]
-    assert len(alone) == len(set(alone)) > 2  # without a gradient none twice
+    assert len(alone) == len(set(alone)) > 1  # without a gradient none twice
 
 
 def priced(n=300):

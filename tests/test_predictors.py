@@ -382,16 +382,15 @@ def test_questions_about_several_columns_share_a_call(monkeypatch):
         asked.append(len(df))
         return model.predict_proba(df)
     domain = tabular(X)
-    cf = GradualCF(predictor(ask, domain, names=list(X)), domain, 'sparse').fit(X)
-    rows, answers, calls, most = X[model.predict(X) == 0].head(12), [], [], []
+    cf = GradualCF(predictor(ask, domain, names=list(X)), domain, 'sparse', max_shared=2).fit(X)
+    rows, answers, calls = X[model.predict(X) == 0].head(12), [], []
     for together in (module._TOGETHER, 1): # 1: each column by itself
         monkeypatch.setattr(module, '_TOGETHER', together)
         asked.clear()
         answers.append(cf.explain(rows, 1))
         calls.append(len(asked))
-        most.append(max(asked))
     assert torch.equal(answers[0].xp, answers[1].xp) and answers[0].valid.all()
-    assert calls[0] < .8*calls[1] and most[0] > 2*most[1] # five columns; some calls are the first and last look, and whether a change can be left out
+    assert calls[0] < .5*calls[1] # five columns; some calls are the first and last look, and whether a change can be left out
     assert torch.equal(cf.explain(rows.iloc[[3]], 1).xp[0], answers[0].xp[3])
 
 

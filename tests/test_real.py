@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -11,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, letter, plausible, tabular
 from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.confirmed import _JURORS, _expected_agreement, _juror_leads, jury
 from gradual_cf.search.ranges import _upwards
 
 SETTINGS = dict(sparse='sparse', half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
@@ -108,6 +110,10 @@ def test_confirmed_answers_are_no_farther_than_a_confirmed_real_row():
     cf, _, rows = asked(3, 'linear')
     a = cf.explain(rows.head(4), 1, confirmed=.8)
     assert a.valid.all() and (a.confirmed >= .8).all()
+    real = cf.x_train[cf.z_train.argmax(1) == 1]
+    lead = _juror_leads(jury(cf, _JURORS), real, torch.ones(len(real), dtype=torch.long))
+    there = real[torch.from_numpy(np.minimum(_expected_agreement(lead), (lead > 0).mean(0)) >= .8)]
+    assert len(there) > 20 and ((a.xp - a.x).abs().sum(1) <= torch.cdist(a.x, there, 1.).amin(1)*(1 + 1e-3)).all()
 
 
 @pytest.mark.parametrize('model', MODELS)

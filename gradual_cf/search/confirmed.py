@@ -261,7 +261,7 @@ class _Jurors(NamedTuple):
     ahead:Tensor # By how much each must lead at least, `(n,)`
     jury:list    # Functions of encoded rows
 
-    about,compares = 'other models', False
+    about,compares,inside = 'other models', False, False
     words,unproven = '', 'the setting agree'
     def parts(self, s) -> dict: return {}
     def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
@@ -270,6 +270,7 @@ class _Jurors(NamedTuple):
         return torch.stack([lead_of(m(s.xp).to(self.ahead), s.target.label) for m in self.jury]).amin(0)
 
     def missing(self, s) -> Tensor: return self.ahead - self.least(s) # What the most doubtful lacks, `(n,)`
+    def required(self, asked:bool) -> _Jurors: return self
     def kept(self, s) -> _Jurors: return _Jurors(torch.minimum(self.ahead, self.least(s)), self.jury) # As they stand
 
 def _three_jurors(cf) -> list: # Functions of encoded rows

@@ -626,13 +626,15 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
-    about,compares = '', False # What people read of it, '' for nothing; whether rows are compared with real ones
+    about,compares,inside = '', False, True # What people read; are rows compared with real ones, or how far inside are they
     words,unproven = '', 'the setting quantile' # How a proof names the answers that have it; what no proof covers
     take = rows_of
     def parts(self, s) -> dict: return {} # What it lacks, by name, `(n,)` each
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
     def kept(self, s) -> Match: # What rows must keep, from what they have
         return Match(torch.maximum(self.gap, self.term(s)*(2 - _EXACT)), self.term)
+
+    def required(self, asked:bool) -> Match: return self # Without a margin that nobody asked for
 
 # %% ../../nbs/02_goals.ipynb #c81
 def lead_of(z:Tensor, label:Tensor) -> Tensor: # Logits `(..., k)`, classes `(...)` -> `(...)`
@@ -644,7 +646,7 @@ class Lead(NamedTuple):
     "The target's logit shall lead."
     lead:Tensor # By how much at least, `(n,)`
 
-    about,compares = 'the lead', False
+    about,compares,inside = 'the lead', False, True
     words,unproven = '{} well within the decision', ''
     take = rows_of
     def parts(self, s) -> dict: return dict(lead=self.missing(s))
@@ -653,6 +655,8 @@ class Lead(NamedTuple):
 
     def kept(self, s) -> Lead: # What rows must keep, from what they have
         return Lead(torch.minimum(self.lead, lead_of(s.logits, s.target.label)))
+
+    def required(self, asked:bool) -> Lead: return self if asked else Lead(self.lead.clamp_max(0.))
 
 def leading(label:Tensor, level:Tensor, tau, ahead:float=0.) -> tuple: # Targets, levels `(n,)`, `tau` -> demands
     "That the target leads, by as much as `ahead`, where `tau` alone does not say so."
@@ -664,9 +668,8 @@ def demanding(explainer) -> bool: # Whether settings ask for more than the decis
 def required(explainer, target:Target) -> Target: # What rows shall have -> what they must have
     "The same without the margin: `tau` and the lead."
     asked = getattr(explainer.settings, 'logit_margin', None) is not None # a lead that is demanded, and no margin
-    least = lambda d: Lead(d.lead.clamp_max(0.)) if isinstance(d, Lead) and not asked else d
     level = levels(explainer.tau, target.label, target.level)
-    return target._replace(level=level, demands=tuple(map(least, target.demands)))
+    return target._replace(level=level, demands=tuple(d.required(asked) for d in target.demands))
 
 # %% ../../nbs/02_goals.ipynb #c84
 def shortfall(

@@ -362,7 +362,7 @@ class Likely(NamedTuple):
     floor:Tensor   # How likely rows must be, in nats, `(n,)`
     company:Any    # `_LikelyCompany`: how that is measured
 
-    about,compares = 'company', True
+    about,compares,inside = 'company', True, False
     words,unproven = 'plausible {}', 'a likelihood'
     def parts(self, s:State) -> dict:
         return self.bars.parts(s) | dict(unlikely=self.floor - self.company.likely(self, s.xp[:, None])[:, 0])
@@ -378,6 +378,7 @@ class Likely(NamedTuple):
 
     def take(self, i) -> Likely: return Likely(self.bars.take(i), self.kind[i], self.floor[i], self.company) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
+    def required(self, asked:bool) -> Likely: return self
     def kept(self, s:State) -> Likely: # Bars that rows are within as they stand: what a refinement must keep
         now = self.company.likely(self, s.xp[:, None])[:, 0]
         return self._replace(bars=self.bars.kept(s), floor=torch.minimum(self.floor, now))

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import arrived, CLASSES, demanding, lacking, Lead, leading, levels, Match, most_groups, required
+from .goals import arrived, CLASSES, demanding, lacking, leading, levels, most_groups, required
 from .shorten import _ask_all, _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
@@ -267,7 +267,7 @@ def _light_readings(cf) -> list|None:
 def _only_near(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    return cf.greedy and not tied and h.legal and {Match, Lead}.isdisjoint(cf.demanded)
+    return cf.greedy and not tied and h.legal and not any(kind.inside for kind in cf.demanded)
 
 def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
 

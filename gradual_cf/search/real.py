@@ -41,15 +41,17 @@ def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
         else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
     return out
 
-def _known_in_training(cf, some:Tensor) -> Tensor: # Which training rows, bool `(m,)` -> bool
-    "The same of some training rows, found out once for all of them; rows of codes are too wide for that."
+def _rows_of_target(cf, label:Tensor) -> tuple: # A class `()`, or an interval `(2,)` -> rows `(m, d)`, bool `(m, d)`
+    "Training rows of a target and which of their cells an answer may have: kept, but for codes, which are too wide."
     x,columns = cf.x_train, cf.domain.features
-    if not isinstance(x, Tensor): return _known_cells(cf, x[some])
-    of,cells = cf.crowds.get('cells', ((None, None), None))
-    if of[0] is not x or of[1] is not columns:
-        cells = _known_cells(cf, x)
-        cf.crowds['cells'] = (x, columns), cells
-    return cells[some]
+    key = label.tolist()
+    where = 'real', key if label.ndim == 0 else None # of intervals the last
+    of,rows = cf.crowds.get(where, ((None, None, None), None))
+    if of[0] is x and of[1] is columns and of[2] == key: return rows
+    real = x[in_target(cf.z_train, label)]
+    rows = real, _known_cells(cf, real)
+    if isinstance(x, Tensor): cf.crowds[where] = (x, columns, key), rows
+    return rows
 
 def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many rows of each, `(n, d)`
     "Real rows under the rules of rows."
@@ -67,19 +69,24 @@ def _levels_apart(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows 
         out += apart*(~enc.frozen[:, g, None] & known[:, at.start])
     return out
 
-def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(2 or 1, n, m)`
-    "How far each real row is under the rules of each row."
+def _kept_columns(v:Tensor, keep:Tensor) -> Tensor: # `(n, d)`, bool `(d,)`
+    "Some columns; the very tensor where it is all of them."
+    return v if bool(keep.all()) else v[:, keep]
+
+def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor, ways:int) -> Tensor: # Rows `(n, d)`, `(m, d)` -> `(ways, n, m)`
+    "How far each real row is under the rules of each row, in the first way of `_far` or in both."
     whole = any(v is not None for v in cf.ties.values()) # else categories are many entries for little
     counted = torch.tensor([whole or c.ordered for c in cf.domain.features], device=enc.x.device)
-    at = counted[cf.groups(enc.x)].nonzero()[:, 0]
-    rows,theirs,open_ = enc.x[:, at], real[:, at], known[:, at]
-    still,limits = enc.frozen[:, cf.groups(enc.x)[at]], [] if enc.low is None else [v[:, at] for v in (enc.low, cast(Any, enc.high))]
+    at = counted[cf.groups(enc.x)]
+    rows,theirs,open_,still = (_kept_columns(v, at) for v in (enc.x, real, known, enc.frozen[:, cf.groups(enc.x)]))
+    limits = [] if enc.low is None else [_kept_columns(v, at) for v in (enc.low, cast(Any, enc.high))]
     bound = bool(limits) and bool(((limits[0] > theirs.amin(0)) | (limits[1] < theirs.amax(0))).any())
     alike = not (whole or bound or bool((still != still[:1]).any())) # one rule for all rows: what may not change
     plain,free = (open_ | still[:1]).all(1) & alike, ~still[0] # what is left to rules is looked at one by one
-    far = enc.x.new_zeros(1 + (cf.ties['price'] is None), len(rows), len(real), dtype=torch.float64)
+    simple = _kept_columns(theirs[plain] if not plain.all() else theirs, free)
+    far = enc.x.new_zeros(ways, len(rows), len(real), dtype=torch.float64)
     for v,p in zip(far, (1., 2.)):
-        v[:, plain] = torch.cdist(rows[:, free], theirs[plain][:, free], p, 'donot_use_mm_for_euclid_dist').double()
+        v[:, plain] = torch.cdist(_kept_columns(rows, free), simple, p, 'donot_use_mm_for_euclid_dist').double()
     theirs,open_ = theirs[~plain], open_[~plain]
     for i,own in enumerate(rows) if len(theirs) else ():
         t = theirs
@@ -87,8 +94,9 @@ def _all_ways(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # Rows `(n,
         else: # real rows have legal values already
             if limits: t = torch.where(t == own, t, t.clamp(*(v[i] for v in limits)))
             t = torch.where(still[i] | ~open_, own, t)
-        far[:, i, ~plain] = _far(cf, own.expand_as(t), t)
-    apart = torch.zeros(()) if whole else _levels_apart(cf, enc, real, known)
+        far[:, i, ~plain] = _far(cf, own.expand_as(t), t)[:ways]
+    if counted.all(): return far
+    apart = _levels_apart(cf, enc, real, known)
     return torch.stack([(v**p + apart)**(1/p) for v,p in zip(far, (1, 2))])
 
 # %% ../../nbs/search/15_real.ipynb #nr8
@@ -125,17 +133,12 @@ _SAME = 1e-4 # Relative difference of two distances that counts as none
 _FIRST,_MORE = 8, 4 # Real rows that are asked about first, and how many times as many then …
 _TOGETHER = 4096    # … this many at a time
 
-class _RealRows(NamedTuple):
-    "Real rows beside rows of one target."
-    way:Tensor   # How far each is that has all, `(2 or 1, n, m)`; inf for others
-    x:Tensor     # These rows, `(m, d)`
-    cells:Tensor # Which of their cells an answer may have, bool `(m, d)`
+def _those_with_all(cf, s:State, below:Tensor, met=None) -> tuple: # Rows of one target; what is too far, `(ways, n)`
+    """Real rows that have all that is asked, and are nearer than that: looked at nearest first.
 
-def _those_with_all(cf, s:State, below:Tensor, met=None) -> _RealRows: # Rows of one target; what is too far, `(2 or 1, n)`
-    "Real rows that have all that is asked, and are nearer than that: looked at nearest first."
-    own = in_target(cf.z_train, s.target.label[0])
-    real,cells = cf.x_train[own], _known_in_training(cf, own)
-    way = _all_ways(cf, s.enc, real, cells) if len(real) else below.new_zeros(*below.shape, 0)
+    How far each is, `(ways, n, m)`, infinitely for others; these rows, and which of their cells an answer may have, `(m, d)`."""
+    real,cells = _rows_of_target(cf, s.target.label[0])
+    way = _all_ways(cf, s.enc, real, cells, len(below)) if len(real) else below.new_zeros(*below.shape, 0)
     known = torch.full_like(way[0], torch.nan) # 0: has all, inf: lacks something
     for v,far in zip(way, below):
         size = _FIRST
@@ -152,15 +155,15 @@ def _those_with_all(cf, s:State, below:Tensor, met=None) -> _RealRows: # Rows of
                 xp = _put_over(cf, some.enc, real[k], cells[k])
                 ok = _asked_at(cf, some, xp, _met_by_rows(met, r)) & (xp != some.x).any(1)
                 known[r, k] = torch.where(ok, 0., torch.inf).double()
-                way[:, r, k] = _far(cf, some.x, xp) # with what rounding to legal values did
+                way[:, r, k] = _far(cf, some.x, xp)[:len(way)] # with what rounding to legal values did
             size *= _MORE
-    return _RealRows(way + known.nan_to_num(torch.inf, torch.inf), real, cells)
+    return way + known.nan_to_num(torch.inf, torch.inf), real, cells
 
 # %% ../../nbs/search/15_real.ipynb #nr10
 _WALKED = 4   # Real rows of each row that are walked back, by each distance
 _FAR_OFF = 1e6 # Columns that a bound outweighs, times the share by which an answer is beyond it
 
-def _walked_back(cf, s:State, old:Tensor, near:_RealRows, met) -> tuple: # Answers, bool
+def _walked_back(cf, s:State, old:Tensor, near:tuple, met) -> tuple: # Answers, bool
     "What comes of the nearest real rows in fewest columns, or the old answers where none is better; is there one?"
     way,real,cells = near
     at = torch.cat([v.topk(min(_WALKED, len(real)), 1, largest=False).indices for v in way], 1)
@@ -182,26 +185,25 @@ def _worth_within_bounds(cf, s:State, xp:Tensor, bound:Tensor, met) -> Tensor: #
     columns = changed_groups(s.x, xp, cf.groups(xp)).sum(1)
     return (over[0]*_FAR_OFF**2 + over[-1]*_FAR_OFF + columns + far[0]/(1 + far[0])).masked_fill(~ok, torch.inf)
 
-def _bounds(cf, far:Tensor) -> int: # Ways, as `_far` tells them
-    "How many of the ways bound an answer: the fewest columns are held to the sum alone."
-    return len(far) if demanding(cf) else 1
+def _bounds(cf, far:Tensor) -> Tensor: # Ways, as `_far` tells them
+    "The ways that bound an answer: the fewest columns are held to the sum alone."
+    return far if demanding(cf) else far[:1]
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
     here = cf.x_train is not None and cf.summary is None
     return here and bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal
 
-def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and `_RealRows`
+def _beyond_real(cf, s:State, xp:Tensor, met=None) -> tuple: # Rows of one target -> positions, and what `_those_with_all` says
     "Answers that are farther than some real row with all that is asked, or are none."
     z = predict(cf.model, xp)
     there = lacking(cf, s._replace(xp=xp, logits=z)) <= _LEEWAY
     if met is not None: there = there & met(xp, torch.arange(len(xp), device=xp.device))
     there |= (xp == s.x).all(1) & arrived(z, s.target.label, cf.tau) # what has the target and stayed is no answer
-    far = torch.where(there, _far(cf, s.x, xp), torch.inf)
-    far[_bounds(cf, far):] = 0. # nothing is nearer, so nobody looks
-    near = _those_with_all(cf, s, far, met)
-    i = (near.way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
-    if not len(i) or _bounds(cf, far) == 1: return i, near._replace(way=near.way[:1, i])
+    far = torch.where(there, _bounds(cf, _far(cf, s.x, xp)), torch.inf)
+    way,*real = _those_with_all(cf, s, far, met)
+    i = (way < far[:, :, None]*(1 - _SAME)).any(2).any(0).nonzero()[:, 0]
+    if not len(i) or len(far) == 1: return i, (way[:, i], *real)
     far[:] = torch.inf # what is better in one way may be as far in the other as a real row is
     return i, _those_with_all(cf, s.take(i), far[:, i], _met_by_rows(met, i))
 
@@ -301,6 +303,6 @@ def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN w
     for _,mine in by_target(target):
         for i in mine.split(_rows_at_once(cf)):
             s = _states_of_rows(cf, enc.take(i), target[i])
-            way = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x), torch.inf)).way
+            way,*_ = _those_with_all(cf, s, torch.full_like(_far(cf, s.x, s.x)[:1], torch.inf))
             if way.shape[2]: out[i.cpu().numpy()] = way[0].amin(1).cpu().numpy()
     return np.where(np.isfinite(out), out, np.nan)

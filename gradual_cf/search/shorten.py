@@ -17,9 +17,10 @@ from torch import Tensor
 from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, stopping, target_prob
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
-from ..data.columns import _entry_slices, _SAME
+from ..data.columns import _entry_slices, MISSING, _SAME
 from ..core import Question, State, changed_groups, per_row, rows_of
-from ..models.asking import predict
+from .boxes import _Grid, _MISSING, _grid_of, _positions_of, _Rows, _rows_of
+from ..models.asking import predict, predict_changed
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
 # %% auto #0
@@ -117,7 +118,7 @@ def put_back_smallest(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #c18
-_LEVELS = 3 # Halvings that one question answers, since calls have a price
+_AT_ONCE = 64 # Rows of a table that one question may have: as many halvings as these answer, since calls have a price
 
 def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,)` of a tree of halvings
     "All places that so many halvings may come to; after a place that holds, the next lies on the side of the bad one."
@@ -128,12 +129,12 @@ def _middles(bad:np.ndarray, good:np.ndarray, levels:int) -> list: # Places `(n,
         out += middles
     return out
 
-def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, levels:int=_LEVELS) -> Tensor: # As `best`
-    "Rows at the last place that holds between one that does not and one that does; `asked`: of rows at places."
+def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, most:int=_AT_ONCE) -> Tensor: # As `best`
+    "What stands at the last place that holds between one that does not and one that does; `asked`: of rows at places."
     bad,good = ends
     every = np.arange(len(bad))
-    while times > 0:
-        levels = min(times, levels)
+    while times > 0 and len(every):
+        levels = min(times, max(1, (most//len(every) + 1).bit_length() - 1))
         times,tree = times - levels, _middles(bad, good, levels)
         xp,ok = asked(np.tile(every, len(tree)), np.concatenate(tree)) # all places that the next halvings may come to
         at = np.zeros(len(every), int) # node of each row
@@ -147,7 +148,6 @@ def _halved(asked:Callable, best:Tensor, ends:tuple, times:int, levels:int=_LEVE
     return best
 
 _HALVINGS = 10 # Of a line: it is resolved to a thousandth
-_FEW = 64      # Rows of a table up to which a question answers several of them
 
 def _bisected(explainer, s, mask):
     "Move the masked entries towards the input, between the last point that holds and the last that does not."
@@ -158,8 +158,8 @@ def _bisected(explainer, s, mask):
         c = admissible(some.enc, some.x + per_row(share, some.x)*(some.xp - some.x), explainer.project)
         new = _reasked(explainer, some, torch.where(mask[i], c, best[i]))
         return new.xp, (lacking(explainer, new) <= 0).cpu().numpy()
-    levels = _LEVELS if explainer.domain.features and len(s.x) <= _FEW else 1
-    return _halved(asked, best, (np.zeros(len(s.x), int), np.full(len(s.x), size)), _HALVINGS, levels)
+    most = _AT_ONCE if explainer.domain.features else 1
+    return _halved(asked, best, (np.zeros(len(s.x), int), np.full(len(s.x), size)), _HALVINGS, most)
 
 def line_search(
     explainer, # Fitted
@@ -190,56 +190,77 @@ def line_search(
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #de87c97e
-_LOOKS = 16 # Parts of the way to a number
-_KNOWN = 12  # Halvings of a part that a model in 32 bits answers alike in any company …
+_LOOKS = 12 # Places of a way that are looked at, closer to each other where it begins
+_KNOWN = 12 # Halvings between two of them that a model in 32 bits answers alike in any company …
 _NOISE = 1e-5 # … and how far inside a value has to be, in shares of logits, which differ a little beside other rows
 
-def _places_between(columns:Sequence, starts:list, s, column:Tensor) -> tuple: # `column`: of each row, long `(n,)`
-    "Places of each row's own number and of its answer, `(n,)` each."
-    own,there = np.zeros(len(column), np.int64), np.zeros(len(column), np.int64)
-    for g in column.unique().tolist():
-        c,rows = columns[g], (column == g).nonzero()[:, 0].cpu().numpy()
-        if not c.ordered: continue
-        a,b = (c.exact(v[rows, starts[g]].double().cpu().numpy()[:, None])[:, 0] for v in (s.x, s.xp))
-        known = ~(np.isnan(a) | np.isnan(b))
-        at,to = (c.place(np.nan_to_num(v)) for v in (a, c.rounded(b)))
-        at += (c.at(at) != a) & (b < a) # between two legal values; the lower one is on the way down
-        own[rows],there[rows] = np.where(known, at, 0), np.where(known, to, 0)
-    return own, there
+class _NumberLines(NamedTuple):
+    "Numbers of rows on their ways to other legal ones, by places, `(m,)` each."
+    row:np.ndarray
+    column:np.ndarray
+    bad:np.ndarray  # The place before the first on the way
+    good:np.ndarray # The last
 
-def _placed_at(columns:Sequence, starts:list, xp:Tensor, column:Tensor, place:np.ndarray) -> tuple: # Rows; bool `(n,)`
-    "Rows with one number at a place, and whether that may be proposed."
-    out,legal = xp.clone(), torch.ones(len(xp), dtype=torch.bool, device=xp.device)
-    for g in column.unique().tolist():
-        c,rows = columns[g], (column == g).nonzero()[:, 0].cpu().numpy()
-        if not c.ordered: continue
-        v = c.at(place[rows])
-        out[rows, starts[g]] = torch.as_tensor(c.encoded(v)).to(xp)
-        legal[rows] = torch.as_tensor(~np.isin(v, c.codes)).to(legal)
-    return out, legal
+    def take(self, i) -> _NumberLines: return _NumberLines(*(v[i] for v in self)) # The lines `i`
 
-def _nearer_by_places(explainer, s, column:Tensor) -> Tensor: # `(n, d)`
-    "Bring one number of each row to the last place that holds."
-    columns,starts = explainer.domain.features, [at.start for at in _entry_slices(explainer.domain.features)]
-    (own,there),best = _places_between(columns, starts, s, column), s.xp.clone()
-    def asked(i, place): # rows `i` with their number at a place, and which of them hold
-        at = torch.from_numpy(i).to(column.device)
-        some = s.take(at)
-        new,legal = _placed_at(columns, starts, some.xp, column[at], place)
-        new = _reasked(explainer, some, admissible(some.enc, new, explainer.project))
-        room = 0. if s.x.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
-        ok = legal & (lacking(explainer, new) <= -room)
-        return new.xp, ok.cpu().numpy() & (place != there[i]) & (place != own[i])
-    def look(part): return own + (there - own)*part//_LOOKS
-    every,parts = np.arange(len(own)), range(1, _LOOKS)
-    xp,ok = asked(np.tile(every, len(parts)), np.concatenate([look(part) for part in parts])) # in one question
-    ok = np.vstack([ok.reshape(len(parts), -1), np.ones((1, len(own)), bool)])
-    nearest = ok.argmax(0) + 1
-    seen = np.flatnonzero(nearest < _LOOKS)
-    best[seen] = xp[(nearest[seen] - 1)*len(own) + seen]
-    bad,good = look(nearest - 1), look(nearest)
-    times,known = int(np.abs(good - bad).max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
-    return _halved(asked, best, (bad, good), min(times, known))
+    def look(self, part:np.ndarray) -> np.ndarray: # One of `_LOOKS`
+        whole,rest = np.divmod(self.good - self.bad, _LOOKS**2)
+        return self.bad + whole*part**2 + rest*part**2//_LOOKS**2
+
+def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> _NumberLines: # Positions, `(m,)`
+    "Ways from the rows' own numbers, but for those that are missing or may not change."
+    own,low,high = (v[row, column] for v in (rows.own, rows.low, rows.high))
+    up = end > own
+    bad = np.where(up, np.maximum(own, low - 1), np.minimum(own + 1, high + 2))//2 # from between two either is next
+    good = (end + ~up)//2
+    some = (own != _MISSING) & (low <= high) & np.where(up, bad < good, bad > good)
+    return _NumberLines(row, column, bad, good).take(some)
+
+def _put_in(s:State, grid:_Grid, lines:_NumberLines, v:Tensor) -> Tensor: # Encoded numbers, `(m,)` -> `(m, d)`
+    "Rows with one number each."
+    xp = s.xp[torch.from_numpy(lines.row).to(v.device)]
+    xp[torch.arange(len(v), device=v.device), torch.from_numpy(grid.first[lines.column]).to(v.device)] = v
+    return xp
+
+def _asked_at_places(explainer, s:State, grid:_Grid, lines:_NumberLines, place:np.ndarray) -> tuple: # Encoded, bool, `(m,)` each
+    "Numbers at places, and with which of them their rows hold."
+    row,column = torch.from_numpy(lines.row).to(s.x.device), lines.column
+    v = grid.encoded_each(column, 2*place)
+    for g,c in enumerate(grid.columns):
+        if len(c.between): v[column == g] = c.encoded(c.on_steps(grid.numbers(g, 2*place[column == g]))) # on its steps
+    v = torch.from_numpy(v).to(s.x)
+    if explainer.ties['relations'] is None: # limits hold
+        z = predict_changed(explainer.model, s.xp, row, torch.from_numpy(grid.first[column]).to(s.x.device), v)
+        new = State(s.enc, s.xp, z, s.target.take(row))
+    else: new = _reasked(explainer, s.take(row), _put_in(s, grid, lines, v))
+    room = 0. if v.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
+    ok = (lacking(explainer, new) <= -room).cpu().numpy() & (place != lines.bad)
+    for g,codes in grid.holes.items(): ok &= (column != g) | ~np.isin(2*place, codes)
+    return v, ok
+
+def _nearest_places(explainer, s:State, grid:_Grid, rows:_Rows, lines:_NumberLines) -> tuple: # Row of each, `(q,)`; `(q, d)`
+    "Lines at the nearest place that holds, those that may be the nearest of their row."
+    asked = lambda i, place: _asked_at_places(explainer, s, grid, lines.take(i), place)
+    far = lambda place: np.abs(grid.encoded_each(lines.column, 2*place) - rows.near[lines.row, lines.column])
+    every = np.arange(len(lines.row))
+    if not len(every): return every, s.xp[:0]
+    looks = np.stack([lines.bad, *(lines.look(part) for part in range(1, _LOOKS + 1))])
+    v,ok = asked(np.tile(every, _LOOKS), looks[1:].ravel()) # in one question
+    ok = ok.reshape(_LOOKS, -1)
+    first,there = ok.argmax(0), ok.any(0)
+    bad,good = looks[first, every], looks[first + 1, every]
+    least = np.full(len(rows.own), np.inf)
+    np.minimum.at(least, lines.row[there], far(good)[there])
+    i = np.flatnonzero(there & (far(bad) <= least[lines.row]))
+    v,lines = v[first[i]*len(every) + i], lines.take(i)
+    times,known = int(np.abs(good - bad)[i].max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
+    v = _halved(asked, v, (bad[i], good[i]), min(times, known))
+    return lines.row, _with_followers(explainer, _put_in(s, grid, lines, v), s.x[lines.row])
+
+def _positions(explainer, s:State) -> tuple: # `_Grid`, `_Rows`
+    "The legal values of a table, and where rows stand among them."
+    grid = _grid_of(explainer.domain.features)
+    return grid, _rows_of(grid, s.enc, most_groups(explainer, s.enc).cpu().numpy(), MISSING)
 
 def to_the_last_value(
     explainer, # Fitted, of a table
@@ -259,12 +280,18 @@ def to_the_last_value(
     State
     """
     groups,xp = explainer.groups(s.x), s.xp.clone()
+    grid,rows = _positions(explainer, s)
+    end = _positions_of(grid, rows, s.xp.detach().cpu().double().numpy(), MISSING)
     on = changed_groups(s.x, xp, groups) & (lacking(explainer, s) <= 0)[:, None]
     many = on.sum(1)
     order = _group_sizes(s.x, xp, groups).masked_fill(~on, -1.).argsort(dim=1, descending=True, stable=True)
     for i in range(int(many.max()) if len(many) else 0):
-        rows = (many > i).nonzero()[:, 0]
-        xp[rows] = _nearer_by_places(explainer, s.take(rows)._replace(xp=xp[rows]), order[rows, i])
+        row = (many > i).nonzero()[:, 0].cpu().numpy()
+        column = order[row, i].cpu().numpy()
+        number = ~grid.named[column]
+        lines = _lines_to(rows, row[number], column[number], end[row, column][number])
+        at,new = _nearest_places(explainer, s._replace(xp=xp), grid, rows, lines)
+        xp[at] = new
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/04_shorten.ipynb #c22
@@ -518,6 +545,39 @@ def _best_pair(cf, s, groups):
                        project=cf.project, **cf.ties)
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
+
+# %% ../../nbs/search/04_shorten.ipynb #ns52a1c0
+def _nearest_level(cf, s:State) -> tuple: # Rows `(n, d)`; whether they hold, bool `(n,)`
+    "The nearest level of a category of each row that holds."
+    named = torch.tensor([not c.ordered for c in cf.domain.features], device=s.x.device)
+    free = ~s.enc.frozen & named
+    if not free.any(): return s.xp, free.any(1)
+    _,xp,score = _ask_all(cf, s, free)
+    return xp, score > 0
+
+def _nearest_change(cf, s:State) -> tuple: # The same
+    "The nearest legal value of any column that holds by itself."
+    grid,rows = _positions(cf, s)
+    row,column = np.nonzero(~grid.named & (rows.low <= rows.high))
+    ends = np.stack([rows.low[row, column], rows.high[row, column]], 1)
+    of,xp = _nearest_places(cf, s, grid, rows, _lines_to(rows, row.repeat(2), column.repeat(2), ends.ravel()))
+    level,there = _nearest_level(cf, s)
+    each = torch.cat([torch.from_numpy(of).to(s.x.device), there.nonzero()[:, 0]])
+    xp = torch.cat([xp, level[there]])
+    best,least = _best_of_each(each, spent(s.x[each], xp), len(s.x))
+    held = least.isfinite()
+    return torch.cat([xp, s.x[:1]])[best], held # one row more, since none may hold
+
+def nearest_single(cf, s, watch=None) -> Iterator[State]:
+    "Rows that one change brings there: its nearest legal value, over all columns."
+    live = (stopping(cf, s) > 0).nonzero()[:, 0]
+    numbers = 2*_LOOKS*len(cf.domain.features)*s.x[0].numel()
+    for rows in live.split(max(1, _NUMBERS//numbers)):
+        now = s.take(rows)
+        xp,held = _nearest_change(cf, now)
+        if not held.any(): continue
+        s.put(rows[held], _reasked(cf, now.take(held), xp[held]))
+        yield _on_again(cf, s, rows[held])
 
 # %% ../../nbs/search/04_shorten.ipynb #c6c2a2bb
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
