@@ -224,26 +224,9 @@ def _wilson(right, n):
     from scipy.stats import binomtest
     return tuple(binomtest(right, n).proportion_ci(method='wilson'))
 
-# %% ../../nbs/paper/01_survey.ipynb #c54
+# %% ../../nbs/paper/01_survey.ipynb #c56
 _PROXY = 'judge model (a proxy, no person)'
 
-def _plot_tally(table):
-    "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
-    methods, who = list(dict.fromkeys(table.method)), list(dict.fromkeys(table.who))
-    (fig,ax), width = subplots(figsize=(1.8 + 1.5*len(methods), 3.6)), .8/len(who)
-    for j, w in enumerate(who):
-        g = table[table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
-        at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
-        look = dict(label=f'{w}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
-        if (g.by == 'people').all(): look = dict(label=f'{w} ({int(g.answers.sum())} answers)', color=f'C{j}')
-        reach = [g.share - g.low, g.high - g.share]
-        bars:Any = dict(yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
-        ax.bar(at, g.share, width*.92, **bars)
-    ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
-    ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
-    return fig
-
-# %% ../../nbs/paper/01_survey.ipynb #c56
 @dataclass(frozen=True, repr=False, eq=False)
 class _Tally:
     "Shares of images taken for their target, by method."
@@ -259,7 +242,19 @@ class _Tally:
 
     def plot(self): # A matplotlib figure
         "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
-        return _plot_tally(self.table)
+        methods, who = list(dict.fromkeys(self.table.method)), list(dict.fromkeys(self.table.who))
+        (fig,ax), width = subplots(figsize=(1.8 + 1.5*len(methods), 3.6)), .8/len(who)
+        for j, w in enumerate(who):
+            g = self.table[self.table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
+            at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
+            look = dict(label=f'{w}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
+            if (g.by == 'people').all(): look = dict(label=f'{w} ({int(g.answers.sum())} answers)', color=f'C{j}')
+            reach = [g.share - g.low, g.high - g.share]
+            bars:Any = dict(yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
+            ax.bar(at, g.share, width*.92, **bars)
+        ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
+        ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
+        return fig
 
 # %% ../../nbs/paper/01_survey.ipynb #c61
 def _shares_taken(who, by, method, right):

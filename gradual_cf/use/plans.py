@@ -201,10 +201,7 @@ def _shown_steps(plan) -> list:
         return f'{to_be}, {went(cfs, i)}, ' + (count_text(len(steps[i]), 'step') if i in steps else 'nothing to change')
     return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(_row_names(cfs))]
 
-def _html_plan(plan, most:int=10) -> str:
-    "The steps of the first answers as a table, with one body for each row that was asked about."
-    more = max(len(plan) - most, 0)
-    return render('plans/steps', rows=_shown_steps(plan)[:most], more=more)
+_SHOWN = 10 # Answers on a page, each with a body of its own in the table
 
 # %% ../../nbs/use/01_plans.ipynb #c33
 _LONGEST = 44 # Characters of a line in a picture
@@ -222,25 +219,6 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xticks(range(len(y)), ['now', *range(1, len(y))], fontsize=8)
     ax.set_xlim(-.3, len(y) - .7)
     if goal.said == 'probability': ax.set_ylim(-.05, 1.05)
-
-def _plot_plan(plan, most:int=10):
-    "A staircase for each of the first answers that have steps."
-    rows = [(i, row) for i,row in enumerate(_shown_steps(plan)) if row['steps']][:most]
-    step,told = '{number}. {what} ({then})'.format_map, []
-    for i,row in rows:
-        lines = [f'row {row["name"]}: to be {aimed_at(plan.answers, i)}', *map(step, row['steps'])]
-        told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
-    tall = [.7 + .15*text.count('\n') for text in told] or [.5]
-    shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
-    fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
-    for ax in axes[len(rows):].flat: ax.axis('off')
-    for (i,row),text,(ax,beside) in zip(rows, told, axes):
-        _stair(ax, plan, i, row['steps'])
-        beside.text(0, .5, text, va='center', fontsize=8)
-        beside.axis('off')
-    if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
-    else: fig.supylabel(_in_plain_words(plan.answers.goal.said), fontsize=8)
-    return fig
 
 # %% ../../nbs/use/01_plans.ipynb #c35
 @dataclass(frozen=True, repr=False)
@@ -319,9 +297,26 @@ class Plan:
         most : int, default 10
             Rows drawn, ≥ 1
         """
-        return _plot_plan(self, most)
+        rows = [(i, row) for i,row in enumerate(_shown_steps(self)) if row['steps']][:most]
+        step,told = '{number}. {what} ({then})'.format_map, []
+        for i,row in rows:
+            lines = [f'row {row["name"]}: to be {aimed_at(self.answers, i)}', *map(step, row['steps'])]
+            told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
+        tall = [.7 + .15*text.count('\n') for text in told] or [.5]
+        shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
+        fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
+        for ax in axes[len(rows):].flat: ax.axis('off')
+        for (i,row),text,(ax,beside) in zip(rows, told, axes):
+            _stair(ax, self, i, row['steps'])
+            beside.text(0, .5, text, va='center', fontsize=8)
+            beside.axis('off')
+        if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
+        else: fig.supylabel(_in_plain_words(self.answers.goal.said), fontsize=8)
+        return fig
 
-    def _repr_html_(self): return without_math(_html_plan(self))
+    def _repr_html_(self):
+        return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
+
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 
