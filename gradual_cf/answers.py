@@ -128,10 +128,9 @@ def _proofs_text(cfs) -> str:
 def went(cfs, i:int) -> str: # Position of a row
     "What the model predicted before and after, and what else is known of the answer."
     if cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
-    goal = cfs.goal
-    before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
+    before,after = (cfs.goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
-    return _in_plain_words(f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
+    return _in_plain_words(f'{cfs.goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
 
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
@@ -317,11 +316,10 @@ def _from_arrow(file:bytes) -> pd.DataFrame:
 
 _NUMBERS_OF_ROWS = 'bool', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
 
-def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
-
 def _rows_to_arrow(rows) -> tuple: # An Arrow file, and what else is needed to read it; None for both if it is neither
     "A frame or a list of texts as a table."
-    if _are_texts(rows): return _arrow_file(pd.DataFrame({'0': rows})), {}
+    texts = isinstance(rows, list) and all(isinstance(r, str) for r in rows)
+    if texts: return _arrow_file(pd.DataFrame({'0': rows})), {}
     if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
     about = dict(labels=[_label(c) for c in rows.columns], dtypes=[_dtype_text(d) for d in rows.dtypes],
                  names=[n if n is None else _label(n) for n in rows.columns.names])

@@ -118,8 +118,7 @@ def _typed_target(cf, text, dataset=None): # Fitted
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as text; in colour if the terminal supports it."
-    names = None if hasattr(cfs.data, 'columns') else [row]
-    parts = [cfs.text(sys.stdout.isatty(), names)]
+    parts = [cfs.text(sys.stdout.isatty(), None if hasattr(cfs.data, 'columns') else [row])]
     for title,v in {'step by step': plan, 'several ways': several}.items():
         if v is not None: parts.append(f'{title}\n{v.text().partition(chr(10))[2]}') # without its head
     return '\n'.join(parts)
@@ -264,8 +263,7 @@ def _letter(
         look:Any = dict(format=form, reasons=reasons or None, strict=None)
         text = letter(cfs, names=names, **look, **slots)[0]
         if out:
-            raw = text if isinstance(text, bytes) else str(text).encode()
-            with atomic(out) as tmp: tmp.write_bytes(raw)
+            with atomic(out) as tmp: tmp.write_bytes(text if isinstance(text, bytes) else str(text).encode())
     _say(f'the letter is in {out}' if out else str(text))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
@@ -422,9 +420,7 @@ def _audit(
 
 @app.command('actions', rich_help_panel=_MANY_ROWS, epilog=_examples('actions loans --immutable debt --count 3'))
 @_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_WANTED)
-def _actions(
-    count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked,
-):
+def _actions(count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked):
     "Find a few actions that together help as many rows as possible."
     from gradual_cf.use.actions import actions
     with _clear_errors():
@@ -435,10 +431,7 @@ def _actions(
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
 @app.command('check', rich_help_panel=_MANY_ROWS)
-def _check(
-    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
-    json_:bool=_JSON,
-):
+def _check(out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'), json_:bool=_JSON):
     "Check a folder of answers: which parts are whole, missing or damaged?"
     from gradual_cf.scale.batch import check_folder
     with _clear_errors(): told = check_folder(out)
@@ -543,9 +536,8 @@ def _app(
         port = _free_port(port)
         try: _asked_panel(**_given_options(options)).close() # once, so that a mistake is reported in the terminal
         except (OSError, ImportError) as e: raise ValueError(str(e)) from None
-    title = f'What if: {dataset or (rows and rows.stem)}'
-    told = lambda address: _say(_INVITATION.format(address))
-    _serve(_visitor_source(options), title, port, token, open_, told, visitors, idle)
+    page = _visitor_source(options), f'What if: {dataset or (rows and rows.stem)}'
+    _serve(page, dict(port=port, visitors=visitors, idle=idle), token, open_, lambda at: _say(_INVITATION.format(at)))
 
 # %% ../nbs/92_cli.ipynb #sv1
 @app.command('serve', rich_help_panel=_PEOPLE)

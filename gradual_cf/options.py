@@ -71,9 +71,10 @@ _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in 
 _ROW = typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.')
 _TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default what people want, or the other.')
 
-def _option(name, text, kind:Any=str, panel='Data and model', default=None, **more): # Several names, divided by blanks
-    "A type and an option, for a group."
-    return Optional[kind], typer.Option(default, *name.split(), help=text, rich_help_panel=panel, **more)
+def _option(name, text, kind:Any=str, panel='Data and model', **more): # Several names, divided by blanks
+    "A type and an option, for a group; None by default."
+    given = dict(default=None, help=text, rich_help_panel=panel) | more
+    return Optional[kind], typer.Option(given.pop('default'), *name.split(), **given)
 
 _OWN = dict(
     csv=_option('--csv', 'Rows in a CSV file, in place of the test set, or with a --model of your own.', Path),
@@ -84,7 +85,7 @@ _OWN = dict(
 _HOW = dict(
     data=_option('--data', 'Data folder; GRADUAL_CF_DATA by default.', Path),
     full=_option('--full', 'Train an image network on all rows, which takes several minutes.', bool, default=False),
-    seed=_option('--seed', 'Seed of the network, the rows and the search.', int, 'Search', 0),
+    seed=_option('--seed', 'Seed of the network, the rows and the search.', int, 'Search', default=0),
     preset=_option('--preset', "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.", panel='Search'))
 _rule = partial(_option, panel='What may change')
 _TIES = dict(

@@ -32,8 +32,7 @@ __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']
 # %% ../../nbs/baselines/01_lore.ipynb #c6
 def _fittest(fitness, rivals):
     "The fittest of each place's rivals: fitness `(..., p)`, rivals and result long `(..., p, r)` and `(..., p)`."
-    many = rivals.shape[-2]
-    score = fitness.unsqueeze(-2).expand(*fitness.shape[:-1], many, -1).gather(-1, rivals)
+    score = fitness.unsqueeze(-2).expand(*fitness.shape[:-1], rivals.shape[-2], -1).gather(-1, rivals)
     return rivals.gather(-1, score.argmax(-1, keepdim=True))[..., 0]
 
 # %% ../../nbs/baselines/01_lore.ipynb #c10
@@ -304,8 +303,7 @@ def _lore_reasons(lore, enc, target, seed):
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
-            tree = _fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN)
-            leaves = _read_leaves(tree)
+            leaves = _read_leaves(_fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN))
             xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:])
             yield (enc.x[j:j+1] if there[j] else xp), why
 

@@ -235,8 +235,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
         if there.sum() < _FEWEST_ROWS or not _explained_by_others(kind, columns[a], v[a], [v[g] for g in others]).all(): return
         out.append((kind, (a, *others), ()))
         taken.add(a)
-    tries = [('=', 1), ('+', 2), ('*', 2)] + [('+', 3)]*(len(some) <= _MOST_OF_THREE)
-    for kind,k in tries:
+    for kind,k in ('=', 1), ('+', 2), ('*', 2), *[('+', 3)]*(len(some) <= _MOST_OF_THREE):
         for others in combinations([g for g in some if g not in taken], k):
             b = _says(kind, [few[g] for g in others])
             with np.errstate(invalid='ignore'): near = ~(np.abs(table - b) > rooms[kind] + _EXACT*(1 + np.abs(b))).any(1)
@@ -306,10 +305,6 @@ def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray:
 def _contradictions(columns:Sequence[Column], ties:Sequence, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # `(n,)`
     "How much of that each answer breaks, and its row does not."
     return sum((_breaks(columns, t, new) & ~_breaks(columns, t, old) for t in ties), np.zeros(len(new), int))
-
-def _by_name(dtype):
-    "The dtype of a category whose levels a model must read by name: one that reads codes refuses it."
-    return np.dtype(object) if isinstance(dtype, pd.CategoricalDtype) else dtype
 
 # %% ../../nbs/data/06_found.ipynb #2dba2bae
 _MOSTLY,_USUALLY = .99, .8 # Shares of the numbers whose step is legal, and whose step is preferred
@@ -381,13 +376,13 @@ def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence)
 # %% ../../nbs/data/06_found.ipynb #8b6ea26d
 _FEW_NAMES = 5 # Levels that are listed
 
-def _guesses(columns:Sequence[Column], df:pd.DataFrame, step, special, integer, listed:bool) -> dict: # Column -> words
+def _guesses(columns:Sequence[Column], df:pd.DataFrame, named:dict, special, listed:bool) -> dict: # Column -> words
     "What of each column nobody said."
     out = {}
     for c in columns:
-        stepped = (c.every or c.usual) and c.name not in (step or {})
-        whole = type(c) is Integer and not c.form and c.name not in integer and pd.api.types.is_float_dtype(df[c.name])
-        kind = whole or len(c.sources) > 1 and listed
+        stepped = (c.every or c.usual) and c.name not in named['step']
+        whole = type(c) is Integer and not c.form and pd.api.types.is_float_dtype(df[c.name])
+        kind = whole and c.name not in named['integer'] or len(c.sources) > 1 and listed
         words = dict(step=stepped, codes=c.codes and special is None and not c.levels, kind=kind)
         if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
     return out

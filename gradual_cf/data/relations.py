@@ -172,8 +172,7 @@ def _compiled(node:ast.expr) -> Callable: # Numbers of columns -> an array `(n,)
         case ast.BinOp(): return over(_OPERATORS[type(node.op)], node.left, node.right)
         case ast.BoolOp(): return over(partial(_joined, _OPERATORS[type(node.op)]), *node.values)
         case ast.Compare():
-            operators = [_OPERATORS[type(op)] for op in node.ops]
-            return over(partial(_chained, operators), node.left, *node.comparators)
+            return over(partial(_chained, [_OPERATORS[type(op)] for op in node.ops]), node.left, *node.comparators)
     raise TypeError(f'{ast.unparse(node)} was not checked')
 
 # %% ../../nbs/data/01_relations.ipynb #sc31
@@ -513,12 +512,12 @@ def _read_moved(t:_Ties, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numb
         out[g] = np.where((now[:, at] == was[:, at]).all(1), v, c.rounded(c.kept(now[:, at])))
     return out
 
-def _write_derived(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict) -> Tensor: # `(n, d)`
+def _write_derived(t:_Ties, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group -> numbers before, now and then; `(n, d)`
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
-    for g,v in after.items():
+    for g,(old,new,v) in led.items():
         c,at = t.columns[g], t.at[g]
-        rows,same = _differs(new[g], v) & ~np.isnan(v), ~_differs(old[g], v)
+        rows,same = _differs(new, v) & ~np.isnan(v), ~_differs(old, v)
         rows,same = (torch.from_numpy(b).to(xp.device)[:, None] for b in (rows, same))
         fresh = torch.from_numpy(c.encoded(c.entries(v))).to(xp)
         out[:, at] = torch.where(rows, torch.where(same, x[:, at], fresh), xp[:, at])
@@ -569,7 +568,7 @@ class _Relations:
         old = _read_groups(self.ties, x, self.needed)
         new = _read_moved(self.ties, xp, x, old)
         after = self.ties.followed(old, new)
-        return _write_derived(self.ties, xp, x, old, new, {g: after[g] for g in self.led})
+        return _write_derived(self.ties, xp, x, {g: (old[g], new[g], after[g]) for g in self.led})
 
     def holds(self, enc:Encoded, xp:Tensor) -> Tensor: # bool `(n,)`
         "Whether rows keep all relations, and whether all that follows has followed."
@@ -597,7 +596,7 @@ class _Relations:
         new = _read_moved(t, xp, x, old)
         after = near.followed(old, new)
         led = {g: after[g] for g in near.led}
-        xp = _write_derived(t, xp, x, old, new, led)
+        xp = _write_derived(t, xp, x, {g: (old[g], new[g], v) for g,v in led.items()})
         ok = ~near.broken(old, after).any(1) & _follows_within_limits(self, Encoded(*many), xp, old, led)
         for g,v in led.items(): ok &= ~np.isnan(v) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)

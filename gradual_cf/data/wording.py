@@ -290,9 +290,9 @@ def _place_candidates(reader, pool:_Pool, s, g, free) -> tuple:
     swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
     may = fits if notes is None else swappable # no word that may only go is swapped
     if now is not None:
-        heard,line,where = now
-        may,likely = _fluent_candidates(_ear(reader), heard, line, words, may, lambda at: where.gather(1, at))
-    at,pick,ok = _word_pool(word, slope, base, may, E, free, pool.p, pool.q, likely, besides)
+        *heard,where = now
+        may,likely = _fluent_candidates(reader, heard, words, may, lambda at: where.gather(1, at))
+    at,pick,ok = _word_pool((word, slope, base, free), E, (may, likely), pool, besides)
     goes,comes = others(at)
     ok = torch.cat([ok, goes[..., None], comes], 2)
     here = x[torch.arange(len(x), device=x.device)[:, None], at]

@@ -39,8 +39,7 @@ class _Questions:
     @property
     def name(self) -> str: # Twelve hexadecimal digits
         "A hash of the images in their order."
-        each = [hashlib.sha256(p).digest() for p in self.png]
-        return hashlib.sha256(b''.join(each)).hexdigest()[:12]
+        return hashlib.sha256(b''.join(hashlib.sha256(p).digest() for p in self.png)).hexdigest()[:12]
 
 # %% ../../nbs/paper/01_survey.ipynb #c8
 def _png_of_levels(levels, pixel=1):
@@ -249,8 +248,7 @@ class _Tally:
             at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
             look = dict(label=f'{w}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
             if (g.by == 'people').all(): look = dict(label=f'{w} ({int(g.answers.sum())} answers)', color=f'C{j}')
-            reach = [g.share - g.low, g.high - g.share]
-            bars:Any = dict(yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
+            bars:Any = dict(yerr=[g.share - g.low, g.high - g.share], capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
             ax.bar(at, g.share, width*.92, **bars)
         ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
         ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)

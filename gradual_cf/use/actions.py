@@ -384,7 +384,7 @@ def _spread(n:int, most:int) -> list: # Positions
 def _needs_of_some(rows, some:list, seed:int) -> pd.DataFrame:
     "What several answers to some rows change."
     few = rows.take([some[i] for i in _spread(len(some), _ADVISED)])
-    found = several(rows.explainer, Question(few.data, few.enc, few.z, few.target), _ANSWERS, .5, seed).answers
+    found = several(rows.explainer, few.question, _ANSWERS, .5, seed).answers
     return _answer_lines(rows, found)
 
 def _improved_catalogue(few, lines:pd.DataFrame, terms:_Choice, start:list) -> _Catalogue:
@@ -411,8 +411,7 @@ def _catalogue_for(rows, terms:_Choice, seed:int) -> _Catalogue:
     for _ in range(_VISITS):
         lines += [_needs_of_some(rows, join, seed)]
         numbered = pd.concat([part.assign(row=part.row + i*len(rows)) for i,part in enumerate(lines)])
-        few = _improved_catalogue(rows.take(sample), numbered, terms, out.chosen())
-        out.add(few.promising(_PROMISING))
+        out.add(_improved_catalogue(rows.take(sample), numbered, terms, out.chosen()).promising(_PROMISING))
         alone = np.flatnonzero(out.left_over())
         new = np.setdiff1d(alone, sample)
         if not len(new) or len(alone) >= left: break
@@ -615,8 +614,7 @@ class Actions(Exports):
     def plot(self): # A matplotlib figure
         "Draw what the first actions help together, and what that costs."
         sums,y = self.sums(), -np.arange(len(self))
-        size = 8.5, 1 + .65*max(len(self), 1)
-        fig,(left,right) = subplots(1, 2, sharey=True, figsize=size, width_ratios=(3, 2))
+        fig,(left,right) = subplots(1, 2, sharey=True, figsize=(8.5, 1 + .65*max(len(self), 1)), width_ratios=(3, 2))
         left.barh(y, sums.share, color='.85', label='helped so far')
         left.barh(y, [(self.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
         beside = dict(textcoords='offset points', va='center', fontsize=8)

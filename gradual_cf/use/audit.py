@@ -274,8 +274,7 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
         if inside.sum() < least: continue
         means = [v[side].mean(0) if side.sum() >= least else np.full(v.shape[1], np.nan)
                  for v in (changed, ways) for side in (inside, ~inside)]
-        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means))
-                  for g in np.flatnonzero(changed.any(0))]
+        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means)) for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
 # %% ../../nbs/use/03_audit.ipynb #c58
@@ -400,7 +399,7 @@ class Audit(Exports):
         "Draw every measure of every group, with its interval."
         measures = [lines for _,lines in self.frame.groupby('measure', sort=False)]
         first = measures[0]
-        y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
+        y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy())
         fig,axes = subplots(1, len(measures), figsize=(9, 1.2 + .26*(y[0] - y[-1])), sharey=True)
         for ax,lines in zip(axes, measures): _measure_panel(ax, lines, self.level, y.tolist())
         labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
@@ -490,8 +489,7 @@ def audit(
     for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
         check_range(name, v, least=fewest, whole=True)
     check_range('level', level, above=0, below=1)
-    told = _told_apart(rows, by)
-    groups = _cohorts(told, crossed)
+    groups = _cohorts(_told_apart(rows, by), crossed)
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
@@ -501,5 +499,4 @@ def audit(
     measures = _measures_of(refused, answers)
     frame = _measures_frame(measures, groups, (least, resamples, seed), progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
-    impact = _impact_lines(groups, refused, least)
-    return Audit(frame, columns, answers, refused, least, level, resamples, impact)
+    return Audit(frame, columns, answers, refused, least, level, resamples, _impact_lines(groups, refused, least))

@@ -87,8 +87,7 @@ def _seal(told:dict) -> str:
 
 def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
-    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
-    own = getattr(model, 'predictor', None)
+    own = getattr(cf.model.model if isinstance(cf.model, _Asked) else cf.model, 'predictor', None)
     if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=cf.cut or .5, decides='numbers')
     made = own.over or getattr(own.ask, 'func', None) in (by_votes, of_labels) # of what the model says
     decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
@@ -216,8 +215,7 @@ def save_evidence(
     folder,frame = Path(folder), _evidence_frame(texts)
     ours = not folder.exists() or folder.is_dir() and ((folder/_MANIFEST).is_file() or
                                                        all(_OURS.fullmatch(p.name) for p in folder.iterdir()))
-    if not ours:
-        raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
+    if not ours: raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder/'.lock'):
         there = _read_json((folder/_MANIFEST).read_text()) if (folder/_MANIFEST).is_file() else dict(parts=[])

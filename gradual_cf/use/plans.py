@@ -119,8 +119,7 @@ def _further(between, rows, made, size:int) -> tuple:
     "Every way to make `size` more changes: place among the rows, long `(q,)`, and what is made then, bool `(q, g)`."
     at,out = [], []
     for i,(row,now) in enumerate(zip(rows.tolist(), made)):
-        left = (between.on[row] & ~now).nonzero()[:, 0].tolist()
-        for more in combinations(left, size):
+        for more in combinations((between.on[row] & ~now).nonzero()[:, 0].tolist(), size):
             at.append(i)
             out.append(now.index_fill(0, torch.tensor(more, device=now.device), True))
     return torch.tensor(at, dtype=torch.long, device=rows.device), torch.stack(out) if out else made[:0]
@@ -276,8 +275,7 @@ class Plan:
         df.insert(1, 'step', step[at])
         return df
 
-    def text(self,
-    ) -> str:
+    def text(self) -> str:
         """The steps as plain text.
 
         Returns

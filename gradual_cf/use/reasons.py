@@ -384,7 +384,8 @@ class Reasons(Exports):
         rows = [(i, list(lines.itertuples())) for i,lines in self.frame.groupby('row', sort=False)]
         return render('reasons/page', format, self.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
                       summary=_summary(self, self.lang), agreement=list(self.agreement.itertuples()),
-                      withheld=self.withheld, without=self.without[:_SHOWN], unread=dict(list(self.unread.items())[:_SHOWN]))
+                      withheld=self.withheld, without=self.without[:_SHOWN],
+                      unread=dict(list(self.unread.items())[:_SHOWN]))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',

@@ -110,8 +110,7 @@ def _drifted(then:dict, now:dict, by, least:float, seed:int) -> pd.DataFrame: # 
     lines = []
     for name in now:
         old = _members(then[name].rows, by) if name in then else {}
-        new = _members(now[name].rows, by)
-        for i,(group,member) in enumerate(new.items()):
+        for i,(group,member) in enumerate(_members(now[name].rows, by).items()):
             a = then[name].values[old[group]] if group in old else np.zeros(0)
             b = now[name].values[member]
             sides = {f'{k}_{when}': v for when,values in (('then', a), ('now', b))
