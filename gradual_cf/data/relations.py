@@ -395,10 +395,12 @@ _SHUFFLE = 0       # Seed of the order in which their columns are tried
 def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray:
     return _computed(c, function(rows), len(rows))
 
-def _derived_anew(told:Callable, frame:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
+def _of_numbers(told:Callable, frame:Callable, env:dict) -> np.ndarray: return told(frame(env, [*env])) # `(n,)`
+
+def _derived_anew(told:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
     "A derived column after a change; where the function says what it said before, the cell stays."
     both = {i: np.concatenate([old[i], new[i]]) for i in needs} # asked at once: a frame costs more than its rows
-    a,b = np.split(told(frame(both, needs)), 2)
+    a,b = np.split(told(both), 2)
     return np.where(_differs(a, b), b, old[group])
 
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
@@ -418,7 +420,8 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
     except (KeyError, AttributeError, TypeError) as e:
         raise ValueError(f'derive must compute {name!r} from columns of df, got {type(e).__name__}: {e}') from e
     if g in needs: raise ValueError(f'relations, derive and causes must not form a circle, got {name!r} → {name!r}')
-    return _Follower(g, frozenset(needs), partial(_derived_anew, told, frame, g, needs), None, f'derive {name!r}')
+    value = partial(_derived_anew, partial(_of_numbers, told, frame), g, needs)
+    return _Follower(g, frozenset(needs), value, None, f'derive {name!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c40
 def _parents_of(frame:Callable, needs, parents, env:dict) -> pd.DataFrame: return frame(env, needs)[parents]
@@ -709,15 +712,16 @@ def _check_computed(followers, columns, named:dict):
                 got = f'{columns[f.group].name!r} ({f.told})'
                 raise ValueError(f'{arg} must not name a column that is computed, got {got}')
 
-def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed=None) -> _Ties:
+def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."
-    derive,causes,fixed = derive or {}, causes or {}, fixed or {}
+    columns,(relations,*more) = table.columns, links
+    derive,causes = (told or {} for told in more)
     if isinstance(relations, str) or not isinstance(relations, (list, tuple)):
         raise ValueError(f'relations must be a list of texts, got {relations!r}')
     for arg,value in dict(derive=derive, causes=causes).items():
         if not isinstance(value, dict): raise ValueError(f'{arg} must be a dict of columns, got {value!r}')
     told = tuple(_relation(text, columns) for text in relations)
-    frame = partial(_rewritten, columns, dtypes, df.iloc[:1])
+    frame = partial(_rewritten, columns, table.dtypes, df.iloc[:1])
     computed = [_derived(columns, name, f, frame, df) for name,f in derive.items()]
     computed += [_caused(columns, name, pair, frame, df) for name,pair in causes.items()]
     _check_computed(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
@@ -725,7 +729,7 @@ def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed
     led = [f for f in map(_consequence, told) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
     columns = _unstepped(columns, {f.group for f in (*computed, *led)})
-    env,ties = _numbers_of(columns, df), _Ties(columns, at, told, _in_order([*computed, *led], columns), derive)
+    env,ties = _numbers_of(columns, df), _Ties(columns, table.at, told, _in_order([*computed, *led], columns), derive)
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)
     return ties

@@ -784,13 +784,12 @@ def _table_measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
 # %% ../../nbs/04_tables.ipynb #c92
 def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relations, `derive`, `causes`, `cost`
     "Columns with all that is told about them; raises `ValueError` for contradictions. `named`: argument -> columns."
-    relations,derive,causes,cost = links
+    cost,tied = links[-1], len(links[0]) or any(links[1:3])
     given = (list(named[arg]) for arg in ('immutable', 'increase_only', 'decrease_only'))
     fixed,up,down = (flags[0] for flags in _directions(columns, 1, *given))
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     table = _Table(tuple(columns), df.columns, dict(df.dtypes), fixed, up, down, **more)
-    tied = len(relations) or derive or causes
-    ties = _ties(columns, table.at, _fitted_columns(table, df), table.dtypes, relations, derive, causes, named) if tied else None
+    ties = _ties(table, _fitted_columns(table, df), links[:3], named) if tied else None
     follow = ((), ()) if ties is None else (ties.always, ties.led)
     computed,led = (np.isin(np.arange(len(columns)), groups) for groups in follow)
     if (fixed | computed).all(): raise ValueError('derive and causes must leave a column to choose, got none')
