@@ -14,7 +14,7 @@ import typer
 
 import gradual_cf
 from .options import (_ASKED, _BLOCK, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
-                                _LANGUAGE, _option, _OR_OWN, _OWN, _ROW, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
+                                _LANGUAGE, _option, _OR_OWN, _OWN, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
                                 _WANTED, _TO, _better_directions)
 
 # %% auto #0
@@ -187,33 +187,36 @@ def _next_call(asked, cfs) -> str: # '' where there was something to change
     return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
+_ANY_ROW = dict(
+    dataset=_WANTED['dataset'], row=_ASKED['row'],
+    text=(Optional[str], typer.Option(None, '--text', help='A text to explain, for text data sets.')),
+    image=(Optional[Path], typer.Option(None, '--image', help='Explain this image file instead.')),
+    target=_WANTED['target'], block=(Optional[int], _BLOCK),
+    plan=(bool, typer.Option(False, '--plan', help='Also print the order in which to make the changes.')),
+    several=(Optional[int], typer.Option(
+        None, '--several', min=1, help='Show this many alternatives, the best first.')))
+
 @app.command('explain', rich_help_panel=_ONE, epilog=_examples(
     'explain loans --row 8', 'explain loans --row 8 --immutable debt --plan --several 3',
     'explain --csv loans.csv --model model.skops --classes refused,granted --row 7'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ANY_ROW)
 def _explain(
-    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW,
-    text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
-    target:Optional[str]=_TO, block:Optional[int]=_BLOCK,
-    plan:bool=typer.Option(False, '--plan', help='Also print the order in which to make the changes.'),
-    several:Optional[int]=typer.Option(None, '--several', min=1, help='Show this many alternatives, the best first.'),
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.'),
-    json_:bool=_JSON, **more,
+    json_:bool=_JSON, **typed,
 ):
     "Explain one row: what is the least change, and to which values?"
-    which = dict(dataset=dataset, row=row, target=target, text=text, image=image)
-    asked = _asked_row('explain', **which, block=block, **more)
+    plan,several = (typed.pop(name) for name in ('plan', 'several'))
+    row,asked = typed['row'] or 0, _asked_row('explain', **typed)
     cf,one = asked.cf, asked.one
     cfs = cf.explain(one, **asked.how)
     if out: cfs.plot().savefig(out, dpi=150)
     if html:
         from gradual_cf.use.drawing import save_page
-        save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row or 0}')
+        save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row}')
     told = cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
     also = _next_call(asked, cfs)
-    told = cfs, asked.task, row or 0, *told
+    told = cfs, asked.task, row, *told
     _say(json.dumps(_record(*told)) if json_ else _answer_text(*told))
     if also and not json_: _say(also)
     raise typer.Exit(0 if cfs.valid.all() else 3)
@@ -574,13 +577,16 @@ def _train(
     _say(json.dumps(info) if json_ else text)
 
 # %% ../nbs/92_cli.ipynb #c74
+_PARTS = dict(
+    rows=(Optional[int], typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.')),
+    out=(Path, typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.')),
+    path=(Optional[Path], _HOW['data'][1]), seed=(int, _HOW['seed'][1]), json_=(bool, _JSON))
+
 @app.command('reproduce', rich_help_panel=_WORK)
+@_takes(_PARTS)
 def _reproduce(
     name:Optional[str]=typer.Argument(None, help='A table or figure, such as table6, or all.'),
-    list_:bool=typer.Option(False, '--list', help='List what there is.'),
-    rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.'),
-    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.'),
-    data:Optional[Path]=_HOW['data'][1], seed:int=_HOW['seed'][1], json_:bool=_JSON,
+    list_:bool=typer.Option(False, '--list', help='List what there is.'), *, json_, **how,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
     from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
@@ -589,7 +595,7 @@ def _reproduce(
         raise typer.Exit(0 if list_ else 2)
     failed = []
     for n in _EXPERIMENTS if name == 'all' else [name]:
-        try: report = reproduce(n, out, rows, data, seed, lambda s: _say(s, err=True))
+        try: report = reproduce(n, tell=lambda s: _say(s, err=True), **how)
         except (ValueError, AssertionError) as e:
             failed.append(n)
             _say(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)

@@ -563,9 +563,8 @@ def _mutate(z, pool, share, gen):
 # %% ../../nbs/baselines/01_lore.ipynb #ac31
 _ELITE = 10 # The elite is a population's size divided by this
 
-def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, gen=None):
+def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, *, gen):
     "A genetic search that starts at codes `(p, l)`; `fitness` maps codes to `(p,)`."
-    gen = gen or torch.Generator().manual_seed(0)
     f, p = fitness(z), len(z)
     for _ in range(generations):
         rivals = torch.randint(p, (p, _RIVALS), generator=gen).to(z.device)
@@ -617,7 +616,7 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     def population(k):
         fitness = lambda z: torch.where(abele.accepts(z), .5*_kernel(z, z0) + .5*probs(z)[:, k], 0.)
         start = _points_between(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
-        return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen)
+        return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen=gen)
 
     z = torch.cat([population(k) for k in (own, target)])
     ok = abele.accepts(z)

@@ -406,11 +406,10 @@ def _derived_anew(told:Callable, group:int, needs, old:dict, new:dict) -> np.nda
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a derived column; raises `ValueError` for none. `frame`: (numbers, groups) -> rows."
     g = _column_named(columns, 'derive', name)
-    c = columns[g]
     if not callable(function): raise ValueError(f'derive must be a function of a frame for {name!r}, got {function!r}')
     few = df.iloc[:_TRIED_ROWS].reset_index(drop=True)
     order = np.random.default_rng(_SHUFFLE).permutation(len(few))
-    told,needs = partial(_told_of, c, function), []
+    told,needs = partial(_told_of, columns[g], function), []
     try:
         plain = told(few.copy())
         for i,other in enumerate(columns):

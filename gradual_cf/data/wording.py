@@ -324,8 +324,7 @@ def _drops_in_places(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]:
 def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers for each place
     "What stands in the places of a text that became another."
     found,words = _changes_between(reader, old, new) or {}, [old[a:b] for a,b in _known_word_places(reader, old)]
-    v = len(reader.vectors)
-    number = lambda w: i if (i := reader.id(w)) >= 0 else v
+    number = lambda w: i if (i := reader.id(w)) >= 0 else len(reader.vectors)
     return [[number(w) for w in found.get(p, word).split() or []] for p,word in enumerate(words)]
 
 def _lost_in_places(reader, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`

@@ -185,13 +185,12 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
     cfs = plan.answers
-    goal = cfs.goal
     steps = {}
     changes = plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
     for (i,number),part in changes.groupby(['row', 'step']):
         lines,mark = list(part.itertuples()), marks[i][number - 1]
-        then = dict(value=lines[-1][-1], then=goal.text(lines[-1][-1], '.3f') + f', {mark}'*bool(mark), mark=mark)
+        then = dict(value=lines[-1][-1], then=cfs.goal.text(lines[-1][-1], '.3f') + f', {mark}'*bool(mark), mark=mark)
         what = ', '.join(map(change_text, lines))
         steps.setdefault(i, []).append(dict(number=number, lines=lines, what=what, **then))
     def head(i, name):
