@@ -132,8 +132,7 @@ def _record(cfs, task, row, plan=None, several=None):
     told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item())))
     told['already'] = cfs.already[0].item()
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
-    if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
-    told['changes'] = _json_lines(cfs.changes())
+    told |= dict(proof=cfs.proof[0], optimal=cfs.optimal, changes=_json_lines(cfs.changes()))
     by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
     if plan is not None: told['plan'] = by(plan.changes(), 'step')
     if several is not None: told['answers'] = by(several.changes(), 'answer')

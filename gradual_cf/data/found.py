@@ -246,21 +246,19 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
 # %% ../../nbs/data/06_found.ipynb #fc8dce1f
 _MOST_LEVELS = 600 # Of all categories together
 
-def _never_together(columns:Sequence[Column], v:dict) -> list: # Position -> entries `(n, levels)`; ('!', positions, levels)
+def _never_together(v:dict) -> list: # Position -> entries `(n, levels)`; ('!', positions, levels)
     "Pairs of levels that no training row has."
     groups = list(v)
     n,sizes = len(v[groups[0]]) if groups else 0, [v[g].shape[1] for g in groups]
     if len(groups) < 2: return []
     owner,place = np.repeat(groups, sizes), np.concatenate([np.arange(s) for s in sizes])
     x = np.concatenate([v[g] for g in groups], 1).astype(np.float32)
-    counts,out = (x.T @ x).round(), []
+    counts = (x.T @ x).round()
     ones = np.diag(counts)
     i,j = np.nonzero(np.triu(counts == 0) & (owner[:, None] != owner) & (ones > 0)[:, None] & (ones > 0))
     most = _LUCK_MORE - log(max(1, len(ones)**2))
-    for a,b in zip(i.tolist(), j.tolist()):
-        if _luck_apart(n, [ones[a], ones[b]]) < most:
-            out.append(('!', (int(owner[a]), int(owner[b])), (int(place[a]), int(place[b]))))
-    return out
+    return [('!', (int(owner[a]), int(owner[b])), (int(place[a]), int(place[b])))
+            for a,b in zip(i.tolist(), j.tolist()) if _luck_apart(n, [ones[a], ones[b]]) < most]
 
 # %% ../../nbs/data/06_found.ipynb #8e2a9c48
 def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, positions, levels) each
@@ -271,7 +269,7 @@ def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, posit
     numbers = {g: np.where(np.isin(v, codes[g]), np.nan, v) if g in codes else v for g,v in numbers.items()}
     short = [g for g,c in enumerate(columns) if not c.ordered]
     named = {g: columns[g].read(df) for g in short if sum(columns[h].width for h in short) <= _MOST_LEVELS}
-    return (*_exact_ties(columns, numbers), *_never_together(columns, named))
+    return (*_exact_ties(columns, numbers), *_never_together(named))
 
 def _quoted(c:Column) -> str: return str(c.name) if str(c.name).isidentifier() else f'`{c.name}`'
 

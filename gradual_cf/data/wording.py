@@ -329,10 +329,8 @@ def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers
 
 def _lost_in_places(reader, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
     "What changes lose in log-probability, by row and place, with all others in place."
-    model,drops = _ear(reader).model, []
-    for i,p in zip(rows.tolist(), at.tolist()):
-        old = _words_in_places(reader, data[i], data[i])[p][0]
-        drops.append(_drop_of(model, _words_in_places(reader, data[i], raw[i]), old, p))
+    model,places = _ear(reader).model, lambda i, text: _words_in_places(reader, data[i], text)
+    drops = [_drop_of(model, places(i, raw[i]), places(i, data[i])[p][0], p) for i,p in zip(rows.tolist(), at.tolist())]
     return torch.tensor(drops, dtype=torch.float64)
 
 # %% ../../nbs/data/03_wording.ipynb #c56

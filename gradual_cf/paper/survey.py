@@ -15,9 +15,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..core import atomic
 from ..models.asking import predict
-from ..render import csv_text, figure_html, render, subplots
+from ..render import _written_file, csv_text, figure_html, render, subplots
 from ..use.drawing import _png_of_pixels as _picture_file
 
 # %% auto #0
@@ -147,7 +146,7 @@ class _Sheet:
 
     def save(self): # Write the file, where there is one
         if self.path is None: return
-        with atomic(self.path) as tmp: tmp.write_text(csv_text(self.df), encoding='utf-8')
+        _written_file(self.path, csv_text(self.df).encode())
 
 # %% ../../nbs/paper/01_survey.ipynb #c36
 _SIDE = 224 # pixels of the picture in the widget
@@ -214,8 +213,7 @@ def _survey_page(qs, title='What do you see?'):
 # %% ../../nbs/paper/01_survey.ipynb #c44
 def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
     "Write the survey as one HTML page that can be sent by mail."
-    with atomic(path) as tmp: tmp.write_text(_survey_page(qs, title), encoding='utf-8')
-    return Path(path)
+    return _written_file(path, _survey_page(qs, title).encode())
 
 # %% ../../nbs/paper/01_survey.ipynb #c47
 def _wilson(right, n):

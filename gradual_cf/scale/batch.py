@@ -106,8 +106,7 @@ def _by_column(names, raw):
 # %% ../../nbs/scale/01_batch.ipynb #0b91c0df
 def _why_unread(cfs) -> np.ndarray: # Objects `(n,)`, None for rows that were read
     "Why rows could not be read."
-    told = zip(cfs.proof or ['']*len(cfs), cfs.unread)
-    return np.array([words.removeprefix(_NOT_READ) if no else None for words,no in told], object)
+    return np.array([words.removeprefix(_NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
 
 def _answers(explainer, data, asked:dict):
     "What `explain` says; of rows of which none can be read, too."

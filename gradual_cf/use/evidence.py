@@ -323,7 +323,7 @@ def _decision_record(text, cf) -> dict:
     if faults: raise ValueError(f'text must be evidence that holds, got one that does not: {"; ".join(faults)}')
     return told
 
-def _corrections(told:dict, cf, corrected, view) -> list: # A line a column
+def _corrections(told:dict, corrected, view) -> list: # A line a column
     "What is corrected; raises `ValueError` where nothing is, or for what is not on record."
     if not isinstance(view, str): raise ValueError(f'view must be a text, got {type(view).__name__}')
     if corrected is not None and not isinstance(corrected, dict):
@@ -378,7 +378,7 @@ def reconsider(
     """
     if format not in ('md', 'html'): raise ValueError(f"format must be 'md' or 'html', got {format!r}")
     told,lang = _decision_record(text, cf), language_of(language)
-    lines,columns = _corrections(told, cf, corrected, view), [c['name'] for c in told['columns']]
+    lines,columns = _corrections(told, corrected, view), [c['name'] for c in told['columns']]
     was,target,moved = told['answer']['data'], told['question']['target'], {l['column']: l['is'] for l in lines}
     row = lambda cells: _typed_rows(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
     data = [moved.get(n, v) for n,v in zip(columns, was)]

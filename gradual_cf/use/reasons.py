@@ -208,7 +208,6 @@ class _Tested(NamedTuple):
     best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
     owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
     units:list   # The reasons, `_Unit` each
-    owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
 
 def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."

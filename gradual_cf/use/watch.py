@@ -117,10 +117,8 @@ def _drifted(then:dict, now:dict, by, least:float, seed:int) -> pd.DataFrame: # 
                      for k,v in _side(name, values, [seed, i]).items()}
             lines.append(dict(by=group[0], group=group[1], measure=name, **sides, p=_p_value(name, a, b, least)))
     frame = pd.DataFrame(lines)
-    known = frame.p.notna()
-    frame['corrected'] = np.nan
-    if known.any(): frame.loc[known, 'corrected'] = _holm(frame.p[known].to_numpy(float), np.arange(known.sum()))
-    return frame
+    p = frame.p.dropna()
+    return frame.assign(corrected=pd.Series(_holm(p.to_numpy(float), np.arange(len(p))), p.index))
 
 # %% ../../nbs/use/09_watch.ipynb #w18
 _NAMES = dict(holds='advice that holds', without='refused without a way', length='length of the way (median)')
