@@ -316,10 +316,11 @@ def _from_arrow(file:bytes) -> pd.DataFrame:
 
 _NUMBERS_OF_ROWS = 'bool', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
 
+def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
+
 def _rows_to_arrow(rows) -> tuple: # An Arrow file, and what else is needed to read it; None for both if it is neither
     "A frame or a list of texts as a table."
-    texts = isinstance(rows, list) and all(isinstance(r, str) for r in rows)
-    if texts: return _arrow_file(pd.DataFrame({'0': rows})), {}
+    if _are_texts(rows): return _arrow_file(pd.DataFrame({'0': rows})), {}
     if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
     about = dict(labels=[_label(c) for c in rows.columns], dtypes=[_dtype_text(d) for d in rows.dtypes],
                  names=[n if n is None else _label(n) for n in rows.columns.names])

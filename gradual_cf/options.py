@@ -66,7 +66,7 @@ _TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by defa
 
 def _option(name, text, kind:Any=str, panel='Data and model', **more): # Several names, divided by blanks
     "A type and an option, for a group; None by default."
-    given = dict(default=None, help=text, rich_help_panel=panel) | more
+    given:dict[str, Any] = dict(default=None, help=text, rich_help_panel=panel) | more
     return Optional[kind], typer.Option(given.pop('default'), *name.split(), **given)
 
 _OWN = dict(

@@ -670,7 +670,7 @@ def _ear(reader) -> Any:
         reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
     return reader.kept['ear']
 
-def _fluent_candidates(reader, heard:tuple, words, fits, where:Callable=lambda at: at): # Notes, and words as they stand
+def _fluent_candidates(reader, heard:Sequence, words, fits, where:Callable=lambda at: at): # Notes, and words now
     "What fits and what is likely in texts; `where` says where the word of a place stands."
     ear,(notes,ids) = _ear(reader), heard
     kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))

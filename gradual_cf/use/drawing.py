@@ -15,7 +15,8 @@ import torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
-from ..render import _written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
+from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text,
+                               with_unit)
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
