@@ -10,7 +10,6 @@ boxes that numba cuts at the same place. Reading trees and compiling are not cou
 """
 import argparse
 import os
-import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 from boxes import explained
+from clock import cpu, timed as clocked
 from installed import install
 
 from gradual_cf.core import atomic
@@ -139,23 +139,17 @@ def as_tensors(m):
     m.any.update({'torch': kept, 'cuts': [torch.from_numpy(m.nodes.edges[g]) for g in m.asks], 'need': torch.from_numpy(m.need.astype(float))})
 
 
-def cpu(f):
-    "What a function gives, and its CPU seconds."
-    begin = time.process_time()
-    return f(), time.process_time() - begin
-
-
 def recorded(ask):
     "The boxes of a question, batch by batch, and the CPU seconds of its searches without their bounds."
     seen, spent = [], dict(run=0., bound=0.)
     call, run = bounds._TreeBound.__call__, boxes._Search.run
     def kept(m, b, budget):
-        out, took = cpu(lambda: call(m, b, budget))
+        out, took = clocked(lambda: call(m, b, budget))
         seen.append((m, b, budget))
         spent['bound'] += took
         return out
     def timed(*args):
-        out, took = cpu(lambda: run(*args))
+        out, took = clocked(lambda: run(*args))
         spent['run'] += took
         return out
     with patch.object(bounds._TreeBound, '__call__', kept), patch.object(boxes._Search, 'run', timed): ask()
@@ -174,10 +168,10 @@ def measured(name, cf, rows, looked, rounds):
     same = np.concatenate([(a.column == b.column) & (a.upper == b.upper) for a, b in zip(ours, theirs)]).mean()
     took, whole = {numpys: [], numbas: [], by_torch: []}, {(what, call): [] for what in ask for call in (numpys, numbas)}
     for _ in range(rounds):
-        for call in took: took[call].append(cpu(lambda: all_(call))[1])
+        for call in took: took[call].append(cpu(lambda: all_(call)))
         for call in (numpys, numbas):
             with patch.object(bounds._TreeBound, '__call__', call):
-                for what, f in ask.items(): whole[what, call].append(cpu(f)[1])
+                for what, f in ask.items(): whole[what, call].append(cpu(f))
     us, ms = (lambda v: 1e6*np.median(v)/n), (lambda v: 1e3*np.median(v)/len(rows))
     times = {f'ms_{what}{end}': ms(whole[what, call]) for what in ask for call, end in ((numpys, '_numpy'), (numbas, '_numba'))}
     ratios = {f'ratio_{what}': np.median(np.divide(whole[what, numbas], whole[what, numpys])) for what in ask}

@@ -13,12 +13,12 @@ value is the nearest one that the column could hold; `above`: rows where ours is
 """
 import argparse
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+from clock import timed
 from installed import install
 from xgboost import XGBClassifier
 
@@ -47,13 +47,6 @@ def population(n=6000):
     return X, (risk + rng.logistic(scale=.8, size=n) > np.median(risk)).astype(int)
 
 
-def timed(f):
-    "CPU seconds, and what came of it."
-    begin = time.process_time()
-    out = f()
-    return time.process_time() - begin, out
-
-
 if __name__ == '__main__':
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument('--rows', type=int, default=60)
@@ -77,23 +70,23 @@ if __name__ == '__main__':
     ours = lambda row: cheapest(cf, row, 0, 'cost', start=False)
     exact(rows.to_numpy()[0]), ours(rows.head(1))
     pairs = [(timed(lambda: exact(x)), timed(lambda: ours(rows.iloc[[i]]))) for i, x in enumerate(rows.to_numpy())]
-    together, whole = timed(lambda: ours(rows))
-    there = [isinstance(b, Counterfactual) for (_, b), _ in pairs]
+    whole, together = timed(lambda: ours(rows))
+    there = [isinstance(b, Counterfactual) for (b, _), _ in pairs]
     assert all(there), 'treecf found nothing for some rows'
-    other = pd.DataFrame(np.stack([b.x_cf for (_, b), _ in pairs]), rows.index, X.columns)
+    other = pd.DataFrame(np.stack([b.x_cf for (b, _), _ in pairs]), rows.index, X.columns)
     far = (np.abs(other.to_numpy() - rows.to_numpy())/unit).sum(1)
-    mine = np.array([p.size[0] for _, (_, p) in pairs])
-    raw = pd.concat([p.answers.raw for _, (_, p) in pairs])
+    mine = np.array([p.size[0] for _, (p, _) in pairs])
+    raw = pd.concat([p.answers.raw for _, (p, _) in pairs])
     near = pd.DataFrame({c.name: np.where(other[c.name] == rows[c.name], rows[c.name], other[c.name].round(c.digits)) for c in domain.features}, rows.index)
     legal = domain.legal(rows, near).all(1) & (model.predict_proba(near.to_numpy())[:, 1] < .5)
     near_far = (np.abs(near.to_numpy() - rows.to_numpy())/unit).sum(1)
     denied = lambda frame: int((model.predict_proba(frame.to_numpy(float))[:, 1] > .5).sum())
     ms = lambda seconds: 1e3*np.array(seconds)
-    lines = [dict(method='treecf, exact', values='any', proven=np.mean([b.proof == 'optimal' for (_, b), _ in pairs]), distance=far.mean(), invalid=denied(other),
-                  legal=legal.mean(), ms=ms([t for (t, _), _ in pairs]).mean(), median_ms=np.median(ms([t for (t, _), _ in pairs]))),
-             dict(method='boxes', values='legal', proven=np.mean([p.proof[0] == 'optimal' for _, (_, p) in pairs]), distance=mine.mean(), invalid=denied(raw),
-                  legal=1., above=int((legal & (mine > near_far + 1e-5)).sum()), ms=ms([t for _, (t, _) in pairs]).mean(),
-                  median_ms=np.median(ms([t for _, (t, _) in pairs])), together=1e3*together/len(rows))]
+    lines = [dict(method='treecf, exact', values='any', proven=np.mean([b.proof == 'optimal' for (b, _), _ in pairs]), distance=far.mean(), invalid=denied(other),
+                  legal=legal.mean(), ms=ms([t for (_, t), _ in pairs]).mean(), median_ms=np.median(ms([t for (_, t), _ in pairs]))),
+             dict(method='boxes', values='legal', proven=np.mean([p.proof[0] == 'optimal' for _, (p, _) in pairs]), distance=mine.mean(), invalid=denied(raw),
+                  legal=1., above=int((legal & (mine > near_far + 1e-5)).sum()), ms=ms([t for _, (_, t) in pairs]).mean(),
+                  median_ms=np.median(ms([t for _, (_, t) in pairs])), together=1e3*together/len(rows))]
     assert np.allclose(whole.size, mine)
     out = pd.DataFrame(lines)
     print(out.round(3).T.to_string())

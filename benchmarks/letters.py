@@ -27,11 +27,11 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from clock import timed
 from splits import LOAD, network
 from gradual_cf.all import GradualCF, reasons, tabular
 from gradual_cf.core import atomic
@@ -50,12 +50,6 @@ def refused(data, cf):
     rows = rows[(cf.logits(rows, cf.encode(rows).x).argmax(1) != wanted).numpy()]
     count = ROWS[data.name] if data.name == 'heloc' else min(len(rows), ROWS[data.name])
     return rows.iloc[np.arange(count) % len(rows)].reset_index(drop=True), wanted
-
-
-def timed(f):
-    "What a function returns, and its CPU seconds."
-    start = time.process_time()
-    return f(), time.process_time() - start
 
 
 def asked(name, trees=False):

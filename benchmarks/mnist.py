@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from clock import cpu
 
 from gradual_cf.search.composition import compose
 from gradual_cf.core import atomic, changed_groups
@@ -102,13 +103,6 @@ class Lines:
 
 
 BATCHES = 64, 250  # images that are explained at once
-
-
-def cpu(f):
-    "CPU seconds of one call."
-    start = time.process_time()
-    f()
-    return time.process_time() - start
 
 
 def speed(task, alone=40, rounds=1):

@@ -26,6 +26,7 @@ import torch
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, load_task, reasons, tabular
 from gradual_cf.core import atomic
+from clock import cpu
 from installed import install
 from models import LOAD, PEERS, boosted
 
@@ -33,11 +34,7 @@ MODELS = ('lightgbm', 'xgboost', 'catboost', 'forest', 'logistic', 'perceptron',
 PARTS = (*MODELS, 'many', 'large')
 
 
-def cpu(f):
-    "CPU milliseconds of one call."
-    start = time.process_time()
-    f()
-    return 1e3*(time.process_time() - start)
+def ms(f): return 1e3*cpu(f)  # CPU milliseconds of one call
 
 
 def nice(said, x, y, new):
@@ -85,13 +82,13 @@ def singles(name, rows, few):
     except ImportError as e: return print(f'{name} is left out: {e}')
     preset = GradualCF(cf.model, cf.domain, PLAUSIBLE).fit(X)
     one = lambda i: some.iloc[[i]]
-    ours, theirs = lambda i: cpu(lambda: cf.explain(one(i))), lambda i: cpu(lambda: peer(i))
+    ours, theirs = lambda i: ms(lambda: cf.explain(one(i))), lambda i: ms(lambda: peer(i))
     ours(0), theirs(0) # the first calls import
     pairs = np.array([(ours(i), theirs(i)) for i in range(len(some))])
     labels, other = cf.classes or (0, 1), (1 - cf.logits(some, cf.encode(some).x).argmax(1)).tolist()
     others = dict(plausible=lambda i: preset.explain(one(i)), four=lambda i: cf.explain_many(one(i), k=4),
                   reasons=lambda i: reasons(cf, one(i), target=labels[other[i]]))
-    more = np.array([(ours(i), *(cpu(lambda: f(i)) for f in others.values())) for i in range(min(few, len(some)))])
+    more = np.array([(ours(i), *(ms(lambda: f(i)) for f in others.values())) for i in range(min(few, len(some)))])
     told = dict(mean=pairs.mean(0), ms=np.median(pairs, 0), high=np.quantile(pairs, .9, axis=0))
     usual, *rest = np.median(more, 0)
     yield dict(part=name, rows=len(some), **{what: v[0] for what,v in told.items()},
@@ -126,7 +123,7 @@ def many(rounds=3):
         clock, took, inside = Clock(cf), [], []
         for _ in range(rounds):
             before = clock.ms
-            took.append(cpu(lambda: cf.explain(some)))
+            took.append(ms(lambda: cf.explain(some)))
             inside.append((clock.ms - before)/took[-1])
         yield dict(part='many', what=name, rows=1000, ms=statistics.median(took)/1000, passes=statistics.median(inside))
 
@@ -145,7 +142,7 @@ def large(n=30_000, columns=20, rows=10_000):
     for name, model in models.items():
         cf = GradualCF(model.fit(X, y), tabular(X), 'sparse').fit(X)
         cf.explain(X.iloc[:50])
-        yield dict(part='large', what=name, rows=rows, ms=cpu(lambda: cf.explain(X.iloc[:rows]))/rows)
+        yield dict(part='large', what=name, rows=rows, ms=ms(lambda: cf.explain(X.iloc[:rows]))/rows)
 
 
 def lines(a, part):

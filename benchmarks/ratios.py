@@ -8,7 +8,6 @@ import argparse
 import gc
 import statistics
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,17 +16,11 @@ import pandas as pd
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from clock import cpu  # noqa: E402
 from speed import problem, raw_steps  # noqa: E402
 
 from gradual_cf.all import PAPER, GradualCF, load_task, predict  # noqa: E402
 from gradual_cf.core import atomic  # noqa: E402
-
-
-def cpu(f):
-    "CPU seconds of one call."
-    start = time.process_time()
-    f()
-    return time.process_time() - start
 
 
 def floor(model, x, steps=1):

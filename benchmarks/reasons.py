@@ -24,7 +24,6 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 import types
 import warnings
 from dataclasses import replace
@@ -36,19 +35,13 @@ import torch
 
 from gradual_cf.all import GradualCF, load_task, reasons, tabular
 from gradual_cf.core import atomic
+from clock import cpu, timed as clocked
 from models import LOAD, RULES, fitted
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = [('adult', 'lightgbm'), ('adult', 'logistic'), ('adult', 'forest'), ('heloc', 'xgboost'), ('heloc', 'hist'),
          ('heloc', 'network'), ('loans', 'cut-off'), ('loans', 'coded'), ('wine', 'numbers'), ('wine', 'classes')]
 TOLD = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way']
-
-
-def cpu(f):
-    "What a call gives, and its CPU milliseconds."
-    start = time.process_time()
-    out = f()
-    return out, 1e3*(time.process_time() - start)
 
 
 def earlier(commit):
@@ -172,10 +165,10 @@ def timed(cf, count, ask, some, rows):
     singles, calls = [], []
     for i in range(len(some)):
         was = count[0]
-        singles.append(cpu(lambda: ask(cf, some.iloc[[i]]))[1])
+        singles.append(1e3*cpu(lambda: ask(cf, some.iloc[[i]])))
         calls.append(count[0] - was)
-    told, ms = cpu(lambda: ask(cf, rows))
-    return np.median(singles), ms/max(told.refused.sum(), 1), int(np.median(calls)), told
+    told, took = clocked(lambda: ask(cf, rows))
+    return np.median(singles), 1e3*took/max(told.refused.sum(), 1), int(np.median(calls)), told
 
 
 def measured(data, kind, n, singles, before):
@@ -186,10 +179,10 @@ def measured(data, kind, n, singles, before):
     refused = ~cf.decides(asked[0], asked[2], asked[3]).cpu().numpy()
     rows = test[refused].iloc[:n].reset_index(drop=True)
     count, some = counted(cf), rows.iloc[:singles]
-    first = cpu(lambda: reasons(cf, some.iloc[[0]], **how))[1]
+    first = 1e3*cpu(lambda: reasons(cf, some.iloc[[0]], **how))
     ms, batch, calls, told = timed(cf, count, lambda c, r: reasons(c, r, **how), some, rows)
     one = rows.iloc[[0]]
-    call = np.median([cpu(lambda: cf.logits(one, cf.encode(one).x))[1] for _ in range(15)])
+    call = 1e3*np.median([cpu(lambda: cf.logits(one, cf.encode(one).x)) for _ in range(15)])
     line = dict(data=data, model=kind, refused=int(told.refused.sum()), lines=len(told.frame),
                 bare=int(told.refused.sum() - told.frame.row.nunique()), enough=told.enough[told.refused].mean(),
                 judged=judged(cf, model, rows, told, how['target']), first_ms=first, ms=ms, batch_ms=batch, calls=calls, call_ms=call)

@@ -5,11 +5,11 @@
 import argparse
 import statistics
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import torch
+from clock import cpu
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
 import oracle  # noqa: E402
@@ -19,17 +19,10 @@ from gradual_cf.all import mix, predict, tabular_mlp  # noqa: E402
 from gradual_cf.core import atomic  # noqa: E402
 
 
-def seconds(f):
-    "CPU time of one call: others on the machine do not count."
-    start = time.process_time()
-    f()
-    return time.process_time() - start
-
-
 def ratio(ours, floor, rounds):
     "Median and quartiles of ours/floor, the two timed in turn."
     ours(), floor()
-    r = sorted(seconds(ours)/seconds(floor) for _ in range(rounds))
+    r = sorted(cpu(ours)/cpu(floor) for _ in range(rounds))
     return statistics.median(r), r[len(r)//4], r[3*len(r)//4]
 
 
@@ -76,7 +69,7 @@ def against_oracle(rounds, n=1000, few=3):
     mu, c = cf['default'].stats.mu[t], init_composite(x)
     alone = lambda: [oracle.gradual(model, x[i], t[i].item(), mu[i], torch.arange(22), torch.zeros(22, dtype=torch.bool), c[i], sigma=500) for i in range(few)]
     for name, e in cf.items():
-        r = sorted((seconds(alone)/few)/(seconds(lambda: e.explain(x, t))/n) for _ in range(max(5, rounds//3)))
+        r = sorted((cpu(alone)/few)/(cpu(lambda: e.explain(x, t))/n) for _ in range(max(5, rounds//3)))
         yield f'{name}, {n} rows at once', 'rows a second of the line-by-line program, paper setting', (statistics.median(r), r[0], r[-1])
 
 

@@ -128,10 +128,9 @@ def _proofs_text(cfs) -> str:
 def went(cfs, i:int) -> str: # Position of a row
     "What the model predicted before and after, and what else is known of the answer."
     if cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
-    goal = cfs.goal
-    before,after = (goal.text(v[i]) for v in (cfs.before, cfs.prob))
+    before,after = (cfs.goal.text(v[i]) for v in (cfs.before, cfs.prob))
     stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
-    return _in_plain_words(f'{goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
+    return _in_plain_words(f'{cfs.goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
 
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
@@ -429,12 +428,6 @@ def _json_text(cfs) -> str:
 
 _AT_A_TIME = 5 # Rows that every kind of domain shows at once
 
-def _html_page(cfs) -> str:
-    "All answers as a self-contained page."
-    show = cfs.domain.display.show or _show_changes
-    parts = [without_math(show(cfs[i:i + _AT_A_TIME])) for i in range(0, len(cfs), _AT_A_TIME)]
-    return render('answers/page', title=repr(cfs), parts=[Markup(p) for p in parts])
-
 def _named_answers(cfs) -> pd.DataFrame:
     "A line a row, under its name."
     own = cfs.df()
@@ -457,17 +450,6 @@ def _lookup(cfs) -> pd.DataFrame:
     told, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
     table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, told)], axis=1)
     return table.drop_duplicates([*cfs.data, *cfs.goal.told[:-2]], ignore_index=True)
-
-# %% ../nbs/90_answers.ipynb #b00c5b05
-def _explanation(cfs):
-    "What each change does, as shap keeps it; raises `ImportError` without shap."
-    try: shap = import_module('shap')
-    except ImportError: raise ImportError("to_shap needs shap: pip install 'gradual_cf[shap]'") from None
-    effects = cfs.effects()
-    data = None
-    if isinstance(cfs.raw, pd.DataFrame) and cfs.raw.shape[1] == effects.shape[1]: data = cfs.raw.to_numpy(object)
-    return shap.Explanation(effects.to_numpy(), base_values=np.asarray(cfs.before, float), data=data,
-                            feature_names=list(map(str, effects.columns)))
 
 # %% ../nbs/90_answers.ipynb #6db471d1
 _SAID = ('target', 'prob', 'before', 'decided', 'found', *_STANDINGS, *_SIZES) # What is reported for each row
@@ -789,13 +771,24 @@ class Counterfactuals(Exports):
         ImportError
             Without shap, `ValueError` without a model
         """
-        return _explanation(self)
+        try: shap = import_module('shap')
+        except ImportError: raise ImportError("to_shap needs shap: pip install 'gradual_cf[shap]'") from None
+        effects = self.effects()
+        same = isinstance(self.raw, pd.DataFrame) and self.raw.shape[1] == effects.shape[1]
+        return shap.Explanation(effects.to_numpy(), base_values=np.asarray(self.before, float),
+                                data=self.raw.to_numpy(object) if same else None,
+                                feature_names=list(map(str, effects.columns)))
 
     _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(),
                    quality=lambda cfs: cfs.quality(), lookup=_lookup)
 
     def _json(self): return _json_text(self)
-    def _page(self): return _html_page(self)
+
+    def _page(self): # All answers as a self-contained page
+        show = self.domain.display.show or _show_changes
+        parts = [without_math(show(self[i:i + _AT_A_TIME])) for i in range(0, len(self), _AT_A_TIME)]
+        return render('answers/page', title=repr(self), parts=[Markup(p) for p in parts])
+
     def _sheets(self): return {name: self.table(name) for name in ('answers', 'changes', 'quality')}
 
     def save(self,

@@ -13,10 +13,9 @@ from typing import Any, List, Optional
 import typer
 
 import gradual_cf
-from .options import (_ASKED, _BLOCK, _clear_errors, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
-                                _LANGUAGE, _option, _OR_OWN, _OWN, _ROW, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
-                               _WANTED,
-                                _TO, _better_directions)
+from .options import (_ASKED, _BLOCK, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
+                                _LANGUAGE, _option, _OR_OWN, _OWN, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
+                                _WANTED, _TO, _better_directions)
 
 # %% auto #0
 __all__ = ['app']
@@ -118,8 +117,7 @@ def _typed_target(cf, text, dataset=None): # Fitted
 # %% ../nbs/92_cli.ipynb #c28
 def _answer_text(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as text; in colour if the terminal supports it."
-    names = None if hasattr(cfs.data, 'columns') else [row]
-    parts = [cfs.text(sys.stdout.isatty(), names)]
+    parts = [cfs.text(sys.stdout.isatty(), None if hasattr(cfs.data, 'columns') else [row])]
     for title,v in {'step by step': plan, 'several ways': several}.items():
         if v is not None: parts.append(f'{title}\n{v.text().partition(chr(10))[2]}') # without its head
     return '\n'.join(parts)
@@ -134,8 +132,7 @@ def _record(cfs, task, row, plan=None, several=None):
     told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item())))
     told['already'] = cfs.already[0].item()
     if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
-    if cfs.proof is not None: told |= dict(proof=cfs.proof[0], optimal=cfs.optimal)
-    told['changes'] = _json_lines(cfs.changes())
+    told |= dict(proof=cfs.proof[0], optimal=cfs.optimal, changes=_json_lines(cfs.changes()))
     by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
     if plan is not None: told['plan'] = by(plan.changes(), 'step')
     if several is not None: told['answers'] = by(several.changes(), 'answer')
@@ -189,34 +186,36 @@ def _next_call(asked, cfs) -> str: # '' where there was something to change
     return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
+_ANY_ROW = dict(
+    dataset=_WANTED['dataset'], row=_ASKED['row'],
+    text=(Optional[str], typer.Option(None, '--text', help='A text to explain, for text data sets.')),
+    image=(Optional[Path], typer.Option(None, '--image', help='Explain this image file instead.')),
+    target=_WANTED['target'], block=(Optional[int], _BLOCK),
+    plan=(bool, typer.Option(False, '--plan', help='Also print the order in which to make the changes.')),
+    several=(Optional[int], typer.Option(
+        None, '--several', min=1, help='Show this many alternatives, the best first.')))
+
 @app.command('explain', rich_help_panel=_ONE, epilog=_examples(
     'explain loans --row 8', 'explain loans --row 8 --immutable debt --plan --several 3',
     'explain --csv loans.csv --model model.skops --classes refused,granted --row 7'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW)
+@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ANY_ROW)
 def _explain(
-    dataset:Optional[str]=_OR_OWN, row:Optional[int]=_ROW,
-    text:Optional[str]=typer.Option(None, '--text', help='A text to explain, for text data sets.'),
-    image:Optional[Path]=typer.Option(None, '--image', help='Explain this image file instead.'),
-    target:Optional[str]=_TO, block:Optional[int]=_BLOCK,
-    plan:bool=typer.Option(False, '--plan', help='Also print the order in which to make the changes.'),
-    several:Optional[int]=typer.Option(None, '--several', min=1, help='Show this many alternatives, the best first.'),
     out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
     html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.'),
-    json_:bool=_JSON, **more,
+    json_:bool=_JSON, **typed,
 ):
     "Explain one row: what is the least change, and to which values?"
-    with _clear_errors():
-        which = dict(dataset=dataset, row=row, target=target, text=text, image=image)
-        asked = _asked_row('explain', **which, block=block, **more)
-        cf,one = asked.cf, asked.one
-        cfs = cf.explain(one, **asked.how)
-        if out: cfs.plot().savefig(out, dpi=150)
-        if html:
-            from gradual_cf.use.drawing import save_page
-            save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row or 0}')
-        told = cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
-        also = _next_call(asked, cfs)
-    told = cfs, asked.task, row or 0, *told
+    plan,several = (typed.pop(name) for name in ('plan', 'several'))
+    row,asked = typed['row'] or 0, _asked_row('explain', **typed)
+    cf,one = asked.cf, asked.one
+    cfs = cf.explain(one, **asked.how)
+    if out: cfs.plot().savefig(out, dpi=150)
+    if html:
+        from gradual_cf.use.drawing import save_page
+        save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row}')
+    told = cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
+    also = _next_call(asked, cfs)
+    told = cfs, asked.task, row, *told
     _say(json.dumps(_record(*told)) if json_ else _answer_text(*told))
     if also and not json_: _say(also)
     raise typer.Exit(0 if cfs.valid.all() else 3)
@@ -252,20 +251,18 @@ def _letter(
     **asked,
 ):
     "Write a letter about one row: reasons, what would have changed the decision, how to check it."
-    with _clear_errors():
-        from gradual_cf.core import atomic
-        from gradual_cf.data.datasets import RECIPES
-        from gradual_cf.use.letter import letter
-        slots:Any = {name: asked.pop(name) for name in (*_SLOTS, 'language')} | dict(notices=_noticed(notices))
-        form = form or (out.suffix.removeprefix('.') if out else 'md')
-        if form in ('pdf', 'docx') and out is None: raise ValueError(f'--out must name a file for {form}, got none')
-        cfs = _refused(_asked_row('letter', **asked))
-        names = dict(RECIPES[asked['dataset']].names) if asked['dataset'] in RECIPES else None
-        look:Any = dict(format=form, reasons=reasons or None, strict=None)
-        text = letter(cfs, names=names, **look, **slots)[0]
-        if out:
-            raw = text if isinstance(text, bytes) else str(text).encode()
-            with atomic(out) as tmp: tmp.write_bytes(raw)
+    from gradual_cf.core import atomic
+    from gradual_cf.data.datasets import RECIPES
+    from gradual_cf.use.letter import letter
+    slots:Any = {name: asked.pop(name) for name in (*_SLOTS, 'language')} | dict(notices=_noticed(notices))
+    form = form or (out.suffix.removeprefix('.') if out else 'md')
+    if form in ('pdf', 'docx') and out is None: raise ValueError(f'--out must name a file for {form}, got none')
+    cfs = _refused(_asked_row('letter', **asked))
+    names = dict(RECIPES[asked['dataset']].names) if asked['dataset'] in RECIPES else None
+    look:Any = dict(format=form, reasons=reasons or None, strict=None)
+    text = letter(cfs, names=names, **look, **slots)[0]
+    if out:
+        with atomic(out) as tmp: tmp.write_bytes(text if isinstance(text, bytes) else str(text).encode())
     _say(f'the letter is in {out}' if out else str(text))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
@@ -274,10 +271,9 @@ def _letter(
 @_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
 def _plan(json_:bool=_JSON, **typed):
     "Put the changes of one row in order, each step with what the model says then."
-    with _clear_errors():
-        asked = _asked_row('plan', **typed)
-        cfs = asked.cf.explain(asked.one, **asked.how)
-        found,also = cfs.plan(), _next_call(asked, cfs)
+    asked = _asked_row('plan', **typed)
+    cfs = asked.cf.explain(asked.one, **asked.how)
+    found,also = cfs.plan(), _next_call(asked, cfs)
     _say(json.dumps(_json_lines(found.changes())) if json_ else '\n'.join([found.text(), *([also] if also else [])]))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
@@ -289,12 +285,11 @@ def _reasons(
     language:str=_LANGUAGE, json_:bool=_JSON, **typed,
 ):
     "Name the principal reasons why one row was refused, each tested on the model."
-    with _clear_errors():
-        from gradual_cf.use.reasons import reasons
-        asked = _asked_row('reasons', **typed)
-        _refused(asked)
-        found = reasons(asked.cf, asked.one, most, target=asked.how['target'], never=never or (), language=language)
-        found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
+    from gradual_cf.use.reasons import reasons
+    asked = _asked_row('reasons', **typed)
+    _refused(asked)
+    found = reasons(asked.cf, asked.one, most, target=asked.how['target'], never=never or (), language=language)
+    found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else found.text())
 
 # %% ../nbs/92_cli.ipynb #c47
@@ -317,13 +312,12 @@ def _evaluate(dataset:Optional[str]=_OR_OWN, json_:bool=_JSON, *, rows, seed, **
     "Explain random rows and measure validity, L1, L2, coherence, legality and speed."
     from gradual_cf.measures.metrics import evaluate
     from gradual_cf.paper.reproduce import _some_rows
-    with _clear_errors():
-        task,cf = _asked_cf(dataset=dataset, seed=seed, **asked)
-        eps = () if task.domain.words else (8, 12, None)
-        if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
-        some, target = _some_rows(replace(task, model=cf.model), rows, seed)
-        if cf.classes: target = [cf.classes[t] for t in target]
-        table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
+    task,cf = _asked_cf(dataset=dataset, seed=seed, **asked)
+    eps = () if task.domain.words else (8, 12, None)
+    if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
+    some, target = _some_rows(replace(task, model=cf.model), rows, seed)
+    if cf.classes: target = [cf.classes[t] for t in target]
+    table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
     settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
     right = _rounded_or_none(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
     out = _metrics_object(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
@@ -378,19 +372,18 @@ def _batch(
     json_:bool=_JSON, **asked,
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
-    with _clear_errors():
-        from gradual_cf.scale.batch import explain_dataset
-        how:Any = dict(workers=workers) | _constraints(asked)
-        name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
-        task,cf = _asked_cf(dataset=name, csv=csv or rows, model=model, **asked)
-        known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
-        wanted = next((label for label in known if str(label) == target), target) # else a column
-        try: explain_dataset(cf, rows, out, wanted, batch_size, asked['seed'], progress=sys.stderr.isatty(), **how)
-        except (OSError, RuntimeError) as e: raise ValueError(str(e)) from None
-        except KeyboardInterrupt:
-            _say('stopped; finished parts are kept: run the same command again to resume', err=True)
-            raise typer.Exit(130) from None
-        told = _folder_counts(task, out, picture)
+    from gradual_cf.scale.batch import explain_dataset
+    how:Any = dict(workers=workers) | _constraints(asked)
+    name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
+    task,cf = _asked_cf(dataset=name, csv=csv or rows, model=model, **asked)
+    known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
+    wanted = next((label for label in known if str(label) == target), target) # else a column
+    try: explain_dataset(cf, rows, out, wanted, batch_size, asked['seed'], progress=sys.stderr.isatty(), **how)
+    except (OSError, RuntimeError) as e: raise ValueError(str(e)) from None
+    except KeyboardInterrupt:
+        _say('stopped; finished parts are kept: run the same command again to resume', err=True)
+        raise typer.Exit(130) from None
+    told = _folder_counts(task, out, picture)
     _say(json.dumps(told) if json_ else _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
@@ -412,36 +405,29 @@ def _audit(
 ):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
-    with _clear_errors():
-        cf,some,how = _asked_rows(**asked)
-        if asked['csv'] is not None:
-            from gradual_cf.data.datasets import _csv_rows
-            some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
-        found = audit(cf, some, list(by), least=least, progress=sys.stderr.isatty(), **how)
+    cf,some,how = _asked_rows(**asked)
+    if asked['csv'] is not None:
+        from gradual_cf.data.datasets import _csv_rows
+        some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
+    found = audit(cf, some, list(by), least=least, progress=sys.stderr.isatty(), **how)
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
 
 @app.command('actions', rich_help_panel=_MANY_ROWS, epilog=_examples('actions loans --immutable debt --count 3'))
 @_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_WANTED)
-def _actions(
-    count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked,
-):
+def _actions(count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked):
     "Find a few actions that together help as many rows as possible."
     from gradual_cf.use.actions import actions
-    with _clear_errors():
-        cf,some,how = _asked_rows(**asked)
-        found = actions(cf, some, count, **how)
+    cf,some,how = _asked_rows(**asked)
+    found = actions(cf, some, count, **how)
     told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
     _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
 @app.command('check', rich_help_panel=_MANY_ROWS)
-def _check(
-    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'),
-    json_:bool=_JSON,
-):
+def _check(out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'), json_:bool=_JSON):
     "Check a folder of answers: which parts are whole, missing or damaged?"
     from gradual_cf.scale.batch import check_folder
-    with _clear_errors(): told = check_folder(out)
+    told = check_folder(out)
     text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
     lines = [text, *told['faults']] if told['faults'] else [f'{text}; nothing is wrong']
     _say(json.dumps(told) if json_ else '\n'.join(lines))
@@ -462,11 +448,10 @@ def _watch(
     "Check whether earlier advice still holds; exit code 1 if it does not."
     from gradual_cf.data.datasets import _csv_rows
     from gradual_cf.use.watch import watch
-    with _clear_errors():
-        _,cf = _asked_cf(dataset=dataset, model=model, **asked)
-        today = rows and _csv_rows(rows, (), 'rows')
-        found = watch(out, cf, today, by=list(by or ()) or None, target=_typed_target(cf, target),
-                      least=least, seed=asked['seed'], progress=sys.stderr.isatty())
+    _,cf = _asked_cf(dataset=dataset, model=model, **asked)
+    today = rows and _csv_rows(rows, (), 'rows')
+    found = watch(out, cf, today, by=list(by or ()) or None, target=_typed_target(cf, target),
+                  least=least, seed=asked['seed'], progress=sys.stderr.isatty())
     _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
     raise typer.Exit(found.exit_code)
 
@@ -480,7 +465,7 @@ def _test_command(
 ):
     "Run the checks of a suite on a model; exit code 1 if one fails."
     from gradual_cf.use.suites import run_suite
-    with _clear_errors(): found = run_suite(suite, progress=sys.stderr.isatty())
+    found = run_suite(suite, progress=sys.stderr.isatty())
     if junit: found.to_junit(junit)
     if html: found.to_html(html)
     _say(json.dumps(_json_lines(found.frame)) if json_ else found.text())
@@ -521,51 +506,56 @@ def _visitor_source(options):
 # %% ../nbs/92_cli.ipynb #c67
 _INVITATION = 'The panel is at {}\nOpen this address in a browser of this machine. Ctrl-C ends it.'
 
+_SHOWN_FIRST = dict(
+    dataset=_WANTED['dataset'],
+    rows=(Optional[Path], typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.')),
+    row=(Optional[int], typer.Option(None, '--row', min=0, help='Row to begin with, as explain takes and prints it.')),
+    target=_WANTED['target'], block=(Optional[int], _BLOCK), language=(str, _LANGUAGE))
+_ROOM = dict(
+    visitors=(int, typer.Option(4, '--visitors', min=1, help='Most visitors at once; each needs about 400 MB.')),
+    idle=(int, typer.Option(30, '--idle', min=1, help='Minutes without activity until a visitor makes room.')))
+
 @app.command('app', rich_help_panel=_PEOPLE, epilog=_examples('app loans --row 8', 'app --model m.ubj --rows x.csv'))
-@_takes(_RULES, _TIES, {k: v for k,v in _OWN.items() if k != 'csv'}, _HOW)
+@_takes(_ROOM, _RULES, _TIES, {k: v for k,v in _OWN.items() if k != 'csv'}, _HOW, first=_SHOWN_FIRST)
 def _app(
-    dataset:Optional[str]=_OR_OWN,
-    rows:Optional[Path]=typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.'),
-    row:Optional[int]=typer.Option(None, '--row', min=0, help='Row to begin with, as explain takes and prints it.'),
-    target:Optional[str]=_TO, block:Optional[int]=_BLOCK, language:str=_LANGUAGE,
     port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port on 127.0.0.1; 0 for any free one.'),
     open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
-    visitors:int=typer.Option(4, '--visitors', min=1, help='Most visitors at once; each needs about 400 MB.'),
-    idle:int=typer.Option(30, '--idle', min=1, help='Minutes without activity until a visitor makes room.'),
-    **more,
+    **asked,
 ):
     "Open the explorer in the browser, served from this machine until Ctrl-C."
-    options = dict(dataset=dataset, rows=rows, row=row, target=target, block=block, language=language) | more
+    room = {name: asked.pop(name) for name in _ROOM}
     from gradual_cf.use.explorer import _free_port, _serve, _voila
-    with _clear_errors():
-        _voila()
-        port = _free_port(port)
-        try: _asked_panel(**_given_options(options)).close() # once, so that a mistake is reported in the terminal
-        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
-    title = f'What if: {dataset or (rows and rows.stem)}'
-    told = lambda address: _say(_INVITATION.format(address))
-    _serve(_visitor_source(options), title, port, token, open_, told, visitors, idle)
+    _voila()
+    port = _free_port(port)
+    try: _asked_panel(**_given_options(asked)).close() # once, so that a mistake is reported in the terminal
+    except (OSError, ImportError) as e: raise ValueError(str(e)) from None
+    page = _visitor_source(asked), f'What if: {asked["dataset"] or (asked["rows"] and asked["rows"].stem)}'
+    _serve(page, dict(port=port) | room, token, open_, lambda address: _say(_INVITATION.format(address)))
 
 # %% ../nbs/92_cli.ipynb #sv1
+_LIMITS = dict(
+    workers=(int, typer.Option(
+        2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.')),
+    waiting=(Optional[int], typer.Option(None, '--waiting', min=0, help='Most waiting requests; else one a worker.')),
+    seconds=(float, typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.')),
+    trust=(Optional[List[str]], _OWN['trust'][1]))
+
 @app.command('serve', rich_help_panel=_PEOPLE)
+@_takes(_LIMITS)
 def _serve_folder(
     folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
     host:str=typer.Option('127.0.0.1', '--host', help='Address to listen on; by default this machine only.'),
     port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any free one.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Require a token: GRADUAL_CF_TOKEN, or a new one.'),
-    workers:int=typer.Option(2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.'),
-    waiting:Optional[int]=typer.Option(None, '--waiting', min=0, help='Most waiting requests; else one a worker.'),
-    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
-    trust:Optional[List[str]]=_OWN['trust'][1],
+    **limits,
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
     def told(address, secret):
         _say(f'{address}/explain' + (f'\nAuthorization: Bearer {secret}' if secret else '') + '\nCtrl-C ends it.')
-    with _clear_errors():
-        from gradual_cf.scale.serve import serve_folder
-        try: serve_folder(folder, host, port, token, told, workers=workers, waiting=waiting, seconds=seconds, trusted=trust or ())
-        except (OSError, ImportError) as e: raise ValueError(str(e)) from None
+    from gradual_cf.scale.serve import serve_folder
+    try: serve_folder(folder, host, port, token, told, trusted=limits.pop('trust') or (), **limits)
+    except (OSError, ImportError) as e: raise ValueError(str(e)) from None
 
 # %% ../nbs/92_cli.ipynb #c71
 @app.command('train', rich_help_panel=_WORK, epilog=_examples('train breast_cancer --out m.safetensors'))
@@ -576,24 +566,26 @@ def _train(
     json_:bool=_JSON, *, seed, **asked,
 ):
     "Train a data set's network, or load it from the cache, and print its test accuracy."
-    with _clear_errors():
-        task = _task(dataset, seed=seed, **asked)
-        right = _rounded_or_none(task.accuracy())
-        from gradual_cf.models.networks import save_model
-        if out: save_model(task.model, out, data=dataset, accuracy=right)
+    task = _task(dataset, seed=seed, **asked)
+    right = _rounded_or_none(task.accuracy())
+    from gradual_cf.models.networks import save_model
+    if out: save_model(task.model, out, data=dataset, accuracy=right)
     info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)
     text = f'{dataset}: test accuracy {right:.3f}, trained on {len(task.X):,} rows'
     if out: text += f', written to {out}'
     _say(json.dumps(info) if json_ else text)
 
 # %% ../nbs/92_cli.ipynb #c74
+_PARTS = dict(
+    rows=(Optional[int], typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.')),
+    out=(Path, typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.')),
+    path=(Optional[Path], _HOW['data'][1]), seed=(int, _HOW['seed'][1]), json_=(bool, _JSON))
+
 @app.command('reproduce', rich_help_panel=_WORK)
+@_takes(_PARTS)
 def _reproduce(
     name:Optional[str]=typer.Argument(None, help='A table or figure, such as table6, or all.'),
-    list_:bool=typer.Option(False, '--list', help='List what there is.'),
-    rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.'),
-    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.'),
-    data:Optional[Path]=_HOW['data'][1], seed:int=_HOW['seed'][1], json_:bool=_JSON,
+    list_:bool=typer.Option(False, '--list', help='List what there is.'), *, json_, **how,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
     from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
@@ -602,7 +594,7 @@ def _reproduce(
         raise typer.Exit(0 if list_ else 2)
     failed = []
     for n in _EXPERIMENTS if name == 'all' else [name]:
-        try: report = reproduce(n, out, rows, data, seed, lambda s: _say(s, err=True))
+        try: report = reproduce(n, tell=lambda s: _say(s, err=True), **how)
         except (ValueError, AssertionError) as e:
             failed.append(n)
             _say(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)
@@ -619,13 +611,12 @@ def _field(
 ):
     "Print the committed benchmark: each method's results, and where each wins."
     from gradual_cf.paper.reproduce import _checkout
-    with _clear_errors():
-        try: here = _checkout()
-        except ValueError as e:
-            raise ValueError(f'field needs a clone of the repository, where the run is kept: {e}') from None
-        sys.path.append(str(here)) # the benchmarks are no part of the package
-        from benchmarks.field import wins
-        run = wins.chosen(data, model)
+    try: here = _checkout()
+    except ValueError as e:
+        raise ValueError(f'field needs a clone of the repository, where the run is kept: {e}') from None
+    sys.path.append(str(here)) # the benchmarks are no part of the package
+    from benchmarks.field import wins
+    run = wins.chosen(data, model)
     _say(json.dumps(wins.field_values(run)) if json_ else wins.field_text(run))
 
 # %% ../nbs/92_cli.ipynb #c80
@@ -670,8 +661,8 @@ def _demo(
 ):
     "Train on embedded data, explain a few rows, draw them."
     digits = out.with_stem(f'{out.stem}_digit')
-    with _clear_errors(): found = _demo_table(out, rows, seed)
+    found = _demo_table(out, rows, seed)
     _say(f'\nThe picture is in {out}\n')
-    with _clear_errors(): found &= _demo_digits(digits, seed)
+    found &= _demo_digits(digits, seed)
     _say(f'\nThe picture is in {digits}')
     raise typer.Exit(0 if found else 3)

@@ -5,7 +5,6 @@
 # %% ../nbs/91_options.ipynb #op4
 from __future__ import annotations
 import inspect
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, List, Optional
@@ -22,21 +21,6 @@ def _say(text, err=False):
     from gradual_cf.render import terminal
     typer.echo(terminal(text), err=err)
 
-class _Commands(TyperGroup):
-    "All commands. A call that is wrong is told in a line, like everything that is wrong."
-    def main(self, *args, standalone_mode:bool=True, **kw):
-        try: code = super().main(*args, standalone_mode=False, **kw)
-        except typer.Abort: code = 1
-        except Exception as e:
-            words:Any = getattr(e, 'format_message', None) # of a wrong call
-            if words is None: raise
-            path = getattr(getattr(e, 'ctx', None), 'command_path', '').partition(' ')[2]
-            call = ' '.join(filter(None, ['gradual-cf', path, '--help']))
-            _say(f'error: {words().rstrip(".")}: {call} lists what there is', err=True)
-            code = 2
-        if standalone_mode: raise SystemExit(code or 0)
-        return code
-
 _TYPED = dict(name='DATASET', dataset='DATASET', path='--data', bounds='--bound') # Others have the argument's name
 _ARGUMENTS = ('row text target csv model image block several language reasons classes immutable increase_only '
               'decrease_only max_changes relations cost better preset trust sender addressee product contact notices '
@@ -48,13 +32,22 @@ def _as_option_typed(said:str) -> str:
     typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if name in _ARGUMENTS else name)
     return f'{typed} {rest}'.replace(', or False to ', ", or '' to ") if rest.startswith('must ') else said
 
-@contextmanager
-def _clear_errors():
-    "Report bad input, or a missing extra, in one line on standard error, with exit code 2."
-    try: yield
-    except (ValueError, ImportError) as e: # of an extra that is not installed
-        _say(f'error: {_as_option_typed(str(e))}', err=True)
-        raise typer.Exit(2) from None
+class _Commands(TyperGroup):
+    "All commands. Bad input, a missing extra and a wrong call are told in a line on standard error, with exit code 2."
+    def main(self, *args, standalone_mode:bool=True, **kw):
+        code,said = 2, None
+        try: code = super().main(*args, standalone_mode=False, **kw)
+        except typer.Abort: code = 1
+        except (ValueError, ImportError) as e: said = _as_option_typed(str(e))
+        except Exception as e:
+            words:Any = getattr(e, 'format_message', None) # of a wrong call
+            if words is None: raise
+            path = getattr(getattr(e, 'ctx', None), 'command_path', '').partition(' ')[2]
+            call = ' '.join(filter(None, ['gradual-cf', path, '--help']))
+            said = f'{words().rstrip(".")}: {call} lists what there is'
+        if said is not None: _say(f'error: {said}', err=True)
+        if standalone_mode: raise SystemExit(code or 0)
+        return code
 
 # %% ../nbs/91_options.ipynb #op9
 def _examples(*calls) -> str: # A paragraph each
@@ -71,9 +64,10 @@ _BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in 
 _ROW = typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.')
 _TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default what people want, or the other.')
 
-def _option(name, text, kind:Any=str, panel='Data and model', default=None, **more): # Several names, divided by blanks
-    "A type and an option, for a group."
-    return Optional[kind], typer.Option(default, *name.split(), help=text, rich_help_panel=panel, **more)
+def _option(name, text, kind:Any=str, panel='Data and model', **more): # Several names, divided by blanks
+    "A type and an option, for a group; None by default."
+    given:dict[str, Any] = dict(default=None, help=text, rich_help_panel=panel) | more
+    return Optional[kind], typer.Option(given.pop('default'), *name.split(), **given)
 
 _OWN = dict(
     csv=_option('--csv', 'Rows in a CSV file, in place of the test set, or with a --model of your own.', Path),
@@ -84,7 +78,7 @@ _OWN = dict(
 _HOW = dict(
     data=_option('--data', 'Data folder; GRADUAL_CF_DATA by default.', Path),
     full=_option('--full', 'Train an image network on all rows, which takes several minutes.', bool, default=False),
-    seed=_option('--seed', 'Seed of the network, the rows and the search.', int, 'Search', 0),
+    seed=_option('--seed', 'Seed of the network, the rows and the search.', int, 'Search', default=0),
     preset=_option('--preset', "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.", panel='Search'))
 _rule = partial(_option, panel='What may change')
 _TIES = dict(

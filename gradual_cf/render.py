@@ -399,8 +399,7 @@ def excel_file(sheets:dict) -> bytes: # Name -> frame, written without its index
     for name,frame in sheets.items():
         sheet = book.create_sheet(name)
         sheet.append([_excel_cell(str(c)) for c in frame.columns])
-        columns = [list(map(_excel_cell, frame.iloc[:, i])) for i in range(frame.shape[1])]
-        for line in zip(*columns): sheet.append(line)
+        for line in zip(*(map(_excel_cell, frame.iloc[:, i]) for i in range(frame.shape[1]))): sheet.append(line)
     book.save(file := io.BytesIO())
     return file.getvalue()
 

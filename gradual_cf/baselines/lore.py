@@ -32,8 +32,7 @@ __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']
 # %% ../../nbs/baselines/01_lore.ipynb #c6
 def _fittest(fitness, rivals):
     "The fittest of each place's rivals: fitness `(..., p)`, rivals and result long `(..., p, r)` and `(..., p)`."
-    many = rivals.shape[-2]
-    score = fitness.unsqueeze(-2).expand(*fitness.shape[:-1], many, -1).gather(-1, rivals)
+    score = fitness.unsqueeze(-2).expand(*fitness.shape[:-1], rivals.shape[-2], -1).gather(-1, rivals)
     return rivals.gather(-1, score.argmax(-1, keepdim=True))[..., 0]
 
 # %% ../../nbs/baselines/01_lore.ipynb #c10
@@ -304,8 +303,7 @@ def _lore_reasons(lore, enc, target, seed):
     for i in torch.arange(len(z), device=z.device).split(h.together):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
-            tree = _fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN)
-            leaves = _read_leaves(tree)
+            leaves = _read_leaves(_fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN))
             xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:])
             yield (enc.x[j:j+1] if there[j] else xp), why
 
@@ -565,9 +563,8 @@ def _mutate(z, pool, share, gen):
 # %% ../../nbs/baselines/01_lore.ipynb #ac31
 _ELITE = 10 # The elite is a population's size divided by this
 
-def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, gen=None):
+def _breed_codes(fitness, z, pool, generations=10, crossover=.5, mutation=.2, *, gen):
     "A genetic search that starts at codes `(p, l)`; `fitness` maps codes to `(p,)`."
-    gen = gen or torch.Generator().manual_seed(0)
     f, p = fitness(z), len(z)
     for _ in range(generations):
         rivals = torch.randint(p, (p, _RIVALS), generator=gen).to(z.device)
@@ -619,7 +616,7 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     def population(k):
         fitness = lambda z: torch.where(abele.accepts(z), .5*_kernel(z, z0) + .5*probs(z)[:, k], 0.)
         start = _points_between(z0, abele.pool[abele.z_train.argmax(1) == k], h.size, gen)
-        return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen)
+        return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen=gen)
 
     z = torch.cat([population(k) for k in (own, target)])
     ok = abele.accepts(z)

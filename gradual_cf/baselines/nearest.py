@@ -506,13 +506,13 @@ class CEM(Explainer):
         return _searched(self, question, found)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c83
-def _shell(x, free, direction, u, inner, outer):
+def _shell(x, free, direction, u, ends): # Inner and outer radius, `(2, n)`
     "Points `(n, q, *s)` spread evenly over a shell around each row, along its free entries."
     free = free.flatten(1)
     d = direction.flatten(1)*free[:, None].to(direction)
     many = free.sum(1, keepdim=True)
-    ratio = (inner/outer)[:, None]**many
-    radius = outer[:, None]*(u + (1 - u)*ratio)**(1/many.clamp_min(1))
+    ratio = (ends[0]/ends[1])[:, None]**many
+    radius = ends[1][:, None]*(u + (1 - u)*ratio)**(1/many.clamp_min(1))
     d *= (radius/d.norm(dim=2).clamp_min(torch.finfo(d.dtype).tiny))[..., None]
     return (x.flatten(1)[:, None] + d).view(len(d), len(u), *x.shape[1:])
 
@@ -529,7 +529,7 @@ class SpheresSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c93
 _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
-def _enemies(explainer, enc, target, inner, outer, gen):
+def _enemies(explainer, enc, target, ends, gen): # Of each shell, `(2, n)`
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
     x = enc.x
     q = explainer.settings.samples
@@ -540,7 +540,7 @@ def _enemies(explainer, enc, target, inner, outer, gen):
     size = max(1, _NUMBERS//x[0].numel())
     for i in every.split(max(1, size//q)):
         for d,r in zip(direction.split(size), u.split(size)):
-            points, each = _shell(x[i], free[i], d, r, inner[i], outer[i]), i.repeat_interleave(len(r))
+            points, each = _shell(x[i], free[i], d, r, ends[:, i]), i.repeat_interleave(len(r))
             at = _admitted(explainer, enc.take(each), points.flatten(0, 1))
             there = arrived(predict(explainer.model, at), target[each], _probability_with_margin(explainer.tau))
             far = (at - x[each]).flatten(1).norm(dim=1).masked_fill(~there, torch.inf)
@@ -557,7 +557,7 @@ def _nearest_enemies(explainer, enc, target, seed):
     best, every = _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     width, live = torch.full_like(best.dist, explainer.settings.radius), every
     def sampled(inner, gen): # whether each live row has an enemy in its shell
-        found = _enemies(explainer, enc.take(live), target[live], inner, inner + width[live], gen)
+        found = _enemies(explainer, enc.take(live), target[live], torch.stack([inner, inner + width[live]]), gen)
         best.see(live, found.xp, found.dist)
         return found.dist < torch.inf
 

@@ -647,7 +647,6 @@ def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a fil
     df = rows if isinstance(rows, pd.DataFrame) else _csv_rows(rows, ())
     if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
-        texts = df.select_dtypes(['object', 'str']).columns
-        df = df.astype(dict.fromkeys(texts, 'category'))
+        df = df.astype(dict.fromkeys(df.select_dtypes(['object', 'str']).columns, 'category'))
     name = 'rows' if isinstance(rows, pd.DataFrame) else Path(rows).stem
     return Task(name, df, None, df, None, tabular(df, **told), fitted, None, ())

@@ -235,8 +235,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
         if there.sum() < _FEWEST_ROWS or not _explained_by_others(kind, columns[a], v[a], [v[g] for g in others]).all(): return
         out.append((kind, (a, *others), ()))
         taken.add(a)
-    tries = [('=', 1), ('+', 2), ('*', 2)] + [('+', 3)]*(len(some) <= _MOST_OF_THREE)
-    for kind,k in tries:
+    for kind,k in ('=', 1), ('+', 2), ('*', 2), *[('+', 3)]*(len(some) <= _MOST_OF_THREE):
         for others in combinations([g for g in some if g not in taken], k):
             b = _says(kind, [few[g] for g in others])
             with np.errstate(invalid='ignore'): near = ~(np.abs(table - b) > rooms[kind] + _EXACT*(1 + np.abs(b))).any(1)
@@ -247,21 +246,19 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
 # %% ../../nbs/data/06_found.ipynb #fc8dce1f
 _MOST_LEVELS = 600 # Of all categories together
 
-def _never_together(columns:Sequence[Column], v:dict) -> list: # Position -> entries `(n, levels)`; ('!', positions, levels)
+def _never_together(v:dict) -> list: # Position -> entries `(n, levels)`; ('!', positions, levels)
     "Pairs of levels that no training row has."
     groups = list(v)
     n,sizes = len(v[groups[0]]) if groups else 0, [v[g].shape[1] for g in groups]
     if len(groups) < 2: return []
     owner,place = np.repeat(groups, sizes), np.concatenate([np.arange(s) for s in sizes])
     x = np.concatenate([v[g] for g in groups], 1).astype(np.float32)
-    counts,out = (x.T @ x).round(), []
+    counts = (x.T @ x).round()
     ones = np.diag(counts)
     i,j = np.nonzero(np.triu(counts == 0) & (owner[:, None] != owner) & (ones > 0)[:, None] & (ones > 0))
     most = _LUCK_MORE - log(max(1, len(ones)**2))
-    for a,b in zip(i.tolist(), j.tolist()):
-        if _luck_apart(n, [ones[a], ones[b]]) < most:
-            out.append(('!', (int(owner[a]), int(owner[b])), (int(place[a]), int(place[b]))))
-    return out
+    return [('!', (int(owner[a]), int(owner[b])), (int(place[a]), int(place[b])))
+            for a,b in zip(i.tolist(), j.tolist()) if _luck_apart(n, [ones[a], ones[b]]) < most]
 
 # %% ../../nbs/data/06_found.ipynb #8e2a9c48
 def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, positions, levels) each
@@ -272,7 +269,7 @@ def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, posit
     numbers = {g: np.where(np.isin(v, codes[g]), np.nan, v) if g in codes else v for g,v in numbers.items()}
     short = [g for g,c in enumerate(columns) if not c.ordered]
     named = {g: columns[g].read(df) for g in short if sum(columns[h].width for h in short) <= _MOST_LEVELS}
-    return (*_exact_ties(columns, numbers), *_never_together(columns, named))
+    return (*_exact_ties(columns, numbers), *_never_together(named))
 
 def _quoted(c:Column) -> str: return str(c.name) if str(c.name).isidentifier() else f'`{c.name}`'
 
@@ -306,10 +303,6 @@ def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray:
 def _contradictions(columns:Sequence[Column], ties:Sequence, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # `(n,)`
     "How much of that each answer breaks, and its row does not."
     return sum((_breaks(columns, t, new) & ~_breaks(columns, t, old) for t in ties), np.zeros(len(new), int))
-
-def _by_name(dtype):
-    "The dtype of a category whose levels a model must read by name: one that reads codes refuses it."
-    return np.dtype(object) if isinstance(dtype, pd.CategoricalDtype) else dtype
 
 # %% ../../nbs/data/06_found.ipynb #2dba2bae
 _MOSTLY,_USUALLY = .99, .8 # Shares of the numbers whose step is legal, and whose step is preferred
@@ -381,13 +374,13 @@ def _pointing(columns:Sequence[Column], better:dict, up:Sequence, down:Sequence)
 # %% ../../nbs/data/06_found.ipynb #8b6ea26d
 _FEW_NAMES = 5 # Levels that are listed
 
-def _guesses(columns:Sequence[Column], df:pd.DataFrame, step, special, integer, listed:bool) -> dict: # Column -> words
+def _guesses(columns:Sequence[Column], df:pd.DataFrame, named:dict, special, listed:bool) -> dict: # Column -> words
     "What of each column nobody said."
     out = {}
     for c in columns:
-        stepped = (c.every or c.usual) and c.name not in (step or {})
-        whole = type(c) is Integer and not c.form and c.name not in integer and pd.api.types.is_float_dtype(df[c.name])
-        kind = whole or len(c.sources) > 1 and listed
+        stepped = (c.every or c.usual) and c.name not in named['step']
+        whole = type(c) is Integer and not c.form and pd.api.types.is_float_dtype(df[c.name])
+        kind = whole and c.name not in named['integer'] or len(c.sources) > 1 and listed
         words = dict(step=stepped, codes=c.codes and special is None and not c.levels, kind=kind)
         if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
     return out

@@ -359,10 +359,8 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
 # %% ../../nbs/05_images.ipynb #c95
 def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
-    words = []
-    for i in range(min(most, len(cfs))):
-        moved = f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}'
-        words.append(f'image {i}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, {moved}')
+    words = [f'image {i}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, '
+             f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}' for i in range(min(most, len(cfs)))]
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return figure_html(_plot_images(cfs, most), '; '.join(words)) + more
 

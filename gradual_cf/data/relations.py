@@ -172,8 +172,7 @@ def _compiled(node:ast.expr) -> Callable: # Numbers of columns -> an array `(n,)
         case ast.BinOp(): return over(_OPERATORS[type(node.op)], node.left, node.right)
         case ast.BoolOp(): return over(partial(_joined, _OPERATORS[type(node.op)]), *node.values)
         case ast.Compare():
-            operators = [_OPERATORS[type(op)] for op in node.ops]
-            return over(partial(_chained, operators), node.left, *node.comparators)
+            return over(partial(_chained, [_OPERATORS[type(op)] for op in node.ops]), node.left, *node.comparators)
     raise TypeError(f'{ast.unparse(node)} was not checked')
 
 # %% ../../nbs/data/01_relations.ipynb #sc31
@@ -396,20 +395,21 @@ _SHUFFLE = 0       # Seed of the order in which their columns are tried
 def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray:
     return _computed(c, function(rows), len(rows))
 
-def _derived_anew(told:Callable, frame:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
+def _of_numbers(told:Callable, frame:Callable, env:dict) -> np.ndarray: return told(frame(env, [*env])) # `(n,)`
+
+def _derived_anew(told:Callable, group:int, needs, old:dict, new:dict) -> np.ndarray: # `(n,)`
     "A derived column after a change; where the function says what it said before, the cell stays."
     both = {i: np.concatenate([old[i], new[i]]) for i in needs} # asked at once: a frame costs more than its rows
-    a,b = np.split(told(frame(both, needs)), 2)
+    a,b = np.split(told(both), 2)
     return np.where(_differs(a, b), b, old[group])
 
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a derived column; raises `ValueError` for none. `frame`: (numbers, groups) -> rows."
     g = _column_named(columns, 'derive', name)
-    c = columns[g]
     if not callable(function): raise ValueError(f'derive must be a function of a frame for {name!r}, got {function!r}')
     few = df.iloc[:_TRIED_ROWS].reset_index(drop=True)
     order = np.random.default_rng(_SHUFFLE).permutation(len(few))
-    told,needs = partial(_told_of, c, function), []
+    told,needs = partial(_told_of, columns[g], function), []
     try:
         plain = told(few.copy())
         for i,other in enumerate(columns):
@@ -419,7 +419,8 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
     except (KeyError, AttributeError, TypeError) as e:
         raise ValueError(f'derive must compute {name!r} from columns of df, got {type(e).__name__}: {e}') from e
     if g in needs: raise ValueError(f'relations, derive and causes must not form a circle, got {name!r} → {name!r}')
-    return _Follower(g, frozenset(needs), partial(_derived_anew, told, frame, g, needs), None, f'derive {name!r}')
+    value = partial(_derived_anew, partial(_of_numbers, told, frame), g, needs)
+    return _Follower(g, frozenset(needs), value, None, f'derive {name!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #c40
 def _parents_of(frame:Callable, needs, parents, env:dict) -> pd.DataFrame: return frame(env, needs)[parents]
@@ -513,12 +514,12 @@ def _read_moved(t:_Ties, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numb
         out[g] = np.where((now[:, at] == was[:, at]).all(1), v, c.rounded(c.kept(now[:, at])))
     return out
 
-def _write_derived(t:_Ties, xp:Tensor, x:Tensor, old:dict, new:dict, after:dict) -> Tensor: # `(n, d)`
+def _write_derived(t:_Ties, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group -> numbers before, now and then; `(n, d)`
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
-    for g,v in after.items():
+    for g,(old,new,v) in led.items():
         c,at = t.columns[g], t.at[g]
-        rows,same = _differs(new[g], v) & ~np.isnan(v), ~_differs(old[g], v)
+        rows,same = _differs(new, v) & ~np.isnan(v), ~_differs(old, v)
         rows,same = (torch.from_numpy(b).to(xp.device)[:, None] for b in (rows, same))
         fresh = torch.from_numpy(c.encoded(c.entries(v))).to(xp)
         out[:, at] = torch.where(rows, torch.where(same, x[:, at], fresh), xp[:, at])
@@ -569,7 +570,7 @@ class _Relations:
         old = _read_groups(self.ties, x, self.needed)
         new = _read_moved(self.ties, xp, x, old)
         after = self.ties.followed(old, new)
-        return _write_derived(self.ties, xp, x, old, new, {g: after[g] for g in self.led})
+        return _write_derived(self.ties, xp, x, {g: (old[g], new[g], after[g]) for g in self.led})
 
     def holds(self, enc:Encoded, xp:Tensor) -> Tensor: # bool `(n,)`
         "Whether rows keep all relations, and whether all that follows has followed."
@@ -597,7 +598,7 @@ class _Relations:
         new = _read_moved(t, xp, x, old)
         after = near.followed(old, new)
         led = {g: after[g] for g in near.led}
-        xp = _write_derived(t, xp, x, old, new, led)
+        xp = _write_derived(t, xp, x, {g: (old[g], new[g], v) for g,v in led.items()})
         ok = ~near.broken(old, after).any(1) & _follows_within_limits(self, Encoded(*many), xp, old, led)
         for g,v in led.items(): ok &= ~np.isnan(v) | np.isnan(old[g])
         return xp.view(trials.shape), may & torch.from_numpy(ok).to(may.device).view(n, q)
@@ -710,15 +711,16 @@ def _check_computed(followers, columns, named:dict):
                 got = f'{columns[f.group].name!r} ({f.told})'
                 raise ValueError(f'{arg} must not name a column that is computed, got {got}')
 
-def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed=None) -> _Ties:
+def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."
-    derive,causes,fixed = derive or {}, causes or {}, fixed or {}
+    columns,(relations,*more) = table.columns, links
+    derive,causes = (told or {} for told in more)
     if isinstance(relations, str) or not isinstance(relations, (list, tuple)):
         raise ValueError(f'relations must be a list of texts, got {relations!r}')
     for arg,value in dict(derive=derive, causes=causes).items():
         if not isinstance(value, dict): raise ValueError(f'{arg} must be a dict of columns, got {value!r}')
     told = tuple(_relation(text, columns) for text in relations)
-    frame = partial(_rewritten, columns, dtypes, df.iloc[:1])
+    frame = partial(_rewritten, columns, table.dtypes, df.iloc[:1])
     computed = [_derived(columns, name, f, frame, df) for name,f in derive.items()]
     computed += [_caused(columns, name, pair, frame, df) for name,pair in causes.items()]
     _check_computed(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
@@ -726,7 +728,7 @@ def _ties(columns, at, df, dtypes, relations=(), derive=None, causes=None, fixed
     led = [f for f in map(_consequence, told) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
     columns = _unstepped(columns, {f.group for f in (*computed, *led)})
-    env,ties = _numbers_of(columns, df), _Ties(columns, at, told, _in_order([*computed, *led], columns), derive)
+    env,ties = _numbers_of(columns, df), _Ties(columns, table.at, told, _in_order([*computed, *led], columns), derive)
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)
     return ties

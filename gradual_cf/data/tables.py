@@ -22,7 +22,7 @@ from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Di
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
-from .found import (_as_relation, _by_name, _contradictions, _columns_in_words, _finer_notes,
+from .found import (_as_relation, _contradictions, _columns_in_words, _finer_notes,
                                    _found_categories, _guesses, _hanging, _hanging_told, _named_category, _pointing,
                                    _tell, _with_step, Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
@@ -239,8 +239,7 @@ class _CodedRows:
         return out
 
     def __getitem__(self, i):
-        several = isinstance(i, (slice, list)) or getattr(i, 'ndim', 0) == 1
-        if not several: return self.whole()[i]
+        if not isinstance(i, (slice, list)) and getattr(i, 'ndim', 0) != 1: return self.whole()[i]
         some = _CodedRows(self.numbers[i], self.at, self.ones[i], self.shape[1])
         return some if some.shape.numel() > _ENTRIES else some.whole()
 
@@ -763,8 +762,8 @@ def _extended(table:_Table, data) -> Domain|None:
         kinds = {type(v) for v in (*extra, *(known - {None}))}
         if 0 < len(extra) <= _MOST_UNSEEN and kinds in ({str}, {int}): new[g] = extra
     if not new or table.relations is not None or table.price is not None: return None
-    names = [table.columns[g].name for g in new]
-    dtypes = table.dtypes | {name: _by_name(table.dtypes[name]) for name in names}
+    coded = [c.name for c in (table.columns[g] for g in new) if isinstance(table.dtypes[c.name], pd.CategoricalDtype)]
+    dtypes = table.dtypes | dict.fromkeys(coded, np.dtype(object)) # a model that reads codes refuses a new level
     columns = [_with_further_levels(c, new[g], dtypes[c.name]) if g in new else c for g,c in enumerate(table.columns)]
     unseen = {g: [columns[g].levels.index(v) for v in extra] for g,extra in new.items()}
     return _table_domain(replace(table, columns=tuple(columns), dtypes=dtypes, unseen=unseen))
@@ -783,14 +782,14 @@ def _table_measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
 
 # %% ../../nbs/04_tables.ipynb #c92
-def _fit_table(df, columns, named:dict, relations=(), derive=None, causes=None, cost=None, **more) -> _Table:
+def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relations, `derive`, `causes`, `cost`
     "Columns with all that is told about them; raises `ValueError` for contradictions. `named`: argument -> columns."
+    cost,tied = links[-1], len(links[0]) or any(links[1:3])
     given = (list(named[arg]) for arg in ('immutable', 'increase_only', 'decrease_only'))
     fixed,up,down = (flags[0] for flags in _directions(columns, 1, *given))
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
     table = _Table(tuple(columns), df.columns, dict(df.dtypes), fixed, up, down, **more)
-    tied = len(relations) or derive or causes
-    ties = _ties(columns, table.at, _fitted_columns(table, df), table.dtypes, relations, derive, causes, named) if tied else None
+    ties = _ties(table, _fitted_columns(table, df), links[:3], named) if tied else None
     follow = ((), ()) if ties is None else (ties.always, ties.led)
     computed,led = (np.isin(np.arange(len(columns)), groups) for groups in follow)
     if (fixed | computed).all(): raise ValueError('derive and causes must leave a column to choose, got none')
@@ -911,10 +910,10 @@ def tabular(
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns = _pointing(columns, better or {}, increase_only, decrease_only)
-    guessed = _guesses(columns, df, step, special, integer, listed)
+    guessed = _guesses(columns, df, named | dict(integer=integer), special, listed)
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed)
-    table = _fit_table(df, columns, named, relations, derive, causes, cost, **more)
+    table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, _fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))

@@ -303,16 +303,15 @@ def _terminal(reader, cfs:Counterfactuals, colour:bool=False, names=None) -> str
 def _noted(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question."
     texts,ids,_ = _look_up_texts(reader, raw)
-    spans = [_known_word_places(reader, t) for t in texts]
-    return enc._replace(notes=_ear(reader).note(texts, spans, ids))
+    return enc._replace(notes=_ear(reader).note(texts, [_known_word_places(reader, t) for t in texts], ids))
 
 # %% ../../nbs/06_texts.ipynb #c76
 def _word_candidates(reader:_Reader, pool:_Pool, s, g, free) -> tuple:
     "The candidates of a text: positions, vectors `(n, p, q, e)`, and whether each counts."
     x = s.xp
     E,_,words = _proposals(reader, pool, x)
-    fits,likely = _in_place(reader, s, words, partial(_fitting_proposals, reader, pool, x), x)
-    at,pick,ok = _word_pool(x, g, (g*x).sum(2), fits, E, free, pool.p, pool.q, likely)
+    may = _in_place(reader, s, words, partial(_fitting_proposals, reader, pool, x), x)
+    at,pick,ok = _word_pool((x, g, (g*x).sum(2), free), E, may, pool)
     return at, E[pick], ok
 
 # %% ../../nbs/06_texts.ipynb #c79
@@ -326,8 +325,7 @@ def _check_text_settings(length, similarity, positions, words):
 def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Rows, places and drops, `(m,)` each
     "What each swap costs in log-probability, with all other swaps in place."
     ids,(rows,at) = _ids_now(reader, notes, moved, xp), moved.nonzero(as_tuple=True)
-    back = _ear(reader).drops(ids[rows], at, notes.ids[rows, at])
-    return rows, at, -back
+    return rows, at, -_ear(reader).drops(ids[rows], at, notes.ids[rows, at])
 
 def _search_again(reader, enc:Encoded, xp, arrived, drops_of:Callable|None=None) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs; `drops_of` is `_swap_drops`, or what takes its place."

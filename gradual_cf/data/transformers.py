@@ -59,18 +59,17 @@ class _Pieces(_Reader):
     def form(self, word): return word if self.cased else _lookup_form(word) # The name of a word in the vocabulary
 
 # %% ../../nbs/data/04_transformers.ipynb #c19
-def _piece_reader(model:Any, tokenizer, length:int, room:int, allow, reads=None) -> _Pieces:
+def _piece_reader(model:Any, tokenizer, size:tuple, allow, reads=None) -> _Pieces: # Rows, and pieces of each
     "Look at a model and its tokenizer; raises `ValueError` for a tokenizer without offsets."
     if not getattr(tokenizer, 'is_fast', False):
-        kind = type(tokenizer).__name__
-        raise ValueError(f'tokenizer must be a fast one, which returns offsets, got {kind}')
+        raise ValueError(f'tokenizer must be a fast one, which returns offsets, got {type(tokenizer).__name__}')
     table,words = model.get_input_embeddings().weight.detach(), _whole_words(tokenizer)
     vectors = _Vectors(list(words), table[list(words.values())].cpu().float())
     classes = _word_classes(vectors, allow, lambda w: [(0, len(w))])
     cased = tokenizer('Good film')['input_ids'] != tokenizer('good film')['input_ids']
     most = getattr(getattr(model, 'config', None), 'max_position_embeddings', torch.inf)
-    told:Any = dict(hf=tokenizer, table=table, room=room, cased=cased, most=most)
-    return _Pieces(vectors, length, partial(_written_spans, tokenizer), classes, reads, **told)
+    told:Any = dict(hf=tokenizer, table=table, room=size[1], cased=cased, most=most)
+    return _Pieces(vectors, size[0], partial(_written_spans, tokenizer), classes, reads, **told)
 
 # %% ../../nbs/data/04_transformers.ipynb #c21
 def _split(hf, text:str) -> list: # (numbers of the pieces, (start, end) or None) for every word and special token
@@ -178,8 +177,8 @@ def _piece_candidates(reader:_Pieces, pool:_Pool, s, g, free) -> tuple:
     x = s.xp
     E,_,words = _proposals(reader, pool, x)
     mean = x.sum(2)/(x != 0).any(3).sum(2).clamp_min(1)[..., None]
-    fits,likely = _in_place(reader, s, words, partial(_fitting_proposals, reader, pool, mean), x[:, :, 0])
-    at,pick,ok = _word_pool(mean, g[:, :, 0], (g*x).sum((2, 3)), fits, E, free, pool.p, pool.q, likely)
+    may = _in_place(reader, s, words, partial(_fitting_proposals, reader, pool, mean), x[:, :, 0])
+    at,pick,ok = _word_pool((mean, g[:, :, 0], (g*x).sum((2, 3)), free), E, may, pool)
     return at, nn.functional.pad(E[pick][..., None, :], (0, 0, 0, reader.room - 1)), ok
 
 # %% ../../nbs/data/04_transformers.ipynb #c56
@@ -237,7 +236,7 @@ def tokens(
     """
     _check_text_settings(length, similarity, positions, words)
     check_range('pieces', pieces, least=1, whole=True)
-    reader = _piece_reader(model, tokenizer, length, pieces, allow, _fluency_of(reads))
+    reader = _piece_reader(model, tokenizer, (length, pieces), allow, _fluency_of(reads))
     pool = _Pool(similarity, positions, words, common)
     return _learnable(reader, partial(_piece_domain, pool=pool, ahead=(beam, depth)))
 

@@ -290,9 +290,9 @@ def _place_candidates(reader, pool:_Pool, s, g, free) -> tuple:
     swappable = lambda at, cosine: fits(at, cosine) & ~notes.listed.to(at.device).gather(1, at)[..., None]
     may = fits if notes is None else swappable # no word that may only go is swapped
     if now is not None:
-        heard,line,where = now
-        may,likely = _fluent_candidates(_ear(reader), heard, line, words, may, lambda at: where.gather(1, at))
-    at,pick,ok = _word_pool(word, slope, base, may, E, free, pool.p, pool.q, likely, besides)
+        *heard,where = now
+        may,likely = _fluent_candidates(reader, heard, words, may, lambda at: where.gather(1, at))
+    at,pick,ok = _word_pool((word, slope, base, free), E, (may, likely), pool, besides)
     goes,comes = others(at)
     ok = torch.cat([ok, goes[..., None], comes], 2)
     here = x[torch.arange(len(x), device=x.device)[:, None], at]
@@ -324,16 +324,13 @@ def _drops_in_places(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]:
 def _words_in_places(reader, old:str, new:str) -> list: # A list of word numbers for each place
     "What stands in the places of a text that became another."
     found,words = _changes_between(reader, old, new) or {}, [old[a:b] for a,b in _known_word_places(reader, old)]
-    v = len(reader.vectors)
-    number = lambda w: i if (i := reader.id(w)) >= 0 else v
+    number = lambda w: i if (i := reader.id(w)) >= 0 else len(reader.vectors)
     return [[number(w) for w in found.get(p, word).split() or []] for p,word in enumerate(words)]
 
 def _lost_in_places(reader, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
     "What changes lose in log-probability, by row and place, with all others in place."
-    model,drops = _ear(reader).model, []
-    for i,p in zip(rows.tolist(), at.tolist()):
-        old = _words_in_places(reader, data[i], data[i])[p][0]
-        drops.append(_drop_of(model, _words_in_places(reader, data[i], raw[i]), old, p))
+    model,places = _ear(reader).model, lambda i, text: _words_in_places(reader, data[i], text)
+    drops = [_drop_of(model, places(i, raw[i]), places(i, data[i])[p][0], p) for i,p in zip(rows.tolist(), at.tolist())]
     return torch.tensor(drops, dtype=torch.float64)
 
 # %% ../../nbs/data/03_wording.ipynb #c56

@@ -597,20 +597,16 @@ class _Pool(NamedTuple):
     common:int|None  # The most frequent words only; None for all
 
 def _word_pool(
-    v:Tensor,     # A vector for each word as it stands, `(n, l, e)`
-    g:Tensor,     # Gradient for a new vector there, `(n, l, e)`
-    base:Tensor,  # What the gradient makes of the old one, `(n, l)`
-    fits:Callable,# Positions `(n, p)` and cosines `(n, p, w)` -> which words may be proposed, bool `(n, p, w)`
-    E:Tensor,     # Vectors that may be proposed, `(w, e)`
-    free:Tensor,  # Words that may change, bool `(n, l)`
-    p:int,        # Positions
-    q:int,        # Words for each
-    likely:Callable|None=None, # (positions, words `(n, p, k)`) -> which are likely there, bool `(n, p, k)`
+    line:tuple,    # Of words as they stand: vectors, gradients `(n, l, e)`, product of both, which are free `(n, l)`
+    E:Tensor,      # Vectors that may be proposed, `(w, e)`
+    may:tuple,     # (positions, cosines `(n, p, w)`) -> which fit; (positions, words `(n, p, k)`) -> which are likely
+    pool:_Pool,    # How many
     besides:Callable|None=None, # Positions `(n, p)` -> what else promises to move the logits there, `(n, p)`
 ) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
     "Words that fit and promise to move the logits, at the positions that matter."
+    (v,g,base,free),(fits,likely) = line, may
     rows = torch.arange(len(v), device=v.device)[:, None]
-    at = g.abs().mean(2).masked_fill(~free, -1).topk(min(2*p, v.shape[1])).indices
+    at = g.abs().mean(2).masked_fill(~free, -1).topk(min(2*pool.p, v.shape[1])).indices
     old,length = v[rows, at], E.norm(dim=1)
     size = old.norm(dim=2, keepdim=True)
     cosine = (old/size.clamp_min(_TINY)) @ (E/length.clamp_min(_TINY)[:, None]).T
@@ -621,12 +617,12 @@ def _word_pool(
         gain,names = gain.topk(min(_ASKED, gain.shape[2]), dim=2)
         gain = gain.masked_fill(~likely(at, names), -torch.inf)
     most = gain.amax(2) if besides is None else torch.maximum(gain.amax(2), besides(at))
-    best = most.topk(min(p, at.shape[1])).indices
+    best = most.topk(min(pool.p, at.shape[1])).indices
     names = None if names is None else names[rows, best]
     cosine = cosine[rows, best] if names is None else cosine[rows[..., None], best[..., None], names]
     a,b = size[rows, best], length if names is None else length[names]
     dist = (cosine*a).mul_(b).mul_(-2).add_(a**2).add_(b**2).clamp_min_(0).sqrt_() # of vectors of these lengths
-    pick,ok = _shortlist(gain[rows, best], dist, min(q, gain.shape[2]))
+    pick,ok = _shortlist(gain[rows, best], dist, min(pool.q, gain.shape[2]))
     return at.gather(1, best), pick if names is None else names.gather(2, pick), ok
 
 # %% ../../nbs/data/02_words.ipynb #rc55
@@ -674,8 +670,9 @@ def _ear(reader) -> Any:
         reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
     return reader.kept['ear']
 
-def _fluent_candidates(ear, notes, ids, words, fits, where:Callable=lambda at: at):
-    "What fits and what is likely in texts `ids` as they stand; `where` says where the word of a place stands."
+def _fluent_candidates(reader, heard:Sequence, words, fits, where:Callable=lambda at: at): # Notes, and words now
+    "What fits and what is likely in texts; `where` says where the word of a place stands."
+    ear,(notes,ids) = _ear(reader), heard
     kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
     return kind, lambda at, k: ear.likely(notes, ids, where(at.cpu()), words[k.cpu()]).to(at.device)
 
@@ -683,5 +680,5 @@ def _in_place(reader, s, words, fits, v):
     "The same for the rows of a search, whose words stand where they stood; all that fits where nothing was noted."
     notes,moved = s.enc.notes, (s.xp != s.x).flatten(2).any(2).cpu()
     if notes is None: return fits, None
-    ear = _ear(reader)
-    return _fluent_candidates(ear, ear.lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v), words, fits)
+    heard = _ear(reader).lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v)
+    return _fluent_candidates(reader, heard, words, fits)

@@ -329,10 +329,10 @@ def _in_training_range(xp, x_train, slack):
     return (xp == MISSING) | (xp >= low - slack) & (xp <= x_train.amax(0) + slack)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c35
-def _metric_line(metric, v, eps=None, share=None):
+def _metric_line(metric, v):
     "Mean and standard deviation of one number a row."
     v = torch.as_tensor(np.asarray(v) if not isinstance(v, Tensor) else v).double()
-    return dict(metric=metric, eps=eps, mean=v.mean().item(), std=v.std(correction=0).item(), share=share)
+    return dict(metric=metric, eps=None, mean=v.mean().item(), std=v.std(correction=0).item(), share=None)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c39
 def measures(
@@ -376,8 +376,7 @@ def measures(
     last = domain.measures(cfs)
     if domain.legal: last = last | dict(legal=domain.legal(cfs.data, cfs.raw).all(1))
 
-    z = predict(explainer.model, xp)
-    gap = explainer.goal.gap(z, target, explainer)
+    gap = explainer.goal.gap(predict(explainer.model, xp), target, explainer)
     last = last | dict(
         in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train), logit_gap=gap,
         plausibility=plausibility(xp, target, train, explainer.z_train), redundancy=_redundant(explainer, cfs),
@@ -432,8 +431,7 @@ def evaluate(
     """
     start = time.perf_counter()
     cfs = explainer.explain(data, target, seed, progress)
-    took = time.perf_counter() - start
-    seconds = pd.DataFrame([_metric_line('seconds_per_row', [took/len(cfs)])])
+    seconds = pd.DataFrame([_metric_line('seconds_per_row', [(time.perf_counter() - start)/len(cfs)])])
     return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #8576d6ff
@@ -563,8 +561,7 @@ def bootstrap(
     check_range('k', k, least=1, whole=True)
     if len(X) != len(y): raise ValueError(f'y must have a label for each row ({len(X)}), got {len(y)}')
     rng = np.random.default_rng(seed)
-    drawn = [rng.integers(0, len(X), len(X)) for _ in range(k)]
-    return [train(take_rows(X, i), take_rows(y, i)) for i in drawn]
+    return [train(take_rows(X, i), take_rows(y, i)) for i in [rng.integers(0, len(X), len(X)) for _ in range(k)]]
 
 # %% ../../nbs/measures/00_metrics.ipynb #rc20
 def _wanted_of(model, cfs) -> Tensor: # As `answers.tensors.target`
@@ -686,8 +683,7 @@ def _diverging_bars(ax, to, lines):
         ax.annotate(plot_text(f'→ {line.most}') if np.isnan(line.median) else median, (1.02, at), **margin)
     ax.annotate('median change', (1.02, 1), xycoords='axes fraction', va='bottom', fontsize=8)
     ax.set_yticks(y, map(plot_text, lines.feature), fontsize=8)
-    ax.set(title=f'to be {plot_text(to)} ({lines.rows.iloc[0]:,} rows)',
-           xlabel='← falls    share of rows    rises →')
+    ax.set(title=f'to be {plot_text(to)} ({lines.rows.iloc[0]:,} rows)', xlabel='← falls    share of rows    rises →')
     ax.xaxis.set_major_formatter(lambda v, _: f'{abs(v):.0%}')
     ax.axvline(0, color='.3', lw=.8)
     ax.spines[['top', 'right']].set_visible(False)

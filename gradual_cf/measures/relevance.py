@@ -324,8 +324,7 @@ def _strongest_in_words(rel, most):
     def strongest(lines):
         top = lines.set_index('feature').relevance.sort_values(key=abs, ascending=False, kind='stable')[:3]
         return ', '.join(f'{f} {v:+.2f}' for f,v in top.items())
-    rows = rel.df().groupby('row')
-    return '; '.join(f'input {i}, {rel.name(i)}: {strongest(lines)}' for i,lines in rows if i < most)
+    return '; '.join(f'input {i}, {rel.name(i)}: {strongest(lines)}' for i,lines in rel.df().groupby('row') if i < most)
 
 # %% ../../nbs/measures/01_relevance.ipynb #c74
 @dataclass(frozen=True, repr=False, eq=False)

@@ -423,8 +423,7 @@ _LENGTH = 64  # words that the network reads: the sentences are short, and fewer
 
 def _run_sentences(part, path):
     "One of Tables 2, 3, 7 with vectors of one length."
-    name = {100: 'imdb', 300: 'imdb300'}[part['dim']]
-    task = load_task(name, path, seed=part['seed'], length=_LENGTH, reads=None)
+    task = load_task({100: 'imdb', 300: 'imdb300'}[part['dim']], path, seed=part['seed'], length=_LENGTH, reads=None)
     df = pd.DataFrame(_explain_sentences(task, part['dim'], part['sigma'], [part['table']]))
     return df.assign(swaps=df.swaps.map(json.dumps)).drop(columns='html')
 

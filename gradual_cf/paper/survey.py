@@ -15,9 +15,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..core import atomic
 from ..models.asking import predict
-from ..render import csv_text, figure_html, render, subplots
+from ..render import _written_file, csv_text, figure_html, render, subplots
 from ..use.drawing import _png_of_pixels as _picture_file
 
 # %% auto #0
@@ -39,8 +38,7 @@ class _Questions:
     @property
     def name(self) -> str: # Twelve hexadecimal digits
         "A hash of the images in their order."
-        each = [hashlib.sha256(p).digest() for p in self.png]
-        return hashlib.sha256(b''.join(each)).hexdigest()[:12]
+        return hashlib.sha256(b''.join(hashlib.sha256(p).digest() for p in self.png)).hexdigest()[:12]
 
 # %% ../../nbs/paper/01_survey.ipynb #c8
 def _png_of_levels(levels, pixel=1):
@@ -148,7 +146,7 @@ class _Sheet:
 
     def save(self): # Write the file, where there is one
         if self.path is None: return
-        with atomic(self.path) as tmp: tmp.write_text(csv_text(self.df), encoding='utf-8')
+        _written_file(self.path, csv_text(self.df).encode())
 
 # %% ../../nbs/paper/01_survey.ipynb #c36
 _SIDE = 224 # pixels of the picture in the widget
@@ -215,8 +213,7 @@ def _survey_page(qs, title='What do you see?'):
 # %% ../../nbs/paper/01_survey.ipynb #c44
 def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
     "Write the survey as one HTML page that can be sent by mail."
-    with atomic(path) as tmp: tmp.write_text(_survey_page(qs, title), encoding='utf-8')
-    return Path(path)
+    return _written_file(path, _survey_page(qs, title).encode())
 
 # %% ../../nbs/paper/01_survey.ipynb #c47
 def _wilson(right, n):
@@ -224,26 +221,9 @@ def _wilson(right, n):
     from scipy.stats import binomtest
     return tuple(binomtest(right, n).proportion_ci(method='wilson'))
 
-# %% ../../nbs/paper/01_survey.ipynb #c54
+# %% ../../nbs/paper/01_survey.ipynb #c56
 _PROXY = 'judge model (a proxy, no person)'
 
-def _plot_tally(table):
-    "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
-    methods, who = list(dict.fromkeys(table.method)), list(dict.fromkeys(table.who))
-    (fig,ax), width = subplots(figsize=(1.8 + 1.5*len(methods), 3.6)), .8/len(who)
-    for j, w in enumerate(who):
-        g = table[table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
-        at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
-        look = dict(label=f'{w}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
-        if (g.by == 'people').all(): look = dict(label=f'{w} ({int(g.answers.sum())} answers)', color=f'C{j}')
-        reach = [g.share - g.low, g.high - g.share]
-        bars:Any = dict(yerr=reach, capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
-        ax.bar(at, g.share, width*.92, **bars)
-    ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
-    ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
-    return fig
-
-# %% ../../nbs/paper/01_survey.ipynb #c56
 @dataclass(frozen=True, repr=False, eq=False)
 class _Tally:
     "Shares of images taken for their target, by method."
@@ -259,7 +239,18 @@ class _Tally:
 
     def plot(self): # A matplotlib figure
         "Bars of shares with Wilson's intervals, a group for each method (Fig. 6)."
-        return _plot_tally(self.table)
+        methods, who = list(dict.fromkeys(self.table.method)), list(dict.fromkeys(self.table.who))
+        (fig,ax), width = subplots(figsize=(1.8 + 1.5*len(methods), 3.6)), .8/len(who)
+        for j, w in enumerate(who):
+            g = self.table[self.table.who == w].set_index('method', drop=False).reindex(methods).dropna(subset='share')
+            at = [methods.index(m) + (j - (len(who) - 1)/2)*width for m in g.index]
+            look = dict(label=f'{w}: {_PROXY}', color='white', hatch=('///', '...', 'xxx')[j % 3])
+            if (g.by == 'people').all(): look = dict(label=f'{w} ({int(g.answers.sum())} answers)', color=f'C{j}')
+            bars:Any = dict(yerr=[g.share - g.low, g.high - g.share], capsize=3, ecolor='.2', edgecolor=f'C{j}') | look
+            ax.bar(at, g.share, width*.92, **bars)
+        ax.set(xticks=range(len(methods)), xticklabels=methods, ylim=(0, 1.05), ylabel='taken for the target')
+        ax.legend(fontsize=8, loc='upper center', bbox_to_anchor=(.5, -.1), frameon=False)
+        return fig
 
 # %% ../../nbs/paper/01_survey.ipynb #c61
 def _shares_taken(who, by, method, right):

@@ -106,8 +106,7 @@ def _by_column(names, raw):
 # %% ../../nbs/scale/01_batch.ipynb #0b91c0df
 def _why_unread(cfs) -> np.ndarray: # Objects `(n,)`, None for rows that were read
     "Why rows could not be read."
-    told = zip(cfs.proof or ['']*len(cfs), cfs.unread)
-    return np.array([words.removeprefix(_NOT_READ) if no else None for words,no in told], object)
+    return np.array([words.removeprefix(_NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
 
 def _answers(explainer, data, asked:dict):
     "What `explain` says; of rows of which none can be read, too."
@@ -257,14 +256,14 @@ _AT_ONCE = 8192 # Rows that are asked at once, whatever an engine hands out: mem
 
 class Batches:
     "A batch of rows in, their answers out, whatever engine holds them: `schema` for Arrow, `ddl` Spark, `meta` Dask."
-    def __init__(self, source, target=None, keep=None, form='wide', seed=0, **constraints):
+    def __init__(self, source, target=None, keep=None, form='wide', **asked): # `seed`, and constraints
         import pyarrow as pa
         cf = _explainer_from(source)
         self.source, self.read = source, _columns(cf)
         self.tidy = form == 'tidy'
         if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
             raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
-        self.question = _plain_question(cf, target, seed, constraints)
+        self.question = _plain_question(cf, target, asked.pop('seed', 0), asked)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
         self.told = _answer_types(cf, self.tidy)
         named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
@@ -380,7 +379,7 @@ def as_batches(
     Batches
         Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
     """
-    return Batches(_to_travel(explainer), target, keep, form, seed, **constraints)
+    return Batches(_to_travel(explainer), target, keep, form, seed=seed, **constraints)
 
 # %% ../../nbs/scale/01_batch.ipynb #c51
 @contextmanager

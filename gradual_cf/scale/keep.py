@@ -246,10 +246,6 @@ def _network_told(model) -> dict|None: # None for what cannot be written
     told = dict(kind=model.kind, threshold=model.threshold, output=model.output, scaled=scaled) if wrapped else None
     return dict(file='model.safetensors', write=lambda path: save_model(net, path), asked=told)
 
-def _skops_bytes(source) -> bytes:
-    from skops.io import dumps
-    return dumps(source)
-
 def _write_catboost(source, path): # which has no bytes without a file, and may cut one off without a word
     try:
         source.save_model(str(path))
@@ -284,13 +280,14 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
         return held and dict(file='model.onnx', write=lambda path: path.write_bytes(held), asked=told)
     if library == 'sklearn':
         kept = p.whole if told['own'] else p.source
-        return dict(file='model.skops', write=lambda path: path.write_bytes(_skops_bytes(kept)), asked=told)
+        dumped = lambda path: path.write_bytes(import_module('skops.io').dumps(kept))
+        return dict(file='model.skops', write=dumped, asked=told)
     return None
 
 # %% ../../nbs/scale/02_keep.ipynb #k18
 _WRAPPERS = 'XGBClassifier', 'XGBRegressor', 'XGBRFClassifier', 'XGBRFRegressor'
 
-def _network_from(net, told, domain:Domain) -> nn.Module:
+def _network_from(net, told) -> nn.Module:
     if told is None: return net
     scaled = [_Affine(*pair) for pair in told['scaled']]
     scaled = nn.Sequential(*scaled) if len(scaled) > 1 else scaled[0] if scaled else None
@@ -304,7 +301,7 @@ def _predictor_of_decision(known:Any, told:dict) -> Any: # A `Predictor`
 
 def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
     "The model of a file, as it was asked; raises `ValueError` for another file."
-    if path.suffix == '.safetensors': return _network_from(load_model(path), told, domain)
+    if path.suffix == '.safetensors': return _network_from(load_model(path), told)
     if told.get('wrapper') in _WRAPPERS:
         read(path) # it has to survive that
         source = getattr(import_module('xgboost'), told['wrapper'])(enable_categorical=told['categories'])
@@ -328,8 +325,7 @@ def _logits_of(cf, x:Tensor) -> Tensor: # Encoded rows -> `(n, k)`
 def _said_again(cf, path:Path, told:dict, x:Tensor) -> Tensor:
     "What a model says that was written and read again."
     model = _model_again(path, told['asked'], cf.domain, read=_read_file)
-    other = type(cf)(model, cf.domain, cf.settings, classes=cf.classes or None)
-    return _logits_of(other, x)
+    return _logits_of(type(cf)(model, cf.domain, cf.settings, classes=cf.classes or None), x)
 
 def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why there is none
     "Write the model where it can be, and say how it is asked."
@@ -353,11 +349,11 @@ _ALIKE = 1e-6  # Numbers that are nearer are one
 _ROUNDS = 10   # Of moving centres
 _QUANTILES = 101
 
-def _means(x:Tensor, seed:int=0) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
+def _means(x:Tensor) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
     "Means of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
     many = min(_MOST, len(x)//_FEWEST)
     if not many: return x[:0]
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     centre = x[order[:many].to(x.device)]
     for _ in range(_ROUNDS):
         own = torch.cdist(x, centre).argmin(1)
@@ -555,7 +551,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
 # %% ../../nbs/scale/02_keep.ipynb #k29
 _NEAR = 1e-5 # How far logits may be off, in shares of the largest
 
-def _check_same_model(cf, z:Tensor, known:Tensor, given:bool):
+def _check_same_model(z:Tensor, known:Tensor, given:bool):
     "Raise `ValueError` if a model's answers differ from those of the fitted one."
     if z.shape == known.shape and (z - known).abs().max() <= _NEAR*(1 + known.abs().max()): return
     how = f'shape {tuple(z.shape)} for {tuple(known.shape)}' if z.shape != known.shape else \
@@ -567,9 +563,8 @@ def _remembered(cf, learnt:dict, manifest:dict, given:bool):
     "An explainer with what it had learnt."
     x,known = learnt['x'].to(*cf.place), learnt['z'].to(*cf.place)
     few = x[:_ASKED_ROWS]
-    raw = cf.domain.decode(few, None, False)
-    cf.model,z = _check_model(cf, raw, few)
-    _check_same_model(cf, z, known[:_ASKED_ROWS], given)
+    cf.model,z = _check_model(cf, cf.domain.decode(few, None, False), few)
+    _check_same_model(z, known[:_ASKED_ROWS], given)
     cf.x_train,cf.z_train = x, known
     if manifest['rows']:
         known = learnt.get('labels')

@@ -626,8 +626,7 @@ def _signature_of(rows:pd.DataFrame, out:pd.DataFrame, target:str|None) -> Any:
     column = lambda s, name: types.ColSpec(types.AnyType() if (t := _type_of(s)) == 'any' else t, str(name))
     typed = lambda df: types.Schema([column(s, name) for name,s in df.items()])
     asked = types.ParamSpec('target', 'string', target), types.ParamSpec('seconds', 'double', None)
-    signature = import_module('mlflow.models').ModelSignature
-    return signature(typed(rows), typed(out), types.ParamSchema(list(asked)))
+    return import_module('mlflow.models').ModelSignature(typed(rows), typed(out), types.ParamSchema(list(asked)))
 
 def log_explainer(
     cf,                     # A fitted explainer of a table

@@ -384,7 +384,7 @@ def _spread(n:int, most:int) -> list: # Positions
 def _needs_of_some(rows, some:list, seed:int) -> pd.DataFrame:
     "What several answers to some rows change."
     few = rows.take([some[i] for i in _spread(len(some), _ADVISED)])
-    found = several(rows.explainer, Question(few.data, few.enc, few.z, few.target), _ANSWERS, .5, seed).answers
+    found = several(rows.explainer, few.question, _ANSWERS, .5, seed).answers
     return _answer_lines(rows, found)
 
 def _improved_catalogue(few, lines:pd.DataFrame, terms:_Choice, start:list) -> _Catalogue:
@@ -411,8 +411,7 @@ def _catalogue_for(rows, terms:_Choice, seed:int) -> _Catalogue:
     for _ in range(_VISITS):
         lines += [_needs_of_some(rows, join, seed)]
         numbered = pd.concat([part.assign(row=part.row + i*len(rows)) for i,part in enumerate(lines)])
-        few = _improved_catalogue(rows.take(sample), numbered, terms, out.chosen())
-        out.add(few.promising(_PROMISING))
+        out.add(_improved_catalogue(rows.take(sample), numbered, terms, out.chosen()).promising(_PROMISING))
         alone = np.flatnonzero(out.left_over())
         new = np.setdiff1d(alone, sample)
         if not len(new) or len(alone) >= left: break
@@ -457,26 +456,6 @@ def _action_text(columns, action:tuple, free:bool) -> str:
     if free: return ', then '.join(parts) + ', as far as needed'
     return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
-# %% ../../nbs/use/02_actions.ipynb #c75
-_WRAP = 34 # Characters of a line in a picture
-
-def _plot_actions(told):
-    "What the first actions help together, the share of rows that takes each of them, and what that costs."
-    sums,y = told.sums(), -np.arange(len(told))
-    size = 8.5, 1 + .65*max(len(told), 1)
-    fig,(left,right) = subplots(1, 2, sharey=True, figsize=size, width_ratios=(3, 2))
-    left.barh(y, sums.share, color='.85', label='helped so far')
-    left.barh(y, [(told.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
-    beside = dict(textcoords='offset points', va='center', fontsize=8)
-    for at,share in zip(y, sums.share): left.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
-    left.set_yticks(y, [plot_text(f'{i}. {w}', _WRAP) for i,w in enumerate(told.words, 1)], fontsize=8)
-    left.set(xlim=(0, 1.3), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
-    if len(y): left.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
-    right.plot(sums.cost, y, 'o-', color='.3', ms=4)
-    right.locator_params(axis='x', nbins=3)
-    right.set(xlabel='mean cost so far', xlim=(0, 1.1*sums.cost.max() if len(sums) else 1))
-    return fig
-
 # %% ../../nbs/use/02_actions.ipynb #c77
 def _there_by_now(rows) -> Tensor: # bool `(n,)`
     "Rows that need nothing."
@@ -495,6 +474,8 @@ def _applied(rows, moves, action:int|None, terms:_Choice) -> Counterfactuals:
     return rows.measured(torch.where((ok & lawful)[:, None], xp, rows.enc.x))
 
 # %% ../../nbs/use/02_actions.ipynb #c80
+_WRAP = 34 # Characters of a line in a picture
+
 @dataclass(frozen=True, repr=False)
 class Actions(Exports):
     """A few actions for many rows: in words, as frames, as a picture, and to be applied.
@@ -632,7 +613,19 @@ class Actions(Exports):
 
     def plot(self): # A matplotlib figure
         "Draw what the first actions help together, and what that costs."
-        return _plot_actions(self)
+        sums,y = self.sums(), -np.arange(len(self))
+        fig,(left,right) = subplots(1, 2, sharey=True, figsize=(8.5, 1 + .65*max(len(self), 1)), width_ratios=(3, 2))
+        left.barh(y, sums.share, color='.85', label='helped so far')
+        left.barh(y, [(self.taken == a).mean() for a in sums.action], color='C0', height=.4, label='take it in the end')
+        beside = dict(textcoords='offset points', va='center', fontsize=8)
+        for at,share in zip(y, sums.share): left.annotate(f'{share:.1%}', (share, at), (3, 0), **beside)
+        left.set_yticks(y, [plot_text(f'{i}. {w}', _WRAP) for i,w in enumerate(self.words, 1)], fontsize=8)
+        left.set(xlim=(0, 1.3), xlabel='share of rows', xticks=[0, .5, 1], xticklabels=['0', '50%', '100%'])
+        if len(y): left.legend(fontsize=8, loc='lower center', bbox_to_anchor=(.5, 1), ncols=2, frameon=False)
+        right.plot(sums.cost, y, 'o-', color='.3', ms=4)
+        right.locator_params(axis='x', nbins=3)
+        right.set(xlabel='mean cost so far', xlim=(0, 1.1*sums.cost.max() if len(sums) else 1))
+        return fig
 
     def _repr_html_(self):
         takes,lines = np.bincount(self.taken, minlength=len(self) + 1), list(zip(self.words, self.sums().itertuples()))

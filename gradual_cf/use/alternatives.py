@@ -8,7 +8,7 @@ import math, time
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import islice, product
-from typing import Any, cast, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
-from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, rows_of, State, take_rows, Target
+from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, State, take_rows, Target
 from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
                                without_math)
 from ..models.asking import _Over, _until
@@ -168,8 +168,7 @@ def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the po
     cost = None if price is None else plain(price(pool.enc.x[row], xp)[:, None])[:, 0]
     count = torch.unique_consecutive(row, return_counts=True)[1].tolist()
     best = lambda i: _select(on[i], moved[i], k, diversity, None if cost is None else cost[i])
-    parts = torch.arange(len(at)).split(count)
-    return at[torch.cat([part[best(part.numpy())] for part in parts]).to(at.device)]
+    return at[torch.cat([part[best(part.numpy())] for part in torch.arange(len(at)).split(count)]).to(at.device)]
 
 # %% ../../nbs/use/00_alternatives.ipynb #c31
 def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
@@ -228,8 +227,9 @@ def _add_others(pool, k:int, diversity:float, seed:int):
 # %% ../../nbs/use/00_alternatives.ipynb #c39
 _FARTHER = 2., 1.2 # Where a column that changed alone goes on from, in parts of what it moved: far, or just beyond
 
-def _limits_without(x, xp, low, high, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
+def _limits_without(enc, xp, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
+    x,low,high = enc.x, enc.low, enc.high
     move = (xp - x)*at
     number = per_row(at.flatten(1).sum(1) == 1, x)
     up,down = move > 0, (move < 0) & number
@@ -277,13 +277,13 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
     enc,alone = pool.enc.take(row), on.sum(1) == 1
     enc = enc._replace(frozen=enc.frozen | ~on)
     none = torch.full_like(enc.x, torch.inf)
-    lowest,highest = -none if enc.low is None else enc.low, none if enc.high is None else enc.high
+    enc = enc._replace(low=-none if enc.low is None else enc.low, high=none if enc.high is None else enc.high)
     here = pool.groups == per_row(g, enc.x[:1])
     category = per_row(here.flatten(1).sum(1) > 1, enc.x)
     largest = pool.enc.x.cpu().numpy().copy() # of a row's answers; of a category, whether any has a level
     np.maximum.at(largest, pool.row.cpu().numpy(), pool.xp.cpu().numpy())
     now = torch.where(category, torch.from_numpy(largest).to(pool.xp)[row], pool.xp[at])
-    for low,high in _limits_without(enc.x, now, lowest, highest, here, alone):
+    for low,high in _limits_without(enc, now, here, alone):
         open_ = (low <= high).flatten(1).all(1).nonzero()[:, 0]
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
@@ -319,8 +319,7 @@ def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows and wh
     for g in (~enc.frozen).any(0).nonzero()[:, 0].tolist():
         entry,values = (pool.groups.flatten() == g).nonzero()[:, 0], e.propose(enc.x, g)
         values = values[:, ::max(1, values.shape[1]//_VALUES)] if len(entry) == 1 else values
-        v = _legal_values(s, values, entry, e.project)
-        t = _trials(base, v, entry)
+        t = _trials(base, _legal_values(s, values, entry, e.project), entry)
         short = _plain_lack(e.model, s, t)
         changed = changed_groups(enc.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), pool.groups).sum(1)
         good = (short <= 0) & ~enc.frozen[:, g, None] & (changed.view(short.shape) <= most[:, None])
@@ -443,8 +442,7 @@ class Alternatives(Exports):
                             distance=(xp[a] - xp[b]).norm(dim=1).mean().item()))
         return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
 
-    def text(self,
-    ) -> str:
+    def text(self) -> str:
         """The answers as plain text.
 
         Returns

@@ -274,8 +274,7 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
         if inside.sum() < least: continue
         means = [v[side].mean(0) if side.sum() >= least else np.full(v.shape[1], np.nan)
                  for v in (changed, ways) for side in (inside, ~inside)]
-        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means))
-                  for g in np.flatnonzero(changed.any(0))]
+        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means)) for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
 # %% ../../nbs/use/03_audit.ipynb #c58
@@ -302,19 +301,6 @@ def _group_shown(audit, by, name, lines:pd.DataFrame, most:int=3) -> dict:
     rows = lines.rows.iloc[0]
     return dict(name=name, rows='' if pd.isna(rows) else f'{rows:,}', withheld=lines.rows.isna().all(),
                 lines=list(lines.itertuples()), often=list(often.itertuples()))
-
-def _audit_page(audit, format:str) -> str: # 'txt' or 'html'
-    "Who was asked, what stands out, every group, and how the numbers came about."
-    once,every = (_told_once(v) for v in (audit.differences, audit.frame.dropna(subset='corrected')))
-    differences = [dict(line=l, columns=_columns_apart(audit, l)) for l in once.head(_MOST_TOLD).itertuples()]
-    bodies = [(by, [_group_shown(audit, by, name, of) for name,of in lines.groupby('group', sort=False)])
-              for by,lines in audit.frame.groupby('by', sort=False)]
-    return render('audit/page', format, asked=len(audit.refused), refused=int(audit.refused.sum()),
-                  answered=int(audit.answers.valid.sum()), aim=aimed_at(audit.answers, 0),
-                  priced=audit.answers.domain.cost is not None, once=len(once), every=len(every), level=audit.level,
-                  differences=differences, more=max(len(once) - _MOST_TOLD, 0), bodies=bodies,
-                  measures=list(dict.fromkeys(audit.frame.measure)), withheld=audit.withheld, least=audit.least,
-                  impact=list(audit.impact.itertuples()), resamples=audit.resamples, confidence=f'{_CONFIDENCE:.0%}')
 
 # %% ../../nbs/use/03_audit.ipynb #c66
 _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn beyond 0 and 1
@@ -345,22 +331,9 @@ def _measure_panel(ax, lines:pd.DataFrame, level:float, y:Sequence):
     ax.set_title(f'{measure}\n({"share" if shares else "median"})', fontsize=9)
     _axis_limits(ax, shares)
 
-# %% ../../nbs/use/03_audit.ipynb #c68
+# %% ../../nbs/use/03_audit.ipynb #c69
 _GAP = .6 # Lines between the groups of two columns
 
-def _audit_plot(audit):
-    "A panel for each measure, a line for each group."
-    measures = [lines for _,lines in audit.frame.groupby('measure', sort=False)]
-    first = measures[0]
-    y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy()) # with a gap between columns
-    fig,axes = subplots(1, len(measures), figsize=(9, 1.2 + .26*(y[0] - y[-1])), sharey=True)
-    for ax,lines in zip(axes, measures): _measure_panel(ax, lines, audit.level, y.tolist())
-    labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
-    axes[0].set_yticks(y, labels, fontsize=8)
-    for ax in axes: ax.spines[['top', 'right', 'left']].set_visible(False)
-    return fig
-
-# %% ../../nbs/use/03_audit.ipynb #c69
 @dataclass(frozen=True, repr=False)
 class Audit(Exports):
     """How far groups of rows have to go, what sets them apart, and what chance explains.
@@ -424,9 +397,27 @@ class Audit(Exports):
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
-        return _audit_plot(self)
+        measures = [lines for _,lines in self.frame.groupby('measure', sort=False)]
+        first = measures[0]
+        y = -(np.arange(len(first)) + _GAP*(first.by != first.by.shift()).cumsum().to_numpy())
+        fig,axes = subplots(1, len(measures), figsize=(9, 1.2 + .26*(y[0] - y[-1])), sharey=True)
+        for ax,lines in zip(axes, measures): _measure_panel(ax, lines, self.level, y.tolist())
+        labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
+        axes[0].set_yticks(y, labels, fontsize=8)
+        for ax in axes: ax.spines[['top', 'right', 'left']].set_visible(False)
+        return fig
 
-    def _shown(self, format:str) -> str: return _audit_page(self, format)
+    def _shown(self, format:str) -> str: # Who was asked, what stands out, every group, and how the numbers came about
+        once,every = (_told_once(v) for v in (self.differences, self.frame.dropna(subset='corrected')))
+        differences = [dict(line=l, columns=_columns_apart(self, l)) for l in once.head(_MOST_TOLD).itertuples()]
+        bodies = [(by, [_group_shown(self, by, name, of) for name,of in lines.groupby('group', sort=False)])
+                  for by,lines in self.frame.groupby('by', sort=False)]
+        return render('audit/page', format, asked=len(self.refused), refused=int(self.refused.sum()),
+                      answered=int(self.answers.valid.sum()), aim=aimed_at(self.answers, 0),
+                      priced=self.answers.domain.cost is not None, once=len(once), every=len(every), level=self.level,
+                      differences=differences, more=max(len(once) - _MOST_TOLD, 0), bodies=bodies,
+                      measures=list(dict.fromkeys(self.frame.measure)), withheld=self.withheld, least=self.least,
+                      impact=list(self.impact.itertuples()), resamples=self.resamples, confidence=f'{_CONFIDENCE:.0%}')
 
 # %% ../../nbs/use/03_audit.ipynb #c73
 def _measures_frame(measures:dict, groups:list, how:tuple, progress:bool) -> pd.DataFrame:
@@ -498,8 +489,7 @@ def audit(
     for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
         check_range(name, v, least=fewest, whole=True)
     check_range('level', level, above=0, below=1)
-    told = _told_apart(rows, by)
-    groups = _cohorts(told, crossed)
+    groups = _cohorts(_told_apart(rows, by), crossed)
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
@@ -509,5 +499,4 @@ def audit(
     measures = _measures_of(refused, answers)
     frame = _measures_frame(measures, groups, (least, resamples, seed), progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
-    impact = _impact_lines(groups, refused, least)
-    return Audit(frame, columns, answers, refused, least, level, resamples, impact)
+    return Audit(frame, columns, answers, refused, least, level, resamples, _impact_lines(groups, refused, least))

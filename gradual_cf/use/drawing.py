@@ -14,9 +14,9 @@ import pandas as pd
 import torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
-from ..core import atomic
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
-from ..render import ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
+from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text,
+                               with_unit)
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
@@ -260,7 +260,7 @@ def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits_at_step(trace, i))}'
 
 def _class_opinion(trace, z) -> str:
-    label,best = int(trace.target.label), _class_name(z.argmax().item(), trace.classes)
+    best = _class_name(z.argmax().item(), trace.classes)
     prob,gap = said(z, trace.target.label, trace.cut).item(), (z - trace.target.mu).abs().mean().item()
     return f'The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
@@ -506,5 +506,4 @@ def save_page(
     -------
     Path
     """
-    with atomic(path) as tmp: tmp.write_text(_step_page(trace, **kw), encoding='utf-8')
-    return Path(path)
+    return _written_file(path, _step_page(trace, **kw).encode())

@@ -411,8 +411,7 @@ def _real_case(desk:_Desk, q:_RowQuestion) -> tuple|None: # A raw row, and what 
     cf = desk.cf
     x,z = cf.encode(desk.one(q.row)).x, desk.logits(q.row)[None]
     label = cf.aimed(q.target, z)
-    order = _far(cf, x.expand(len(cf.x_train), -1), cf.x_train)[0].argsort()
-    for at in order.split(_ASKED_TOGETHER):
+    for at in _far(cf, x.expand(len(cf.x_train), -1), cf.x_train)[0].argsort().split(_ASKED_TOGETHER):
         raw = desk.domain.decode(cf.x_train[at], None, True)
         given = cf.decides(raw, cf.z_train[at], label.expand(len(at), *label.shape[1:])).nonzero()[:, 0]
         if not len(given): continue

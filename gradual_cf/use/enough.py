@@ -311,8 +311,7 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
 def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
     "How texts of a column are written in a language."
     if c.levels:
-        texts = _level_texts(c, lang)
-        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in texts.items()]
+        told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in _level_texts(c, lang).items()]
         return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
     as_given = c.form == 'numeral' or '%' in c.form
     write = str if as_given else lang.day if c.measure else lang.number

@@ -87,8 +87,7 @@ def _seal(told:dict) -> str:
 
 def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
-    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
-    own = getattr(model, 'predictor', None)
+    own = getattr(cf.model.model if isinstance(cf.model, _Asked) else cf.model, 'predictor', None)
     if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=cf.cut or .5, decides='numbers')
     made = own.over or getattr(own.ask, 'func', None) in (by_votes, of_labels) # of what the model says
     decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
@@ -216,8 +215,7 @@ def save_evidence(
     folder,frame = Path(folder), _evidence_frame(texts)
     ours = not folder.exists() or folder.is_dir() and ((folder/_MANIFEST).is_file() or
                                                        all(_OURS.fullmatch(p.name) for p in folder.iterdir()))
-    if not ours:
-        raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
+    if not ours: raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder/'.lock'):
         there = _read_json((folder/_MANIFEST).read_text()) if (folder/_MANIFEST).is_file() else dict(parts=[])
@@ -325,7 +323,7 @@ def _decision_record(text, cf) -> dict:
     if faults: raise ValueError(f'text must be evidence that holds, got one that does not: {"; ".join(faults)}')
     return told
 
-def _corrections(told:dict, cf, corrected, view) -> list: # A line a column
+def _corrections(told:dict, corrected, view) -> list: # A line a column
     "What is corrected; raises `ValueError` where nothing is, or for what is not on record."
     if not isinstance(view, str): raise ValueError(f'view must be a text, got {type(view).__name__}')
     if corrected is not None and not isinstance(corrected, dict):
@@ -380,7 +378,7 @@ def reconsider(
     """
     if format not in ('md', 'html'): raise ValueError(f"format must be 'md' or 'html', got {format!r}")
     told,lang = _decision_record(text, cf), language_of(language)
-    lines,columns = _corrections(told, cf, corrected, view), [c['name'] for c in told['columns']]
+    lines,columns = _corrections(told, corrected, view), [c['name'] for c in told['columns']]
     was,target,moved = told['answer']['data'], told['question']['target'], {l['column']: l['is'] for l in lines}
     row = lambda cells: _typed_rows(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
     data = [moved.get(n, v) for n,v in zip(columns, was)]

@@ -72,13 +72,12 @@ def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
     tabs = [(name, lang.say(text)) for name,text in _TABS.items()
             if (table or name in ('ways', 'order')) and (desk.k > 1 or name != 'ways')]
     words:dict[str, Any] = {name: lang.texts.get(text, text) for name,text in _WORDS.items()} # a page fills in the fields
-    many = len(desk.regions or ())
     return dict(
         words=words | dict(heads=[lang.say(text) for text in _HEADS]), kind=desk.domain.kind, lang=lang.name, tabs=tabs,
         columns=_columns_for_page(desk, terms), presets=[(name, lang.say(name)) for name in desk.presets],
         targets=None if desk.cf.numbers else [class_words(label, lang) for label in desk.labels], count=desk.k,
         numbers=[lang.say(text) for text in _NUMBERS[:desk.k]], wide=desk.wide,
-        regions=[f'{at//desk.wide + 1}.{at % desk.wide + 1}' for at in range(many)])
+        regions=[f'{at//desk.wide + 1}.{at % desk.wide + 1}' for at in range(len(desk.regions or ()))])
 
 def _row_page(desk:_Desk, row:int, fixed:dict, terms:_ColumnNames) -> dict:
     "What a page is told of a row."
@@ -147,10 +146,11 @@ def _pane(desk:_Desk, q:_RowQuestion, cfs, tab:str, terms:_ColumnNames) -> str: 
         return _soft(html.escape(terms.lang.say(told, why=e)))
 
 # %% ../../nbs/use/07_explorer.ipynb #c24
-def _parts(desk:_Desk, q:_RowQuestion, terms:_ColumnNames, fixed:dict, at:list, tab:str): # Name and value of each part
+def _parts(panel, q:_RowQuestion, at:list, tab:str): # Name and value of each part
     "What a page is told of a question; `at` goes with it, so that it knows what is answered."
+    desk,terms = panel.desk, panel.terms
     yield 'said', dict(_said_page(desk, q), at=at)
-    told,features = fixed['columns'], desk.domain.features
+    told,features = panel.fixed['columns'], desk.domain.features
     row = desk.once('row', _RowQuestion(q.row, q.target, q.preset), lambda: _row_told(desk, q.row, told))
     moved,memory = dict(q.hand) if features else {}, (('changes', q.number), q.asked)
     hand = {c.name: _places_of(c, [moved[c.name]])[0] for c in features if c.name in moved}
@@ -209,7 +209,7 @@ class _Panel:
             if self.asked is None or self.asked._replace(hand=()) != q._replace(hand=()): self.panes = {}
             self.mine,self.asked = mine, q
             self.publish('panes', self.panes)
-            self.worker.put(partial(_parts, self.desk, q, self.terms, self.fixed, at, self.tab))
+            self.worker.put(partial(_parts, self, q, at, self.tab))
             return True
 
     def set(self, **change):
@@ -219,8 +219,7 @@ class _Panel:
             try: row = _question_of_page(self.desk, mine).row
             except ValueError as e: return self.say(str(e))
             self.fresh += 1
-            told = _row_page(self.desk, row, self.fixed, self.terms)
-            self.publish('row', told | dict(fresh=self.fresh, mine=mine))
+            self.publish('row', _row_page(self.desk, row, self.fixed, self.terms) | dict(fresh=self.fresh, mine=mine))
             self.ask(mine)
 
     def show(self, part:tuple): # Name and value; called on the worker's thread
@@ -388,8 +387,7 @@ def explorer(
     >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20], units={'income': '€'})
     """
     desk = _Desk(cf, rows, k, seed, language_of(language))
-    own = next(name for name,settings in desk.presets.items() if settings is None)
-    preset = own if preset is None else preset
+    preset = next(name for name,settings in desk.presets.items() if settings is None) if preset is None else preset
     _check_panel(desk, preset, k, units=units, names=names)
     terms = _ColumnNames(units or {}, names or {}, codes or {}, desk.lang)
     box = _box_class()()
@@ -628,16 +626,15 @@ def _open_browser(folder, address):
     Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 # %% ../../nbs/use/07_explorer.ipynb #c73
-def _serve(source:str, title:str, port:int=8866, token:bool=True, browser:bool=True, say:Callable=print,
-           visitors:int=4, idle:int=30): # Most visitors at once; minutes without activity until one makes room
+def _serve(page:tuple, how:dict, token:bool, browser:bool, say:Callable): # Python, and a title; what `_server` is told
     "Serve the widget in the last line of some Python until interrupted; calls `say` with the address of the page."
     from tornado.ioloop import IOLoop
     secret = secrets.token_urlsafe(24) if token else ''
-    address = f'http://{_HOST}:{port}/' + (f'?token={secret}' if token else '')
+    address = f'http://{_HOST}:{how["port"]}/' + (f'?token={secret}' if token else '')
     with TemporaryDirectory(prefix='gradual_cf-app-') as name:
         folder = Path(name)
-        _write_folder(folder, source, title)
-        voila = _server(folder, port, secret, visitors, idle)
+        _write_folder(folder, *page)
+        voila = _server(folder, token=secret, **how)
         if hasattr(signal, 'SIGHUP'): signal.signal(signal.SIGHUP, signal.default_int_handler)
         loop = IOLoop.current()
         loop.add_callback(say, address)
@@ -650,5 +647,4 @@ def _panel_or_why(make:Callable) -> Any: # () -> widget
     import ipywidgets as W
     try: return make()
     except Exception as e:
-        why = f'{type(e).__name__}: {e}'
-        return W.HTML(f'<p role="alert"><b>There is no panel.</b> {html.escape(why)}</p>')
+        return W.HTML(f'<p role="alert"><b>There is no panel.</b> {type(e).__name__}: {html.escape(str(e))}</p>')

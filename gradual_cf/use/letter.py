@@ -224,14 +224,13 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
 def _standing_of_answer(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
     "How an answer stands, as far as that is known."
     known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
-    proven = answer.proof[i] == 'optimal'
-    more = dict(proven=[answer.optimal, answer.among]) if proven else {}
+    more = dict(proven=[answer.optimal, answer.among]) if answer.proof[i] == 'optimal' else {}
     return {name: v for name,v in known.items() if v == v} | more
 
 def _standing_lines(stands:dict, lang:Language=ENGLISH) -> list:
     "How an answer stands, in sentences."
-    known = [stands[name] for name in ('confirmed',) if name in stands]
-    lines = [lang.say(_CONFIRMED, percent=sided_percent(v, 0., lang)) for v in known]
+    confirmed = 'confirmed' in stands
+    lines = [lang.say(_CONFIRMED, percent=sided_percent(stands['confirmed'], 0., lang))] if confirmed else []
     if 'proven' not in stands: return lines
     what,among = stands['proven']
     return [*lines, _proven_line(among, _PROVEN[what], lang)]
@@ -437,8 +436,7 @@ def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**field
         raise ValueError(f'format must be {named} or {_FORMATS[-1]!r}, got {format!r}')
     if format != 'json':
         text = "{% extends 'letter' %}" if template is None else template
-        kind = type(text).__name__
-        if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {kind}')
+        if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {type(text).__name__}')
         made_of = environment(_PAGE.get(format, format), 'letter', lang)
         return _of_format(compiled(made_of, text, _FIELDS, 'template'), format)
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
@@ -463,10 +461,10 @@ def _proven(text, fields:dict):
                      f'got a letter without it for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-def _unread_note(answer, i:int, date:str, format:str, lang:Language, slots:dict): # Position of a row
+def _unread_note(answer, i:int, format:str, lang:Language, fields:dict): # Position of a row
     "What is written where a row could not be read."
     why = _visible(answer.proof[i].removeprefix(_NOT_READ))
-    told = dict(row=_visible(str(_row_names(answer)[i])), date=date, language=lang.name, why=why) | slots
+    told = dict(row=_visible(str(_row_names(answer)[i])), date='', language=lang.name, why=why) | fields
     if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
     made_of = environment(_PAGE.get(format, format), 'letter', lang)
     return _of_format(compiled(made_of, "{% extends 'note' %}", tuple(told), 'template'), format)(**told)
@@ -599,14 +597,14 @@ def letter(
     if not len(answer): return []
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    out:list = [_unread_note(answer, i, day, format, lang, slots[i]) if no else '' for i,no in enumerate(answer.unread)]
+    unread = [no and dict(date=day) | slots[i] for i,no in enumerate(answer.unread)]
+    out:list = [_unread_note(answer, i, format, lang, fields) if fields else '' for i,fields in enumerate(unread)]
     if not len(read): return out
     some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
     z,targets = explainer.z_train, some.tensors.target.unique(dim=0)
     if z is None or not len(z) or not all(in_target(z, t).any() for t in targets): asked = asked | dict(k=0)
     shared = dict(date=day, language=lang.name, reasons=asked['k'], ranges=bool(ranges))
-    told = _all_told(explainer, some, others, shared)
-    for i,known in zip(read, _all_fields(explainer, some, spoken, told, asked)):
+    for i,known in zip(read, _all_fields(explainer, some, spoken, _all_told(explainer, some, others, shared), asked)):
         fields = known | slots[i]
         out[i] = _proven(write(**fields), fields)
     return out

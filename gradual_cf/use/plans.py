@@ -119,8 +119,7 @@ def _further(between, rows, made, size:int) -> tuple:
     "Every way to make `size` more changes: place among the rows, long `(q,)`, and what is made then, bool `(q, g)`."
     at,out = [], []
     for i,(row,now) in enumerate(zip(rows.tolist(), made)):
-        left = (between.on[row] & ~now).nonzero()[:, 0].tolist()
-        for more in combinations(left, size):
+        for more in combinations((between.on[row] & ~now).nonzero()[:, 0].tolist(), size):
             at.append(i)
             out.append(now.index_fill(0, torch.tensor(more, device=now.device), True))
     return torch.tensor(at, dtype=torch.long, device=rows.device), torch.stack(out) if out else made[:0]
@@ -186,13 +185,12 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
     cfs = plan.answers
-    goal = cfs.goal
     steps = {}
     changes = plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
     for (i,number),part in changes.groupby(['row', 'step']):
         lines,mark = list(part.itertuples()), marks[i][number - 1]
-        then = dict(value=lines[-1][-1], then=goal.text(lines[-1][-1], '.3f') + f', {mark}'*bool(mark), mark=mark)
+        then = dict(value=lines[-1][-1], then=cfs.goal.text(lines[-1][-1], '.3f') + f', {mark}'*bool(mark), mark=mark)
         what = ', '.join(map(change_text, lines))
         steps.setdefault(i, []).append(dict(number=number, lines=lines, what=what, **then))
     def head(i, name):
@@ -201,10 +199,7 @@ def _shown_steps(plan) -> list:
         return f'{to_be}, {went(cfs, i)}, ' + (count_text(len(steps[i]), 'step') if i in steps else 'nothing to change')
     return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(_row_names(cfs))]
 
-def _html_plan(plan, most:int=10) -> str:
-    "The steps of the first answers as a table, with one body for each row that was asked about."
-    more = max(len(plan) - most, 0)
-    return render('plans/steps', rows=_shown_steps(plan)[:most], more=more)
+_SHOWN = 10 # Answers on a page, each with a body of its own in the table
 
 # %% ../../nbs/use/01_plans.ipynb #c33
 _LONGEST = 44 # Characters of a line in a picture
@@ -222,25 +217,6 @@ def _stair(ax, plan, i:int, steps:list):
     ax.set_xticks(range(len(y)), ['now', *range(1, len(y))], fontsize=8)
     ax.set_xlim(-.3, len(y) - .7)
     if goal.said == 'probability': ax.set_ylim(-.05, 1.05)
-
-def _plot_plan(plan, most:int=10):
-    "A staircase for each of the first answers that have steps."
-    rows = [(i, row) for i,row in enumerate(_shown_steps(plan)) if row['steps']][:most]
-    step,told = '{number}. {what} ({then})'.format_map, []
-    for i,row in rows:
-        lines = [f'row {row["name"]}: to be {aimed_at(plan.answers, i)}', *map(step, row['steps'])]
-        told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
-    tall = [.7 + .15*text.count('\n') for text in told] or [.5]
-    shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
-    fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
-    for ax in axes[len(rows):].flat: ax.axis('off')
-    for (i,row),text,(ax,beside) in zip(rows, told, axes):
-        _stair(ax, plan, i, row['steps'])
-        beside.text(0, .5, text, va='center', fontsize=8)
-        beside.axis('off')
-    if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
-    else: fig.supylabel(_in_plain_words(plan.answers.goal.said), fontsize=8)
-    return fig
 
 # %% ../../nbs/use/01_plans.ipynb #c35
 @dataclass(frozen=True, repr=False)
@@ -298,8 +274,7 @@ class Plan:
         df.insert(1, 'step', step[at])
         return df
 
-    def text(self,
-    ) -> str:
+    def text(self) -> str:
         """The steps as plain text.
 
         Returns
@@ -319,9 +294,26 @@ class Plan:
         most : int, default 10
             Rows drawn, ≥ 1
         """
-        return _plot_plan(self, most)
+        rows = [(i, row) for i,row in enumerate(_shown_steps(self)) if row['steps']][:most]
+        step,told = '{number}. {what} ({then})'.format_map, []
+        for i,row in rows:
+            lines = [f'row {row["name"]}: to be {aimed_at(self.answers, i)}', *map(step, row['steps'])]
+            told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
+        tall = [.7 + .15*text.count('\n') for text in told] or [.5]
+        shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
+        fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
+        for ax in axes[len(rows):].flat: ax.axis('off')
+        for (i,row),text,(ax,beside) in zip(rows, told, axes):
+            _stair(ax, self, i, row['steps'])
+            beside.text(0, .5, text, va='center', fontsize=8)
+            beside.axis('off')
+        if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
+        else: fig.supylabel(_in_plain_words(self.answers.goal.said), fontsize=8)
+        return fig
 
-    def _repr_html_(self): return without_math(_html_plan(self))
+    def _repr_html_(self):
+        return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
+
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
 

@@ -208,7 +208,6 @@ class _Tested(NamedTuple):
     best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
     owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
     units:list   # The reasons, `_Unit` each
-    owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
 
 def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
@@ -294,13 +293,6 @@ def _agreement(tested:_Tested, rivals:dict, k:int) -> pd.DataFrame: # Name -> wh
 # %% ../../nbs/use/08_reasons.ipynb #r25
 _SHOWN = 5 # Rows on a page; the frame has all
 
-def _reasons_page(told, format:str) -> str: # 'txt' or 'html'
-    "Reasons of the first rows, and how far the methods agree."
-    rows = [(i, list(lines.itertuples())) for i,lines in told.frame.groupby('row', sort=False)]
-    return render('reasons/page', format, told.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
-                  summary=_summary(told, told.lang), agreement=list(told.agreement.itertuples()),
-                  withheld=told.withheld, without=told.without[:_SHOWN], unread=dict(list(told.unread.items())[:_SHOWN]))
-
 def _summary(told, lang:Language) -> str:
     "How many rows get reasons, and how many reasons each."
     n,all_ = int(told.refused.sum()), lang.number(f'{len(told.refused):,}')
@@ -309,19 +301,6 @@ def _summary(told, lang:Language) -> str:
                       'why {n} of {all} rows are not {wanted}: {mean} reasons each, together enough for {enough}',
                       n, all=all_, wanted=told.wanted, mean=lang.number(f'{len(told.frame)/n:.1f}'),
                       enough=lang.number(f'{int(told.enough.sum()):,}'))
-
-def _reasons_plot(told):
-    "How many rows are told each reason, and how many are told it first."
-    each = told.frame.groupby('reason', sort=False)['rank'].agg(['size', lambda r: int((r == 1).sum())])
-    each = each.sort_values('size')
-    fig,ax = subplots(figsize=(7, .6 + .32*max(len(each), 1)))
-    labels = [plot_text(str(v)) for v in each.index]
-    ax.barh(labels, each.iloc[:, 0], color='.8', label=told.lang.say(N_('told')))
-    ax.barh(labels, each.iloc[:, 1], color='C0', label=told.lang.say(N_('told first')))
-    ax.set_xlabel(told.lang.say(N_('rows')))
-    ax.spines[['top', 'right']].set_visible(False)
-    if len(each): ax.legend(frameon=False, loc='lower right', bbox_to_anchor=(1, 1), ncols=2)
-    return fig
 
 @dataclass(frozen=True, repr=False)
 class Reasons(Exports):
@@ -389,9 +368,23 @@ class Reasons(Exports):
 
     def plot(self): # A matplotlib figure
         "Draw how often each reason is told."
-        return _reasons_plot(self)
+        each = self.frame.groupby('reason', sort=False)['rank'].agg(['size', lambda r: int((r == 1).sum())])
+        each = each.sort_values('size')
+        fig,ax = subplots(figsize=(7, .6 + .32*max(len(each), 1)))
+        labels = [plot_text(str(v)) for v in each.index]
+        ax.barh(labels, each.iloc[:, 0], color='.8', label=self.lang.say(N_('told')))
+        ax.barh(labels, each.iloc[:, 1], color='C0', label=self.lang.say(N_('told first')))
+        ax.set_xlabel(self.lang.say(N_('rows')))
+        ax.spines[['top', 'right']].set_visible(False)
+        if len(each): ax.legend(frameon=False, loc='lower right', bbox_to_anchor=(1, 1), ncols=2)
+        return fig
 
-    def _shown(self, format:str) -> str: return _reasons_page(self, format)
+    def _shown(self, format:str) -> str: # Reasons of the first rows, and how far the methods agree
+        rows = [(i, list(lines.itertuples())) for i,lines in self.frame.groupby('row', sort=False)]
+        return render('reasons/page', format, self.lang, rows=rows[:_SHOWN], more=max(len(rows) - _SHOWN, 0),
+                      summary=_summary(self, self.lang), agreement=list(self.agreement.itertuples()),
+                      withheld=self.withheld, without=self.without[:_SHOWN],
+                      unread=dict(list(self.unread.items())[:_SHOWN]))
 
 # %% ../../nbs/use/08_reasons.ipynb #r27
 _LINE = ['row', 'rank', 'code', 'reason', 'columns', 'has', 'compared', 'way', 'alone', 'enough', 'put_back', 'near',

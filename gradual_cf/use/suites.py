@@ -158,26 +158,6 @@ def _suite_page(suite, name:str, format:str) -> str: # 'page' as 'txt' or 'html'
     return render(f'suites/{name}', format, title=_NO_XML.sub('?', suite.title), summary=repr(suite), heads=_HEADS,
                   lines=lines, kinds=kinds, wide=wide, how=how)
 
-def _suite_plot(suite):
-    "A panel for shares, ratios and lengths: what was found, its interval, and the threshold."
-    frame = suite.frame[suite.frame.value.notna()]
-    kinds = np.where(frame.there.notna(), 'ratios', np.where(frame.check == 'length', 'lengths', 'shares'))
-    panels = {kind: frame[kinds == kind] for kind in ('shares', 'ratios', 'lengths') if kind in kinds}
-    fig,axes = subplots(len(panels), 1, figsize=(8, .7 + .33*len(frame) + .5*len(panels)), squeeze=False,
-                        height_ratios=[len(lines) + 1 for lines in panels.values()])
-    for ax,(kind,lines) in zip(axes[:, 0], panels.items()):
-        for y,l in enumerate(lines.itertuples()):
-            colour = dict(fails='C3', holds='C0').get(l.verdict, '.45')
-            ax.plot([l.low, l.high], [-y, -y], color=colour, lw=1.5)
-            ax.plot(l.value, -y, 's' if l.verdict == 'fails' else 'o', color=colour, ms=5)
-            ax.plot([l.limit]*2, [-y - .35, -y + .35], color='k', lw=1.2)
-        names = [plot_text(', '.join(_line_as_read(l)[:2])) for l in lines.itertuples()]
-        ax.set_yticks(-np.arange(len(lines)), names, fontsize=8)
-        _axis_limits(ax, kind == 'shares')
-        ax.set_title(kind, fontsize=9, loc='left')
-        ax.spines[['top', 'right', 'left']].set_visible(False)
-    return fig
-
 @dataclass(frozen=True, repr=False)
 class Suite(Exports):
     """Checks of a model with their thresholds: what holds, fails, or is open.
@@ -210,7 +190,25 @@ class Suite(Exports):
         told = ', '.join(f'{v} {count[v]}' for v in ['holds', 'fails', 'open', 'too few'] if v in count)
         return f'{self.title}: {told}'
 
-    def plot(self): return _suite_plot(self) # A figure: every line with its interval and its threshold
+    def plot(self): # A panel for shares, ratios and lengths: what was found, its interval, and the threshold
+        frame = self.frame[self.frame.value.notna()]
+        kinds = np.where(frame.there.notna(), 'ratios', np.where(frame.check == 'length', 'lengths', 'shares'))
+        panels = {kind: frame[kinds == kind] for kind in ('shares', 'ratios', 'lengths') if kind in kinds}
+        fig,axes = subplots(len(panels), 1, figsize=(8, .7 + .33*len(frame) + .5*len(panels)), squeeze=False,
+                            height_ratios=[len(lines) + 1 for lines in panels.values()])
+        for ax,(kind,lines) in zip(axes[:, 0], panels.items()):
+            for y,l in enumerate(lines.itertuples()):
+                colour = dict(fails='C3', holds='C0').get(l.verdict, '.45')
+                ax.plot([l.low, l.high], [-y, -y], color=colour, lw=1.5)
+                ax.plot(l.value, -y, 's' if l.verdict == 'fails' else 'o', color=colour, ms=5)
+                ax.plot([l.limit]*2, [-y - .35, -y + .35], color='k', lw=1.2)
+            names = [plot_text(', '.join(_line_as_read(l)[:2])) for l in lines.itertuples()]
+            ax.set_yticks(-np.arange(len(lines)), names, fontsize=8)
+            _axis_limits(ax, kind == 'shares')
+            ax.set_title(kind, fontsize=9, loc='left')
+            ax.spines[['top', 'right', 'left']].set_visible(False)
+        return fig
+
     def to_junit(self,
         path, # The file; written atomically
     ): # `path`, a `Path`

@@ -110,50 +110,20 @@ def _drifted(then:dict, now:dict, by, least:float, seed:int) -> pd.DataFrame: # 
     lines = []
     for name in now:
         old = _members(then[name].rows, by) if name in then else {}
-        new = _members(now[name].rows, by)
-        for i,(group,member) in enumerate(new.items()):
+        for i,(group,member) in enumerate(_members(now[name].rows, by).items()):
             a = then[name].values[old[group]] if group in old else np.zeros(0)
             b = now[name].values[member]
             sides = {f'{k}_{when}': v for when,values in (('then', a), ('now', b))
                      for k,v in _side(name, values, [seed, i]).items()}
             lines.append(dict(by=group[0], group=group[1], measure=name, **sides, p=_p_value(name, a, b, least)))
     frame = pd.DataFrame(lines)
-    known = frame.p.notna()
-    frame['corrected'] = np.nan
-    if known.any(): frame.loc[known, 'corrected'] = _holm(frame.p[known].to_numpy(float), np.arange(known.sum()))
-    return frame
+    p = frame.p.dropna()
+    return frame.assign(corrected=pd.Series(_holm(p.to_numpy(float), np.arange(len(p))), p.index))
 
 # %% ../../nbs/use/09_watch.ipynb #w18
 _NAMES = dict(holds='advice that holds', without='refused without a way', length='length of the way (median)')
 
-def _watch_page(watched, format:str) -> str: # 'txt' or 'html'
-    "Alarms first, then every line."
-    groups = [(by, name, list(lines.itertuples()))
-              for (by,name),lines in watched.frame.groupby(['by', 'group'], sort=False)]
-    return render('watch/page', format, summary=repr(watched), groups=groups, names=_NAMES, level=watched.level,
-                  least=watched.least)
-
 _WRAP = 16 # Characters of a title
-
-def _watch_plot(watched):
-    "A panel for each measure: then grey, today coloured where chance does not explain it."
-    measures = [lines for _,lines in watched.frame.groupby('measure', sort=False)]
-    fig,axes = subplots(1, len(measures), figsize=(9, 1.3 + .34*len(measures[0])), sharey=True, squeeze=False)
-    groups = list(dict.fromkeys(zip(watched.frame.by, watched.frame.group)))
-    for ax,lines in zip(axes[0], measures):
-        for line in lines.itertuples():
-            y = -groups.index((line.by, line.group))
-            ax.plot([line.low_then, line.high_then], [y + .12]*2, color='.75', lw=3)
-            ax.plot(line.value_then, y + .12, 'o', color='.6', ms=5)
-            colour = 'C3' if line.corrected <= watched.level else 'C0'
-            ax.plot([line.low_now, line.high_now], [y - .12]*2, color=colour, lw=1.5)
-            ax.plot(line.value_now, y - .12, 's' if colour == 'C3' else 'o', color=colour, ms=5)
-        if lines.measure.iloc[0] == 'holds': ax.axvline(watched.least, color='.6', lw=.8, ls='--')
-        _axis_limits(ax, lines.measure.iloc[0] != 'length')
-        ax.set_title(plot_text(_NAMES[lines.measure.iloc[0]], _WRAP), fontsize=9)
-        ax.spines[['top', 'right', 'left']].set_visible(False)
-    axes[0, 0].set_yticks([-i for i in range(len(groups))], [plot_text(name) for _,name in groups], fontsize=8)
-    return fig
 
 @dataclass(frozen=True, repr=False)
 class Watch(Exports):
@@ -194,9 +164,29 @@ class Watch(Exports):
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, then and today."
-        return _watch_plot(self)
+        measures = [lines for _,lines in self.frame.groupby('measure', sort=False)]
+        fig,axes = subplots(1, len(measures), figsize=(9, 1.3 + .34*len(measures[0])), sharey=True, squeeze=False)
+        groups = list(dict.fromkeys(zip(self.frame.by, self.frame.group)))
+        for ax,lines in zip(axes[0], measures):
+            for line in lines.itertuples():
+                y = -groups.index((line.by, line.group))
+                ax.plot([line.low_then, line.high_then], [y + .12]*2, color='.75', lw=3)
+                ax.plot(line.value_then, y + .12, 'o', color='.6', ms=5)
+                colour = 'C3' if line.corrected <= self.level else 'C0'
+                ax.plot([line.low_now, line.high_now], [y - .12]*2, color=colour, lw=1.5)
+                ax.plot(line.value_now, y - .12, 's' if colour == 'C3' else 'o', color=colour, ms=5)
+            if lines.measure.iloc[0] == 'holds': ax.axvline(self.least, color='.6', lw=.8, ls='--')
+            _axis_limits(ax, lines.measure.iloc[0] != 'length')
+            ax.set_title(plot_text(_NAMES[lines.measure.iloc[0]], _WRAP), fontsize=9)
+            ax.spines[['top', 'right', 'left']].set_visible(False)
+        axes[0, 0].set_yticks([-i for i in range(len(groups))], [plot_text(name) for _,name in groups], fontsize=8)
+        return fig
 
-    def _shown(self, format:str) -> str: return _watch_page(self, format)
+    def _shown(self, format:str) -> str: # Alarms first, then every line
+        groups = [(by, name, list(lines.itertuples()))
+                  for (by,name),lines in self.frame.groupby(['by', 'group'], sort=False)]
+        return render('watch/page', format, summary=repr(self), groups=groups, names=_NAMES, level=self.level,
+                      least=self.least)
 
 # %% ../../nbs/use/09_watch.ipynb #w20
 _EXPECTED = .95 # Share of advice that is expected to hold where nobody said another
