@@ -3,14 +3,16 @@ import json
 import os
 import re
 import shlex
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from gradual_cf.all import Task, load_breast_cancer, save_model
-from gradual_cf.cli import app
+from gradual_cf.cli import _json_lines, app
 from shell import shell
 from toy import loans_of, stretches
 from written import load_task
@@ -178,7 +180,7 @@ def test_help_imports_nothing_heavy():
     import subprocess
     import sys
     code = """import sys
-from gradual_cf.cli import app
+from gradual_cf.cli import _json_lines, app
 try: app(sys.argv[1:])
 except SystemExit: pass
 assert not {'torch', 'pandas', 'numpy', 'sklearn', 'matplotlib', 'jinja2'} & set(sys.modules)"""
@@ -272,7 +274,7 @@ def test_classes_of_a_model_get_their_names(loans):
         rows = [json.loads(run('explain', *own, '--row', i, '--classes', told, '--target', 'granted', '--json').stdout) for i in (0, 1)]
         assert all(one['target'] == 'granted' and one['valid'] and (one['prob'] >= .5) for one in rows)
     wrong = run('explain', *own, '--row', 0, '--classes', 'a=refused,b=granted')
-    assert wrong.exit_code == 2 and wrong.stderr.startswith('error: --classes must name each label of the model')
+    assert wrong.exit_code == 2 and wrong.stderr.startswith('error: --classes must name each label of the model'), (wrong.exit_code, wrong.output)
     assert run('explain', 'loans', '--row', 0, '--classes', 'a,b').exit_code == 2
 
 
@@ -280,3 +282,8 @@ def test_help_shows_options_in_groups_with_examples():
     for command in ('explain', 'letter', 'plan', 'reasons'):
         said = run(command, '--help').stdout
         assert all(part in said for part in ('Data and model', 'What may change', 'Search', 'For example:', f'gradual-cf {command} loans --row'))
+
+
+def test_every_cell_has_a_form_in_json():
+    cells = pd.DataFrame(dict(row=[0], a=pd.Timestamp('2026-01-02'), b=[pd.NaT], c=[np.float32(.5)], d=[float('nan')], e=[Decimal('1.20')], f=[np.int64(3)], g=[None], h=['x']))
+    assert json.loads(json.dumps(_json_lines(cells))) == [dict(a='2026-01-02T00:00:00', b=None, c=.5, d=None, e='1.20', f=3, g=None, h='x')]

@@ -216,6 +216,7 @@ def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> 
     some = (own != _MISSING) & (low <= high) & np.where(up, bad < good, bad > good)
     return _NumberLines(row, column, bad, good).take(some)
 
+# %% ../../nbs/search/04_shorten.ipynb #nl52c
 def _put_in(s:State, grid:_Grid, lines:_NumberLines, v:Tensor) -> Tensor: # Encoded numbers, `(m,)` -> `(m, d)`
     "Rows with one number each."
     xp = s.xp[torch.from_numpy(lines.row).to(v.device)]
