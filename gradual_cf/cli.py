@@ -67,8 +67,7 @@ def _named_classes(text:str):
 def _json_value(v):
     "A value as JSON: numpy's numbers as numbers, null for NaN, times as ISO 8601, the rest as it is written."
     v = v.item() if hasattr(v, 'item') else v
-    if isinstance(v, float) or hasattr(v, 'isoformat'): v = None if v != v else v
-    if hasattr(v, 'isoformat'): return v.isoformat()
+    if hasattr(v, 'isoformat') or isinstance(v, float): return None if v != v else v if isinstance(v, float) else v.isoformat()
     return v if v is None or isinstance(v, (bool, int, float, str)) else str(v)
 
 def _json_lines(df, *known) -> list: # Names of columns that are left out

@@ -203,7 +203,7 @@ class _NumberLines(NamedTuple):
 
     def take(self, i) -> _NumberLines: return _NumberLines(*(v[i] for v in self)) # The lines `i`
 
-    def look(self, part:np.ndarray) -> np.ndarray: # One of `_LOOKS`
+    def look(self, part:Any) -> np.ndarray: # One of `_LOOKS`, or several
         whole,rest = np.divmod(self.good - self.bad, _LOOKS**2)
         return self.bad + whole*part**2 + rest*part**2//_LOOKS**2
 
