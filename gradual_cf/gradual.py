@@ -28,7 +28,7 @@ from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
 from .search.real import from_real_rows, otherwise, pairs, revisit, run_steps
-from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, among_real_rows, moved,
+from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, among_real_rows,
                                          nearest_prototypes, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
 from .search.shorten import (_ask_all, _cheapest_pairs, line_search, moved_once, put_back, share, shortened,

@@ -17,7 +17,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
 from ..answers import aimed_at, Counterfactuals
 from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _within_limit
-from ..core import changed_groups, Effort, Encoded, Question, take_rows
+from ..core import changed_groups, Effort, Question, take_rows
 from ..data.columns import Column, _read_numbers
 from ..models.asking import predict
 from ..models.networks import load_model, _registered, save_model

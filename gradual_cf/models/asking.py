@@ -226,6 +226,8 @@ class _Asked(nn.Module):
         self.single = _is_lead(self.model, z)
         return two_classes(z.to(x)) if self.single else _narrowed_logits(z, x) if z.ndim == 2 else z.to(x)
 
+def _given_model(model) -> Any: return model.model if isinstance(model, _Asked) else model # As somebody handed it over
+
 # %% ../../nbs/models/00_asking.ipynb #c29
 def answers_numbers(model) -> bool:
     "Whether a model answers with numbers instead of classes."

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from ..core import Effort, Question, check_range
-from ..models.asking import _Agreed as _Several, _Asked, predict
+from ..models.asking import _Agreed as _Several, _given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
 from .real import _never_farther
@@ -78,7 +78,7 @@ def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
     "One more model of the kind that an explainer asks."
     rows,label = _bootstrap(cf.z_train, seed, cf.labels)
     x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
-    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
+    model = _given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
         return _fitted_again(cf, model, x, label, seed)
@@ -206,7 +206,7 @@ _LIBRARIES = 'lightgbm', 'xgboost', 'catboost'
 
 def _kind_of(cf) -> str: # What is said of how far the leads of a model can be relied on
     "Whether a model is a network, a forest that knows its training rows, boosted, or something else."
-    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
+    model = _given_model(cf.model)
     if isinstance(model, _Several): return _OTHER # they are a jury themselves
     learnt = isinstance(model, nn.Module) and any(True for _ in model.parameters())
     if not isinstance(model, FrameModel): return _NETWORK if learnt else _OTHER

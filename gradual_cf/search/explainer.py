@@ -29,8 +29,8 @@ from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, le
                                      NUMBERS, said)
 from .in_words import in_words, used
 from ..models.asking import (
-    _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _Over, _until,
-    _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
+    _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
+    _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
 from ..models.fitted import decisions, ruled, settled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
@@ -333,7 +333,7 @@ _LESS = 1e-13  # Than the same level, which was shifted there and back
 
 def _cut_off(cf) -> float|None:
     "Probability from which the second of two classes is decided; None where no probability alone decides."
-    model = cf.model.model if isinstance(cf.model, _Asked) else cf.model
+    model = _given_model(cf.model)
     if cf.goal is NUMBERS or cf.z_train is None: return None
     if isinstance(model, _Agreed): return .5
     if cf.z_train.shape[1] != 2: return None
@@ -578,7 +578,7 @@ class Explainer:
         kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
         self.domain = domain = kept or domain
         self.model = _asked_in_float(_adapted(domain, model))
-        own = self.model.model if isinstance(self.model, _Asked) else self.model
+        own = _given_model(self.model)
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
         self.classes:tuple = _labels_of_classes(self, model, classes) # What its classes are called; () for 0, 1, …
         self.place = place(self.model)

@@ -218,7 +218,7 @@ def _fewest_words_bound(s:_Scene, new:np.ndarray, leave_out:bool, most:int) -> i
 
 def _one_does(s:_Scene, new:np.ndarray, leave_out:bool) -> bool:
     "Whether any word exchanged alone suffices, all of them tried."
-    total,square = s.u @ s.counts, ((s.counts*s.idf)**2).sum()
+    total = s.u @ s.counts
     for i in {tuple(i) for _,i in s.places}:
         c = s.counts.copy()
         np.subtract.at(c, list(i), 1)

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import arrived, CLASSES, demanding, lacking, leading, levels, most_groups, required
+from .goals import CLASSES, demanding, lacking, leading, levels, most_groups, required
 from .shorten import _ask_all, _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position

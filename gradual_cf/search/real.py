@@ -6,7 +6,7 @@
 from __future__ import annotations
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 
 from ..models.decisions import FrameModel
 from ..models.fitted import _curve_of, _risk_link, RiskByTime

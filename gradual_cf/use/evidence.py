@@ -23,7 +23,7 @@ import gradual_cf
 from ..answers import _json_text, Counterfactuals, decided
 from ..core import _read_json, atomic, Encoded
 from ..data.columns import _entry_slices, Column, Date
-from ..models.asking import _Asked
+from ..models.asking import _given_model
 from ..models.decisions import by_votes, of_labels
 from ..render import date_text, json_value, Language, language_of, render, value_text
 from ..scale.workers import _digests
@@ -87,7 +87,7 @@ def _seal(told:dict) -> str:
 
 def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
-    own = getattr(cf.model.model if isinstance(cf.model, _Asked) else cf.model, 'predictor', None)
+    own = getattr(_given_model(cf.model), 'predictor', None)
     if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=cf.cut or .5, decides='numbers')
     made = own.over or getattr(own.ask, 'func', None) in (by_votes, of_labels) # of what the model says
     decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
@@ -245,7 +245,7 @@ def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
 
 def _own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     "The model of an explainer, and the columns that it reads."
-    own = getattr(cf.model.model if isinstance(cf.model, _Asked) else cf.model, 'predictor', None)
+    own = getattr(_given_model(cf.model), 'predictor', None)
     if own is None:
         says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
         return (lambda frame: says(_typed_rows(cf, frame)) if cf.numbers else says(_typed_rows(cf, frame)).softmax(1)), ()
