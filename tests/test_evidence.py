@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 import gradual_cf
 from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
-from gradual_cf.use.evidence import answer_schema, evidence, save_evidence
+from gradual_cf.use.evidence import _end, answer_schema, evidence, save_evidence
 from forged import changed, field_of, places, put_once, sealed, walk
 from made import by_hand, people
 from questions import SAID
@@ -660,3 +660,8 @@ def test_a_view_alone_decides_nothing_by_itself():
     assert new['reconsidered'] == dict(of=old['sha256'], corrected=[], view='I was ill.', decided=dict(was=False, **{'is': False}))
     assert [new[k] for k in ('question', 'columns', 'model', 'region')] == [old[k] for k in ('question', 'columns', 'model', 'region')]
     assert new['answer']['data'] == old['answer']['data'] and len(again.answers) == 1
+
+
+def test_ends_of_ranges_of_dates_are_dates():
+    days = tabular(pd.DataFrame(dict(day=pd.date_range('2020-01-01', periods=60)))).features[0]
+    assert [_end(days, v) for v in (days.low, days.high, np.inf)] == ['2020-01-01T00:00:00', '2020-02-29T00:00:00', None]

@@ -31,8 +31,9 @@ from sklearn.tree import DecisionTreeClassifier
 from test_tables import coded
 
 from gradual_cf.all import GradualCF, evaluate, explain_dataset, load_fitted, predictor, tabular
-from gradual_cf.models.asking import log_odds
+from gradual_cf.models.asking import _unanimous, log_odds
 from gradual_cf.models.networks import seeded
+from gradual_cf.search.sums import _is_linear_whole
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 real = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
@@ -428,3 +429,14 @@ def test_a_list_of_models_without_gradient_asks_for_none(tau):
     if tau != .5: return
     robust = cf.explain(rows, 1, optimal='distance', robust=dict(noise=dict(a=1)))
     assert (robust.size >= cf.explain(rows, 1, optimal='distance').size).all()
+
+
+def test_models_that_disagree_decide_for_no_class():
+    one, other = torch.tensor([[4., 0.], [0., 4.]]), torch.tensor([[4., 0.], [4., 0.]])
+    share = _unanimous(one.log_softmax(1), [one, other]).exp()
+    assert share[0, 0] > .5 and (share[1] <= .5).all()
+
+
+def test_the_coefficients_of_support_vectors_are_all_of_a_line_and_of_nothing_else():
+    x, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    assert [_is_linear_whole(SVC(kernel=kind).fit(x, y % k)) for kind, k in (('linear', 2), ('linear', 3), ('rbf', 2))] == [True, False, False]

@@ -341,7 +341,7 @@ def test_a_scale_says_what_is_far_and_nothing_else(case):
 
 def test_a_scaler_is_read_as_it_scales():
     df = pd.DataFrame({'a': filler(40), 'b': filler(40, 1)*9})
-    for scaler in (StandardScaler(), StandardScaler(with_mean=False), RobustScaler(), RobustScaler(with_centering=False), MaxAbsScaler(), MinMaxScaler((2, 5))):
+    for scaler in (StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False), RobustScaler(), RobustScaler(with_centering=False), MaxAbsScaler(), MinMaxScaler((2, 5))):
         x = tabular(df, scale=scaler.fit(df)).encode(df).x
         np.testing.assert_allclose(x.numpy(), scaler.transform(df), atol=1e-12)
         np.testing.assert_allclose(tabular(df, scale=clone(scaler).fit(df.to_numpy())).encode(df).x, x, atol=1e-12)

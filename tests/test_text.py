@@ -176,3 +176,7 @@ def test_real_vectors_restricted_and_neighbours(tmp_path, monkeypatch):
     monkeypatch.setenv('GRADUAL_CF_CACHE', str(tmp_path))
     v = load_glove(dim=300, vocab=['good', 'bad', 'film'])
     assert v.table.shape == (3, 300) and json.loads(next(tmp_path.glob('*.json')).read_text()) == v.words
+
+
+def test_an_ending_needs_a_stem_of_three_letters():
+    assert [ending(w) for w in ('aging', 'raging', 'badly', 'sadness')] == ['', 'ing', 'ly', 'ness']
