@@ -191,7 +191,7 @@ def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(as
     with torch.no_grad(): net[0].bias[1] -= net(domain.encode(X).x.float()).diff(dim=1).median()
     says = lambda df: net(domain.encode(df).x.float()).softmax(1).detach().numpy()
     cf = GradualCF(predictor(lambda df: says(df), domain) if asked else net, domain, 'sparse').fit(X)
-    rows, found = X.iloc[:25], 0
+    rows, found = X.iloc[:12], 0
     q = cf.ask(rows, **constraints)
     xp, own = cf.search(q), says(rows).argmax(1)
     values = dict(a=range(40), b=np.arange(X.b.min(), X.b.max() + .05, .1).round(1), c=['u', 'v', 'w'], d=range(6))
@@ -203,4 +203,4 @@ def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(as
         if not len(there): continue
         nearest, found = (domain.encode(there).x.float() - q.enc.x[i]).norm(dim=1).min(), found + 1
         assert changed_groups(q.enc.x, xp, cf.groups(xp))[i].sum() == 1 and (xp[i] - q.enc.x[i]).norm() <= nearest*(1 + 1e-4), (row, there)
-    assert found > 10
+    assert found > 5
