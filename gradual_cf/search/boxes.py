@@ -209,13 +209,13 @@ class _Price(NamedTuple):
         levels,tables = ({g: v[i] for g,v in part.items()} for part in (self.levels, self.tables))
         return self._replace(levels=levels, tables=tables)
 
-def _distance_price(grid:_Grid, rows:_Rows, toll:float=0., up=None, down=None, levels=None) -> _Price:
-    "Distance in encoded units, L1, where another level costs 2; with prices a unit where they are given."
-    one = np.ones(len(grid.columns))
+def _distance_price(grid:_Grid, rows:_Rows, toll:float=0., ways=None, levels=None) -> _Price:
+    "Distance in encoded units, L1, where another level costs 2; with prices of a unit up and down where they are given."
+    up,down = ways or 2*(np.ones(len(grid.columns)),)
     levels = levels or {g: 2. for g in np.flatnonzero(grid.named)}
     width = {g: grid.columns[g].width for g in levels}
     of = {g: v*(np.arange(width[g]) != rows.own[:, g, None]) for g,v in levels.items()}
-    return _Price(one if up is None else up, one if down is None else down, of, {}, toll)
+    return _Price(up, down, of, {}, toll)
 
 _CENT = 1e-3 # The largest price is at least this, since costs that differ by a millionth count as equal
 

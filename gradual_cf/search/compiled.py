@@ -127,12 +127,13 @@ def _of_sum(grid:_Grid, nodes:_Splits, aim:np.ndarray, left_of:list, words:np.nd
     left[leaf],right[leaf] = 0, 0
     adds = [np.asarray(t.value @ aim, float) for t in nodes.e.trees]
     some = np.array([v.any() for v in adds])
-    return _children_after_parents(column, cut, left, right, missing, np.concatenate(adds), root[some])
+    return _children_after_parents((column, cut, left, right, missing, np.concatenate(adds), root[some]))
 
-def _children_after_parents(column, cut, left, right, missing, value, root) -> tuple:
+def _children_after_parents(nodes:tuple) -> tuple: # As `_of_sum` returns them
     "The same nodes, numbered so that children come after their parent, as not every library writes them."
+    column,cut,left,right,missing,value,root = nodes
     inner,at = column >= 0, np.arange(len(column))
-    if ((left > at) & (right > at))[inner].all(): return column, cut, left, right, missing, value, root
+    if ((left > at) & (right > at))[inner].all(): return nodes
     order,todo = [], root[::-1].tolist()
     while todo:
         i = todo.pop()

@@ -71,7 +71,7 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
     if optimal == _COLUMNS: return _columns_first(grid, rows)
     cost = cf.domain.cost
     up,down = (v.numpy()[grid.first[:-1]] for v in (cost.up, cost.down))
-    price = _distance_price(grid, rows, 0., up, down, {g: 2*up[g] for g in np.flatnonzero(grid.named)})
+    price = _distance_price(grid, rows, 0., (up, down), {g: 2*up[g] for g in np.flatnonzero(grid.named)})
     levels,tables = _function_tables(cf, grid, rows, cost)
     return _check_price(price._replace(levels=price.levels | levels, tables=tables))
 
@@ -533,7 +533,7 @@ def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFram
 def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
     "One for each changed column, and nothing for the way."
     nothing = np.zeros(len(grid.columns))
-    return _distance_price(grid, rows, 1., nothing, nothing, {g: 0. for g in np.flatnonzero(grid.named)})
+    return _distance_price(grid, rows, 1., (nothing, nothing), {g: 0. for g in np.flatnonzero(grid.named)})
 
 _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 
