@@ -27,7 +27,7 @@ from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Matc
 from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
-from .search.real import from_real_rows, otherwise, pairs, revisit, run_steps
+from .search.real import for_the_rest, from_real_rows, otherwise, pairs, revisit, run_steps
 from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, among_real_rows,
                                          nearest_prototypes, Plausibility, towards, unsuitable)
 from .search.segments import composed, pasted, variation
@@ -417,7 +417,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
     if listed and domain.features and h.legal and not among:
         steps += (partial(moved_once, move=to_the_last_value),)
-        if set(cf.ties.values()) == {None} and h.agree is None: steps = (nearest_single, partial(otherwise, steps=steps))
+        if set(cf.ties.values()) == {None} and h.agree is None: steps = (nearest_single, partial(for_the_rest, steps=steps))
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,

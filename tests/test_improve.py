@@ -204,3 +204,14 @@ def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(as
         nearest, found = (domain.encode(there).x.float() - q.enc.x[i]).norm(dim=1).min(), found + 1
         assert changed_groups(q.enc.x, xp, cf.groups(xp))[i].sum() == 1 and (xp[i] - q.enc.x[i]).norm() <= nearest*(1 + 1e-4), (row, there)
     assert found > 5
+
+
+def test_where_one_change_does_not_suffice_demands_are_kept_and_every_step_is_traced():
+    t = load_task('breast_cancer')
+    cf = GradualCF(t.model, t.domain, 'sparse').fit(t.X)
+    firm, rows = cf.under(replace(cf.settings, logit_margin=.5)), t.X_test.iloc[:20]
+    q = firm.ask(rows)
+    xp = firm.search(q)
+    assert firm.content(q.enc, xp, q.target).all() and (changed_groups(q.enc.x, xp, cf.groups(xp)).sum(1) > 1).any()
+    several = rows[cf.explain(rows).changed.sum(1) > 1]
+    assert max(len(curve) for curve in cf.trace(several.iloc[:1]).curves) > 1

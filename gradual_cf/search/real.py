@@ -285,6 +285,13 @@ def run_steps(cf, s, steps, watch=None) -> Iterator[State]:
     "One step after the other."
     for step in steps: yield from step(cf, s, watch)
 
+def for_the_rest(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
+    "Further steps for rows that do not meet all demands yet."
+    lost = _unfinished(cf, s)
+    for rest in run_steps(cf, s.take(lost), steps, watch) if len(lost) else ():
+        s.put(lost, rest)
+        yield s
+
 def otherwise(cf, s, watch=None, *, steps:tuple) -> Iterator[State]:
     "Other steps, from the input again, for rows that the model still refuses; only the target is required of them."
     lost = _not_yet_there(cf, s)
