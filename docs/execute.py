@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
+import quick  # noqa: F401 - before nbformat
 import nbformat
 from kernels import Manager
 from nbclient import NotebookClient

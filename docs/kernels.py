@@ -6,19 +6,20 @@ import atexit
 import multiprocessing
 import os
 import sys
-from contextlib import contextmanager
 from multiprocessing.forkserver import _forkserver
 from pathlib import Path
+from queue import Empty
 from threading import Lock
 from types import ModuleType
 
+from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
 
 ROOT = Path(__file__).resolve().parent.parent
 FORKS, ONE_AT_A_TIME = multiprocessing.get_context('forkserver'), Lock()
 FORKS.set_forkserver_preload([
-    'ran',  # before the package, whose functions it marks
+    'quick', 'ran',  # before the package, whose functions it marks
     'axes',  # looks at the pictures of a page
     'gradual_cf.cli', 'gradual_cf.all', 'matplotlib.pyplot', 'pandas', 'pandas.io.formats.html', 'pandas.io.formats.style', 'safetensors.torch',
     'sklearn.datasets', 'sklearn.ensemble', 'sklearn.linear_model', 'sklearn.model_selection', 'datasets',
@@ -59,21 +60,23 @@ def begin(argv, env, cwd):
         atexit._run_exitfuncs()
 
 
-@contextmanager
 def found():
-    "Inside, a process that is begun finds this checkout and this folder, from wherever it is asked."
+    "The process that forks finds this checkout and this folder, from wherever it is begun and whoever begins it."
     before = os.environ.get('PYTHONPATH')
     os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), str(ROOT/'docs'), *filter(None, [before])])
-    try: yield
+    try: ensure()
     finally:
         if before is None: del os.environ['PYTHONPATH']
         else: os.environ['PYTHONPATH'] = before
 
 
+ensure, _forkserver.ensure_running = _forkserver.ensure_running, found
+
+
 def forked(target, *args):
     "A process that runs `target`. It would import the program that asks, pytest or the build of the site, which here has nothing that it needs."
     process = FORKS.Process(target=target, args=args)
-    with ONE_AT_A_TIME, found():
+    with ONE_AT_A_TIME:
         asking = sys.modules['__main__']
         sys.modules['__main__'] = ModuleType('__main__')
         try: process.start()
@@ -107,9 +110,23 @@ class Provisioner(LocalProvisioner):
         return self.connection_info
 
 
+class Client(AsyncKernelClient):
+    "Asks as soon as the kernel answers, where others first listen for a fifth of a second whether it has more to say."
+
+    async def wait_for_ready(self, timeout=None):
+        while await self.is_alive():
+            self.kernel_info()
+            try:
+                said = await self.get_shell_msg(timeout=1)
+                await self.get_iopub_msg(timeout=.2)  # it is heard there too
+            except Empty: continue
+            if said['msg_type'] == 'kernel_info_reply': return self._handle_kernel_info_reply(said)
+        raise RuntimeError('a kernel must answer, got one that ended')
+
+
 class Manager(AsyncKernelManager):
     "The manager of one forked kernel."
 
     def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(**kwargs, client_class=f'{__name__}.Client')
         self.provisioner = Provisioner(kernel_spec=self.kernel_spec, parent=self)

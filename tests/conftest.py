@@ -13,6 +13,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent/'docs'))
+import quick  # noqa: F401
 import written
 from filelock import FileLock
 from hypothesis import settings
@@ -20,9 +23,6 @@ from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = ['spent']
 CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
-
-
-sys.modules.setdefault('rfc3987_syntax', None)  # jsonschema takes a second and a half to build its grammar of addresses, which no notebook has
 
 
 def pytest_configure(config):

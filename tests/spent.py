@@ -31,7 +31,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-    if 'kernels' in sys.modules: sys.modules['kernels'].stop()  # its kernels count once it has ended
+    if forks := sys.modules.get('multiprocessing.forkserver'): forks._forkserver._stop()  # kernels and servers' workers count once it has ended
     if hasattr(session.config, 'workeroutput'): session.config.workeroutput['spent'] = seconds(), session.config.spent
 
 

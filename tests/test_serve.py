@@ -277,10 +277,10 @@ def test_no_worker_outlives_its_server(saved, how, tmp_path):
     while True:
         with suppress(OSError): asked(told.partition('/explain')[0], '/health'); break
         time.sleep(.05)
-    kids = [child for child in psutil.Process(server.pid).children() if 'spawn_main' in ' '.join(child.cmdline())]
+    kids = [child for child in psutil.Process(server.pid).children(recursive=True) if 'forkserver' in ' '.join(child.cmdline())]
     os.kill(server.pid, getattr(signal, how))
     server.join(60)
-    assert len(kids) == 1 and not psutil.wait_procs(kids, 60)[1]
+    assert len(kids) == 2 and not psutil.wait_procs(kids, 60)[1]
 
 
 def test_half_a_request_is_dropped_and_connections_are_counted(saved, monkeypatch):

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/03_serve.ipynb #s4
 from __future__ import annotations
-import asyncio, base64, hmac, json, logging, os, secrets, threading, time, traceback, warnings
+import asyncio, base64, hmac, json, logging, os, secrets, sys, threading, time, traceback, warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -239,6 +239,8 @@ def _work(pipe, folder:str, trusted):
         pipe.send(True)
         while True: pipe.send(_response(cf, *pipe.recv()))
 
+_FORKS = sys.platform == 'linux' # There the package is imported once for all workers, and whoever replaces one need not wait for that
+
 class _Worker:
     "Who answers one question after the other, a process or a thread of this one; whoever asks waits in a thread."
     def __init__(self, cf, *told): self.cf,self.told,self.ready,self.process = cf, told, False, None # cf: a thread's
@@ -249,9 +251,9 @@ class _Worker:
 
     def spawned(self) -> bool:
         import multiprocessing
-        spawn = multiprocessing.get_context('spawn')
-        self.pipe,theirs = spawn.Pipe()
-        self.process = spawn.Process(target=_work, args=(theirs, *self.told), daemon=True)
+        context = multiprocessing.get_context('forkserver' if _FORKS else 'spawn')
+        self.pipe,theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, *self.told), daemon=True)
         self.process.start()
         theirs.close()
         return bool(self.heard())
@@ -560,7 +562,8 @@ def serve_folder(
 ):
     "Serve until Ctrl-C or SIGTERM, from the main thread."
     _check_installed()
-    import signal, uvicorn
+    import multiprocessing, signal, uvicorn
+    if _FORKS: multiprocessing.set_forkserver_preload([__name__])
     def stop(*_): raise SystemExit(128 + signal.SIGTERM) # also while workers begin
     before = signal.signal(signal.SIGTERM, stop)
     secret = os.environ.get('GRADUAL_CF_TOKEN') or secrets.token_urlsafe(24) if token else ''
