@@ -207,6 +207,6 @@ def test_images_say_what_they_are():
     assert images(4)._repr_html_() == images(4).text() == repr(images(4)) == 'Domain(image)'
 
 
-def test_the_command_line_takes_directions():
+def test_the_command_line_takes_directions(networks):
     said = [CliRunner().invoke(app, ['explain', 'loans', '--row', '3', '--better', told]) for told in ('debt=lower', 'debt=less', 'debt')]
     assert [r.exit_code for r in said] == [0, 2, 2] and "got 'less' for the integer 'debt'" in said[1].output and 'NAME=higher' in said[2].output
