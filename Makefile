@@ -42,7 +42,6 @@ night: soak              ## what nobody waits for: the soak, every page, another
 
 mutants: export OMP_NUM_THREADS = 1
 mutants: $(VENV)/.extras  ## small mistakes in the package: which does no test mind? those of the kept table, or MOST new ones in MODULES
-	$(BIN)/python -m pip install -q coverage==7.17.4
 	$(BIN)/python .ci/mutants/run.py $(MODULES) $(if $(MOST),--most $(MOST))
 
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials

@@ -7,46 +7,34 @@ a mistake first stay. Of the others the greedy choice takes whoever runs most th
 fixtures and helpers that somebody else has made already cost nothing; the rest go into the list. Nothing is lost: they run at night.
 """
 import json
-import sqlite3
 import sys
 from collections import defaultdict
 from pathlib import Path
+
+from mapped import Map
 
 ROOT = Path(__file__).resolve().parents[2]
 CHEAP = .3  # seconds of all cases of a function
 WHOLE = 'contract', 'proofs', 'refusals', 'refusals_of_use', 'layout', 'docs', 'pages', 'written', 'soak'  # files that stay
 
 
-class Map:
+class Maps:
     "What functions of tests run and cost, of one or more maps."
     def __init__(self, folders):
         self.arcs, self.seconds, self.units, self.uses, self.first = defaultdict(set), defaultdict(float), {}, defaultdict(set), set()
         for place, folder in enumerate(map(Path, folders)): self.read(place, folder)
 
     def read(self, place, folder):
-        lines = [json.loads(line) for line in (folder/'tests.jsonl').read_text().splitlines()]
-        units = {line['unit']: line for line in lines if 'unit' in line}
-        self.units |= {(place, name): line['seconds'] for name, line in units.items()}
-        ran = self.ran(folder)
-        for line in lines:
-            if line.get('failed', True): continue
-            function, used = line['test'].partition('[')[0], list(line['uses'])
-            for name in used: used += [u for u in units.get(name, dict(uses=()))['uses'] if u not in used]
+        seen = Map(folder)
+        self.units |= {(place, name): line['seconds'] for name, line in seen.units.items()}
+        for test, line in seen.tests.items():
+            function = test.partition('[')[0]
             self.seconds[function] += line['seconds']
-            self.uses[function] |= {(place, u) for u in used if u in units}
-            for context in (line['test'], *('unit ' + u for u in used)): self.arcs[function] |= ran.get(context, set())
+            self.uses[function] |= {(place, unit['unit']) for unit in seen.used(line)}
+            self.arcs[function] |= seen.arcs(line)
         known = folder/'found.jsonl'
         for line in map(json.loads, known.read_text().splitlines() if known.exists() else ()):
             if line['word'] == 'killed': self.first.add(line['by'].partition('[')[0])
-
-    def ran(self, folder):
-        "Of each context the lines and branches, as (module, from, to)."
-        with sqlite3.connect(f'file:{folder}/coverage?mode=ro', uri=True) as data:
-            names = {key: path.rpartition('gradual_cf/')[2] for key, path in data.execute('select id, path from file')}
-            contexts, out = dict(data.execute('select id, context from context')), defaultdict(set)
-            for file, context, start, end in data.execute('select file_id, context_id, fromno, tono from arc'):
-                out[contexts[context]].add((names[file], start, end))
-        return out
 
     def cost(self, function, paid): return max(self.seconds[function], .01) + sum(self.units[u] for u in self.uses[function] - paid)
 
@@ -66,12 +54,12 @@ def chosen(seen):
 
 
 def main(*folders):
-    seen = Map(folders or [ROOT/'build/mutants'])
+    seen = Maps(folders or [ROOT/'build/mutants'])
     day = chosen(seen)
     night = sorted({*seen.seconds} - day)
     seconds = lambda functions: sum(seen.seconds[f] for f in functions) + sum(seen.units[u] for u in set().union(*(seen.uses[f] for f in functions)))
     (ROOT/'tests/night.txt').write_text('\n'.join(night) + '\n')
-    print(f'{len(seen.seconds)} functions, {seconds(seen.seconds):.0f} s under coverage; the day takes {len(day)}, {seconds(day):.0f} s; the night {len(night)} more')
+    print(f'{len(seen.seconds)} functions, {seconds(seen.seconds):.0f} s with marks; the day takes {len(day)}, {seconds(day):.0f} s; the night {len(night)} more')
 
 
 if __name__ == '__main__': main(*sys.argv[1:])

@@ -4,7 +4,7 @@
     python .ci/mutants/run.py --of CHECKOUT --out FOLDER --same benchmarks/results/mutants_tried.csv    # the same mistakes elsewhere
     python .ci/mutants/run.py --of CHECKOUT --most 132 --tests --ignore=tests/test_site.py    # what another revision's tests notice, asked as it knows
 
-First the *map* (seen.py): one run of the tests under coverage, by which lines and branches are counted and each test knows its lines.
+First the *map* (seen.py): one run of the tests with marks in the package, by which lines and branches are counted and each test knows its lines.
 Then MOST mutants, those with the smallest hashes over all modules, each of which meets the tests that run its line, cheapest first, until
 one fails or SECONDS of processor time are over. A test that fails without the mistake too counts for nothing. A mutant is known by
 its module, function, statement and change, not by a number of line: what another revision no longer has is counted apart.
@@ -29,10 +29,9 @@ import types
 from collections import defaultdict
 from pathlib import Path
 
-import coverage
 import pytest
 from mistakes import compiled, mutants
-from seen import numbers, spent
+from mapped import Map, spent
 
 HERE = Path(__file__).resolve().parent
 SAY = os.dup(1)  # pytest keeps the other
@@ -57,20 +56,6 @@ def sample(root, modules, most, same):
 def where(code): return code.co_filename, code.co_firstlineno, code.co_name
 
 
-def reach(out):
-    "Of each test its processor time alone, units included, and what counts for it; tests that did not pass are left out."
-    lines = [json.loads(line) for line in (out/'tests.jsonl').read_text().splitlines()]
-    units = {line['unit']: line for line in lines if 'unit' in line}
-    tests = {}
-    for line in lines:
-        if line.get('failed', True): continue
-        used = list(line['uses'])
-        for name in used: used += [u for u in units.get(name, dict(uses=()))['uses'] if u not in used]
-        seconds = line['seconds'] + sum(units[u]['seconds'] for u in used if u in units)
-        tests[line['test']] = seconds, {line['test'], *('unit ' + u for u in used)}
-    return tests
-
-
 def found(out, key):
     "What is known of mutants for this code and these tests."
     path = out/'found.jsonl'
@@ -82,7 +67,8 @@ class Hunt:
     "Pytest plugin: collects, then tries each mutant in a child of its own."
     def __init__(self, root, out, tried, key):
         self.root, self.out, self.tried, self.key, self.failed = root, out, tried, key, ''
-        self.tests, self.sound, self.live = reach(out), {}, defaultdict(list)
+        self.map, self.sound, self.live = Map(out), {}, defaultdict(list)
+        self.cost = {name: self.map.cost(line) for name, line in self.map.tests.items()}
 
     def pytest_runtest_logreport(self, report):
         if report.failed: self.failed = report.nodeid
@@ -108,15 +94,12 @@ class Hunt:
 
     def own(self, todo):
         "Of each mutant the tests that run its lines: who killed it before, then the cheapest."
-        cover, own = coverage.CoverageData(str(self.out/'coverage')), [[] for _ in todo]
-        cover.read()
-        for module in {m['module'] for m in todo if 'word' not in m}:
-            these = [(n, m) for n, m in enumerate(todo) if m['module'] == module and 'word' not in m]
-            ran = cover.contexts_by_lineno(str(self.path(these[0][1])))
-            for n, m in these:
-                contexts = {c for line in range(m['lines'][0], m['lines'][1] + 1) for c in ran.get(line, ())}
-                own[n] = [test for test, (_, counts) in self.tests.items() if test in self.items and counts & contexts]
-                own[n].sort(key=lambda test: (test != m.get('by'), self.tests[test][0]))
+        own, arcs = [[] for _ in todo], {test: self.map.arcs(line) for test, line in self.map.tests.items() if test in self.items}
+        for n, m in enumerate(todo):
+            if 'word' in m: continue
+            module = f'gradual_cf.{m["module"]}'
+            blocks = {(module, block) for block in self.map.at(module, *m['lines'])}
+            own[n] = sorted((test for test, ran in arcs.items() if ran & blocks), key=lambda test: (test != m.get('by'), self.cost[test]))
         return own
 
     def ask(self, session, mutant, own):
@@ -160,7 +143,7 @@ class Hunt:
         before = spent()
         def tell(word, test): os.write(write, (json.dumps([word, test, round(spent() - before, 2)]) + '\n').encode())
         for test, following in zip(tests, [*tests[1:], None]):
-            cost = self.tests[test][0]
+            cost = self.cost[test]
             if test != tests[0] and spent() - before + cost > SECONDS: break  # the others cost more
             tell('running', test)
             signal.setitimer(signal.ITIMER_PROF, 10 + 5*cost)
@@ -201,7 +184,7 @@ def report(out, tried, key, same):
                            killed_before=was if same else '', share_before=round(was/max(len(there), 1), 4) if same else '',
                            with_a_reason=sum(r['word'] != 'killed' and r['reason'] != '' for r in there)))
     lost = [r for r in rows if r['before'] == 'killed' and r['word'] not in ('killed', 'gone')]
-    for name, lines in [('_tried', rows), ('_coverage', numbers(out)), ('', shares), ('_lost', lost)]:
+    for name, lines in [('_tried', rows), ('_coverage', Map(out).numbers()), ('', shares), ('_lost', lost)]:
         if lines: write(out/f'mutants{name}.csv', lines)
         if name != '_tried':
             say(f'mutants{name}:', *(lines[0] if lines else ['none']))

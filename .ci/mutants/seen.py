@@ -1,23 +1,98 @@
-"""Pytest plugin: one run under coverage says which lines and branches the tests run, which test runs which line, and its processor time.
+"""Pytest plugin: one run of the tests says which lines and branches of the package run, which test runs which line, and its processor time.
 
-`run.py map` gives it to pytest. What a fixture of a module, class or session runs, or a cached helper of the tests, counts for every test
-that uses it: it is a *unit*, with a context of its own. Otherwise the first test of a file would own what the others only read.
+`run.py` begins it. An import hook writes a mark into each *block* of the package: statements of which all run where the first does, an error
+apart. Each arm of an `if` is a block, with what stands after it, an `else` that nobody wrote too, and so is the body of a loop. A mark costs
+one list store, where a tracer's call for every line makes a run five times as long.
+
+What a fixture of a module, class or session runs, or a cached helper of the tests, counts for every test that uses it: it is a *unit*, with
+blocks of its own. Otherwise the first test of a file would own what the others only read.
 """
+import ast
 import functools
 import hashlib
 import json
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
 
-import coverage
 import pytest
+from mapped import spent
+
+sys.path.append(str(Path(__file__).resolve().parents[2]/'docs'))
+import ran  # noqa: E402 - the hook; before the package
+
+DEFINED = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
 
-def spent():
-    "Processor time of this process and of the children that ended, in seconds."
-    t = os.times()
-    return t.user + t.system + t.children_user + t.children_system
+def is_docstring(n): return isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant) and isinstance(n.value.value, str)
+
+
+def head(n):
+    "First and last line of a statement; of one that holds others, of what stands before them."
+    inner = getattr(n, 'body', None) or getattr(n, 'cases', None)
+    first = min(d.lineno for d in [n, *getattr(n, 'decorator_list', ())])
+    if not inner: return [first, n.end_lineno]
+    return [first, max(first, min(getattr(part, 'lineno', None) or part.pattern.lineno for part in inner) - 1)]
+
+
+class Marks:
+    "Writes the marks of one module."
+    def __init__(self): self.blocks = []
+
+    def begin(self, at, arm):
+        "A mark for the block that begins at a statement."
+        mark = ast.parse(f'__ran__[{len(self.blocks)}] = True').body[0]
+        for part in ast.walk(mark): ast.copy_location(part, at)
+        self.blocks.append(dict(lines=[], arm=arm))
+        return mark
+
+    def body(self, body, arm, at=None):
+        "The statements with a mark before the first, and after each that holds others, since it may end the function or the loop."
+        out, fresh, number = [], True, None
+        for n in body:
+            if not out and is_docstring(n) or isinstance(n, ast.ImportFrom) and n.module == '__future__':
+                out.append(n)
+                continue
+            if fresh:
+                out.append(self.begin(n, arm))
+                number, arm = len(self.blocks) - 1, False
+            self.blocks[number]['lines'] += [head(n), *(head(m) for m in getattr(n, 'body', ()) if isinstance(n, ast.ClassDef) and not isinstance(m, DEFINED))]
+            fresh = self.inside(n)
+            out.append(n)
+        return out or body
+
+    def inside(self, n):
+        "Marks of what a statement holds; whether there is any that may end what follows."
+        if isinstance(n, ast.ClassDef): n.body = [self.function(m) for m in n.body]
+        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)): self.function(n)
+        elif isinstance(n, ast.Match):
+            for case in n.cases: case.body = self.body(case.body, True)
+        elif isinstance(n, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)):
+            choice = isinstance(n, (ast.If, ast.For, ast.AsyncFor, ast.While))
+            n.body = self.body(n.body, choice)
+            for handler in getattr(n, 'handlers', ()): handler.body = self.body(handler.body, True)
+            for name in ('orelse', 'finalbody'):
+                if getattr(n, name, None): setattr(n, name, self.body(getattr(n, name), choice))
+            if isinstance(n, ast.If) and not n.orelse: n.orelse = [self.begin(n, True)]
+        else: return False
+        return not isinstance(n, DEFINED)
+
+    def function(self, n):
+        "A function, or what a class holds, with its marks."
+        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)): n.body = self.body(n.body, False)
+        elif isinstance(n, ast.ClassDef): self.inside(n)
+        return n
+
+
+def mark(tree):
+    "Stands for the hook's own, which marks functions: here blocks are."
+    marks = Marks()
+    tree.body = marks.body(tree.body, False)
+    return marks.blocks
+
+
+ran.mark = mark
 
 
 class Helper:
@@ -42,22 +117,27 @@ class Helper:
 
 
 class Seen:
-    "Contexts of coverage by test and unit; what each used and spent."
+    "Blocks by test and unit; what each used and spent."
     def __init__(self, root, out):
         self.root, self.out = Path(root), Path(out)
-        source = [str(self.root/'gradual_cf')]
-        self.cover = coverage.Coverage(data_file=str(self.out/'coverage'), branch=True, source=source, config_file=False)
-        self.cover.set_option('run:disable_warnings', ['trace-changed', 'no-data-collected', 'module-not-measured'])
-        for name in ('tests.jsonl', 'coverage'): (self.out/name).unlink(missing_ok=True)
-        self.stack, self.units, self.failed, self.own = [], {}, '', []
+        (self.out/'tests.jsonl').unlink(missing_ok=True)
+        self.stack, self.units, self.failed, self.own, self.others = [], {}, '', [], defaultdict(set)
 
     def use(self, key):
         if self.stack: self.stack[-1]['uses'].add(key)
 
-    def unit(self, key): return Unit(self, self.units.setdefault(key, dict(unit=key, seconds=0, uses=set())))
+    def unit(self, key): return Unit(self, self.units.setdefault(key, dict(unit=key, seconds=0, uses=set(), ran=defaultdict(set))))
 
     def write(self, line):
-        with open(self.out/'tests.jsonl', 'a') as f: f.write(json.dumps({**line, 'uses': sorted(line['uses'])}) + '\n')
+        told = {**line, 'uses': sorted(line['uses']), 'ran': {m: sorted(blocks) for m, blocks in line['ran'].items()}}
+        with open(self.out/'tests.jsonl', 'a') as f: f.write(json.dumps(told) + '\n')
+
+    def take(self, ran_here):
+        "Blocks that ran since they were last taken go to whoever ran them."
+        for module, marks in ran.MARKS.items():
+            if True in marks:
+                ran_here[module] |= {i for i, took in enumerate(marks) if took}
+                marks[:] = [False]*len(marks)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self):
@@ -90,7 +170,7 @@ class Seen:
         at = getattr(getattr(item, 'callspec', None), 'indices', {})
         fixtures = [f[-1] for f in item._fixtureinfo.name2fixturedefs.values() if f]
         uses = {self.fixture(f, at.get(f.argname, 0)) for f in fixtures if f.scope != 'function'}
-        line = dict(test=item.nodeid, seconds=0, uses=uses)
+        line = dict(test=item.nodeid, seconds=0, uses=uses, ran=defaultdict(set))
         with Unit(self, line): yield
         self.write({**line, 'failed': self.failed})
 
@@ -101,52 +181,38 @@ class Seen:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self):
+        self.take(self.others)
         for line in self.units.values(): self.write(line)
-        self.cover.stop()
-        self.cover.save()
+        self.write(dict(uses=(), ran=self.others))
+        (self.out/'blocks.json').write_text(json.dumps(ran.NAMES))
 
 
 class Unit:
-    "Within, lines and seconds count for one test or unit alone."
+    "Within, blocks and seconds count for one test or unit alone."
     def __init__(self, seen, line): self.seen, self.line = seen, line
 
     def turn(self):
-        "From one context into another: seconds since the last turn go to who is on top."
-        self.seen.cover.switch_context(self.seen.stack[-1].get('test') or 'unit ' + self.seen.stack[-1]['unit'] if self.seen.stack else '')
-        self.seen.since = spent()
+        "From one into another: what ran and the seconds since the last turn go to who is on top."
+        top = self.seen.stack[-1] if self.seen.stack else dict(ran=self.seen.others, seconds=0)
+        self.seen.take(top['ran'])
+        now = spent()
+        top['seconds'] += now - getattr(self.seen, 'since', now)
+        self.seen.since = now
 
     def __enter__(self):
-        if self.seen.stack: self.seen.stack[-1]['seconds'] += spent() - self.seen.since
-        self.seen.stack.append(self.line)
         self.turn()
+        self.seen.stack.append(self.line)
 
     def __exit__(self, *error):
-        self.line['seconds'] = round(self.line['seconds'] + spent() - self.seen.since, 3)
-        self.seen.stack.pop()
         self.turn()
-
-
-def numbers(out):
-    "Statements and branches of each module, and how many of them ran."
-    cover = coverage.Coverage(data_file=str(out/'coverage'), config_file=False)
-    cover.load()
-    cover.json_report(outfile=str(out/'coverage.json'))
-    told = json.loads((out/'coverage.json').read_text())['files']
-    (out/'coverage.json').unlink()
-    rows = [(path.partition('gradual_cf/')[2], one['summary']) for path, one in sorted(told.items()) if '_modidx' not in path]
-    names = dict(lines='num_statements', run='covered_lines', branches='num_branches', taken='covered_branches')
-    rows.append(('all', {k: sum(one[k] for _, one in rows) for k in names.values()}))
-    share = lambda some, of: round(some/max(of, 1), 4)
-    return [dict(module=name, **{k: n[v] for k, v in names.items()}, share_of_lines=share(n['covered_lines'], n['num_statements']),
-                 share_of_branches=share(n['covered_branches'], n['num_branches'])) for name, n in rows if n['num_statements']]
+        self.line['seconds'] = round(self.line['seconds'], 3)
+        self.seen.stack.pop()
 
 
 def main(root, out, *args):
-    "One run of the tests under coverage."
+    "One run of the tests."
     sys.path.insert(0, root)
-    seen = Seen(root, out)
-    seen.cover.start()
-    pytest.main(['-q', '-p', 'no:cacheprovider', '--timeout=1200', f'--basetemp={out}/tmp', *args], plugins=[seen])
+    pytest.main(['-q', '-p', 'no:cacheprovider', '--timeout=1200', f'--basetemp={out}/tmp', *args], plugins=[Seen(root, out)])
 
 
 if __name__ == '__main__': main(*sys.argv[1:])
