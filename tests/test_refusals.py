@@ -19,8 +19,9 @@ from test_relations import people
 from torch import nn
 
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
-    load_heloc, load_model, plausible, predictor, tabular, tabular_mlp, train)
+    digit_cnn, load_heloc, load_model, mix, plausible, predictor, reachable, save_model, strided_cnn, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
+from gradual_cf.search.likelihood import Density
 
 # Asking: `explain` and what asks like it
 
@@ -157,6 +158,9 @@ def moved(change):
     ('a network without an answer for some rows', lambda: holed().explain(X().iloc[gaps()]),
         'model must … finite logits, got NaN or infinite ones for rows 1, 3 of 4'),
     ('a network without an answer for one row', lambda: holed().explain(X().iloc[gaps()][:2]), 'finite logits … for row 1 of 2'),
+    ('no image', lambda: r.picture().explain(r.pictures()[1][:0]), 'data must have at least one row, got'),
+    ('images and a norm', lambda: r.picture().explain(r.pictures()[1][:2], 1, optimal='columns'), 'optimal must be None for what is no table, got'),
+    *[(f'a trace of {n}', lambda n=n: cf().trace(X()[:n]), f'data must be one row to be traced, got {n}') for n in (2, 3)],
 )
 def test_explain(row, tmp_path): refuses(row, tmp_path)
 
@@ -250,6 +254,16 @@ RELATED = [
     (dict(cost={'job': (1, 2)}), 'a pair (up, down)'),
     (dict(cost={'age': 'dear'}), "cost must … got 'dear'"),
     (dict(cost=3), 'cost must be a dict … got'),
+    (dict(relations=['job > "clerk"']), "relations must compare the category 'job' by ==, != or in"),
+    (dict(relations=['job + 1 > age']), "relations must not do arithmetic with levels, got 'job'"),
+    (dict(relations=['"a" == "b"']), "relations must compare a text with a column, got 'a'"),
+    (dict(relations=['job rises -> age rises by 1']), "relations must say that a category changes or stays, got 'job' that rises"),
+    (dict(relations=['age changes by 2 -> income rises']), "relations must say 'by' only of a column that rises or falls"),
+    (dict(relations=['age rises -> income rises -> loan rises']), 'relations must have one arrow at most'),
+    (dict(relations=['age > 3 -> income rises']), 'relations must have an event on the left'),
+    (dict(derive={'share': lambda df: [1.]}), "derive must give one value a row for 'share', got 1"),
+    (dict(causes={'income': (['income'], LinearRegression())}), "must not form a circle, got 'income'"),
+    (dict(missing='drop'), "missing must be 'keep', 'level' or 'fill', got 'drop'"),
 ]
 OUT_OF_PLACE = ['not age', 'age and income > 3', 'age > 3 or 1', '-age', 'age in 3', 'age in income', 'age in [income]', 'age in [[1]]',
     'age >= [1]', 'age >= 2j', 'age == b"x"',
@@ -289,6 +303,14 @@ SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'befo
     *each(OUT_OF_PLACE, lambda text: tabular(people(), relations=[text]), 'relations must compare … got', 'relations: '),
     *[(f'relations without end: {name}', lambda text=text: tabular(people(), relations=[text]),
         'relations must have at most 200 operators each … got') for name, text in ENDLESS.items()],
+    ('a level twice in a row', lambda: tabular(pd.DataFrame(dict(red=[1, 1]*9, blue=[0, 1]*9, x=filler(18))), categorical={'colour': ['red', 'blue']}),
+        'of which one is 1 in every row'),
+    *each(['soon', 0, True, -1, np.inf], lambda v: reachable(X(), v, dict(age=1)),
+        "within must be a time such as '12 months', or a number of years above 0, got {v}", 'within '),
+    *each(['fast', (1, -1), (-1, 1, 2), None], lambda v: reachable(X(), 1, dict(age=v)),
+        "rates must be a number or a share such as '10%' a year, or a pair (down ≤ 0, up ≥ 0), got {v}", 'a rate of '),
+    ('a rate of nobody', lambda: reachable(X(), 1, dict(agee=1)), "rates must name columns of the rows, got 'agee'"),
+    ('a rate of a category', lambda: reachable(X(), 1, dict(job=1)), "rates must name columns of numbers, got 'job'"),
 )
 def test_tabular(row, tmp_path): refuses(row, tmp_path)
 
@@ -351,6 +373,9 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
         'model must … got one that answers with numbers'),
     ('labels in another order', lambda: by([model('line', 'text'), turned()], lambda: tabular(N()), N),
         'model must … with the same class labels … got'),
+    ('a term without a weight', lambda: mix(distance=3), 'distance must be a (weight, term) pair, got 3'),
+    ('a density of texts', lambda: Density(r.reader().domain), 'domain must be a table, got'),
+    ('a density of nobody', lambda: Density(domain()).fit(torch.zeros(0, 9), torch.zeros(0)), 'x must have at least one row, got none'),
 )
 def test_fit(row, tmp_path): refuses(row, tmp_path)
 
@@ -470,5 +495,21 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
         'at least two rows, one to train on and one to hold back, got 1'),
     ('all rows held back', lambda: train(TRAINED(), torch.rand(30, 3), np.resize([0, 1, 2], 30), valid=1),
         'valid must be in (0, 1), got 1'),
+    *[(f'{name} of three classes', lambda f=f: of_model(predictor(f, tabular(N()), threshold=.6)), says) for name, f, says in (
+        ('a threshold', lambda d: np.tile([.5, .3, .2], (len(d), 1)), 'threshold must be .5 for 3 classes, got 0.6'),
+        ('two tables', lambda d: [np.ones((len(d), 2))/2]*2, 'model must have one output'))],
+    ('a model of no known way to ask', lambda: of_model(type('Asks', (), dict(predict_rows=lambda self, x: x))()),
+        'model must be something that can be asked, got Asks'),
+    ('a fitted model of images', lambda: predictor(r.model(), r.picture().domain), 'domain must be a table, got'),
+    *[(f'scaled {name}', lambda m=m, d=d, scaled=scaled: predictor(m(), d(), scaled=scaled()), f'scaled must be {says}')
+      for name, m, d, scaled, says in (
+        ('of what is no network', r.model, lambda: tabular(N()), StandardScaler, 'left out for what is no network, got'),
+        ('by a scaler that is not fitted', fresh, domain, StandardScaler, 'a module or a fitted scaler of'),
+        ('by one that bends', lambda: nn.Linear(3, 2), lambda: tabular(N()), lambda: PowerTransformer().fit(N().to_numpy()), 'an affine scaler or a module'))],
+    *[(f'{make.__name__} of a small picture', lambda make=make, side=side: make((1, side - 1, 9), 3),
+        f'shape must have sides of at least {side}, got (1, {side - 1}, 9)') for make, side in ((digit_cnn, 8), (strided_cnn, 4))],
+    ('a network that does not say what it is', lambda d: save_model(nn.Linear(3, 2), d/'m.safetensors'), 'model must have a spec'),
+    ('weights of another network', lambda d: load_model(save_model(fresh(), d/'m.safetensors') or d/'m.safetensors', nn.Linear(3, 2)),
+        'path must hold weights that fit the network'),
 )
 def test_models(row, tmp_path): refuses(row, tmp_path)

@@ -23,7 +23,7 @@ from toy import Level, waves
 from typer.testing import CliRunner
 
 from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter, actions,
-    as_batches, audit, because, bootstrap, box, check_letter, explain_dataset, explorer, images, improve, init_composite, letter,
+    as_batches, audit, because, bootstrap, box, check_letter, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
     load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, reconsider, relevance, reproduce,
     save_model, sentences, series, strengths, summary, tabular, tally, watch, wordings)
 from gradual_cf.cli import app
@@ -36,9 +36,13 @@ from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.scale.workers import fingerprint, open_source
 from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
+from gradual_cf.search.ranges import region
+from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.evidence import _seal, evidence, save_evidence
 from gradual_cf.use.explorer import dashboard_tab
+from gradual_cf.use.reasons import against_direction
+from gradual_cf.use.suites import run_suite
 
 DAY = datetime.date(2026, 3, 1)
 
@@ -107,6 +111,16 @@ def lacking(name, call):
     ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]),
         '20 held-out rows … got'),
     ('no bootstrap', lambda: bootstrap(lambda x, y: 0, [1, 2], [0, 1], 0), 'k must be a whole number of at least 1, got 0'),
+    ('a proof of pictures', lambda: prove(picture(), picture_answers()), 'cf must explain a table, got'),
+    ('a region of pictures', lambda: region(picture(), picture_answers()), 'answers must be about a table, got'),
+    ('a region of a table with relations', lambda: region(tied(), tied().explain(refused_by_trees()[:2], 1)),
+        'answers must be about a table without relations'),
+    *[(f'a picture of {name}', lambda m=m: plot_ways(m()), 'menu must hold sets of one or two columns')
+      for name, m in (('sets of three', lambda: menu().assign(columns=[('age', 'income', 'debt')]*len(menu()))), ('no set', lambda: menu()[:0]))],
+    ('a card of a picture', lambda: picture_answers()[:1].plot(card=True), 'card needs a row of a table, got'),
+    ('a card of two rows', lambda: cf().explain(low()[:2], 1).plot(card=True), 'card needs one row, got 2'),
+    ('names of a card that are one', lambda: cf().explain(low()[:1], 1).plot(card=True, names='age'), 'names and units must be dicts of columns'),
+    ('no direction', lambda: against_direction(cf(), X(), 1), 'domain must be a table with better='),
 )
 def test_several(row, tmp_path): refuses(row, tmp_path)
 
@@ -209,6 +223,11 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
         ('explainerdashboard.custom', lambda d: dashboard_tab(cf()), 'needs explainerdashboard: pip install explainerdashboard'),
         ('openpyxl', lambda d: answers().to_excel(d/'out'), "needs openpyxl: pip install 'gradual_cf"),
         ('shap', lambda d: answers().to_shap(), "needs shap: pip install 'gradual_cf"))],
+    ('a folder without a file', lambda d: (d/'in').mkdir() or run(d, d/'in'), 'ds must be a folder with parquet files, got'),
+    *[(f'an explainer without rows of {name}', lambda d, how=how: cf(**how).save(d/'cf', rows=False), f'settings with {name}')
+      for name, how in (('logit_margin', dict(logit_margin=.1)), ("init='prototype'", dict(init='prototype')))],
+    ('a watch over pictures', lambda: watch(picture_answers()), 'batch must be answers of a table, got'),
+    ('a watch without a model', lambda d: watch(loaded(d)), 'model must be given for a batch without explainer'),
 )
 def test_batch(row, tmp_path): refuses(row, tmp_path)
 
@@ -227,6 +246,7 @@ def resealed(**told):
     return json.dumps(record() | dict(sealed=plain_json(json.loads(record()['sealed']) | told)))
 def celled(at, text): return resealed(cells=[[text if g == at or at is None else a, b] for g, (a, b) in enumerate(json.loads(record()['sealed'])['cells'])])
 @cache
+def picture_answers(): return picture().explain(pictures()[1][:2], 1)
 def menu(): return ways(of_table(), refused_by_trees(), 1)
 @cache
 def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
@@ -401,6 +421,10 @@ GROUPS = {
         ('twice', lambda: tally([judged()]*2, asked()), "two of 'p'"),
         ('a table', lambda: questions({'a': Counterfactuals(plain().x[:30], plain().x[:30], plain().x[:30] > 0, torch.ones(30).long(),
             torch.ones(30), plain().domain, torch.ones(30))}), 'counterfactuals of images'))],
+    ('evidence of pictures', lambda: evidence(picture_answers()), 'cfs must be answers about rows of a table, got'),
+    ('words in an empty file', lambda d: letter(found()[:1], notices=written('words.txt', '', d)), 'got the empty file'),
+    *[(f'a PDF that loads {url}', lambda url=url: letter(found()[:1], f"<p><img src='{url}'>{{{{ checksum }}}}", format='pdf'),
+        'template must load nothing, got') for url in ('https://example.org/logo.png', 'file:///logo.png')],
 )
 def test_letters(row, tmp_path): refuses(row, tmp_path)
 
@@ -564,6 +588,10 @@ CUBE = r'(n, length) or (n, channels, length)'
         'texts must hold words of the vocabulary, got none in', 'texts to learn from '),
     *each(['zanzibar', ','], lambda w: wordings(reviews()[1], insert=[w]), 'insert must hold words of the vocabulary … got', 'insert '),
     ('wordings of numbers', lambda: wordings(reviews()[1], insert=()).decode(torch.zeros(1, 264, 2, 33)), 'raw must be the texts'),
+    ('an image of two channels', lambda: images(3, channels=2), 'channels must be 1 or 3, got 2'),
+    ('texts of no such column', lambda: reader().explain(pd.DataFrame(dict(words=['a']))), "data must have a column 'text', got ['words']"),
+    ('words that go, of a network of places', lambda: sentences(reviews()[1], leave_out=True), 'leave_out must be False with vectors'),
+    ('more entries than words', lambda: corpus_vectors(reviews()[0], 100_000), 'dim must be at most the number of words'),
 )
 def test_kinds_of_data(row, tmp_path): refuses(row, tmp_path)
 
@@ -635,6 +663,20 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
     ('a table of no row', lambda d: reproduce('table6', d, rows=0), 'rows must be … got'),
     ('a table without data', lambda d: reproduce('table4', d, path=d), 'path must be a data folder'),
     ('results of another file', lambda: results('../README.md'), "name must be that of a committed result, such as … got '../README.md'"),
+    ('labels of other rows', lambda: bootstrap(lambda x, y: None, X(), [1, 0]), 'y must have a label for each row (90), got 2'),
+    *each([3, [1]], run_suite, 'suite must be a mapping or a file, got', 'suite '),
+    ('a suite of an unknown key', lambda: run_suite(dict(modell=1)), 'suite must have the keys'),
+    *[(f'a suite of {name}', lambda told=told: run_suite(dict(model=cf(), rows=X(), target=1, check=[dict(check='recourse', least=.1)]) | told), says)
+      for name, told, says in (
+        ('no check', dict(check=[]), 'check must be a list of at least one check, got []'),
+        ('a number', dict(model=3), 'model must be a file, a folder or a fitted explainer, got int'),
+        ('an explainer with a preset', dict(preset='sparse'), "['preset'] must be left out where model is an explainer"),
+        ('rows that are none', dict(rows=3), 'rows must be a file or a frame, got int'),
+        ('a check of an unknown key', dict(check=[dict(check='recourse', colour=3)]), "and no others, got ['colour']"),
+        ('a check against nobody', dict(check=[dict(check='recourse', least=.3, against='me')]), "must be 'champion', or 'others' with by, got 'me'"))],
+    ('LORE of other classes', lambda: because(own('line', 'text').explain(N()[:2]), LORE(own().model, own().domain, samples=40).fit(N())),
+        'lore must have the classes of the answers'),
+    *each([42, 50], lambda v: LORE(cf().model, domain(), samples=v), 'samples must be a multiple of 4, got {v}', 'samples='),
 )
 def test_methods(row, tmp_path): refuses(row, tmp_path)
 
@@ -664,7 +706,10 @@ def batch_of(d, name):
         (('--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'), (('--row', 0, '--increase-only', 'height'), 'height'),
         (('--row', 0, '--max-changes', 0), '--max-changes'), (('--row', 0, '--block', 2), 'block must be left out'),
         (('--row', 0, '--csv', 'none.csv'), 'none.csv'), (('--row', 0, '--model', 'none.safetensors'), 'none.safetensors'), ((), '--row'),
-        (('--row', 3, '--several', 0), 'several'))],
+        (('--row', 3, '--several', 0), 'several'), (('--row', 3, '--cost', 'none.json'), 'none.json'))],
+    *[(('letter', 'loans', *more), says) for more, says in (
+        (('--row', 8, '--notices', 'us-reg-b'), "--notices must come with the lender's own words"),
+        (('--row', 8, '--format', 'pdf'), '--out must name a file for pdf, got none'))],
     (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'digits … heloc'),
     (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('evaluate', 'breast_cancer', '--rows', 0), '--rows'),
     (('explain', 'loans', '--row', 8, '--preset', 'beleivable'), "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']"),

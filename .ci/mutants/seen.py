@@ -47,7 +47,7 @@ class Marks:
         self.blocks.append(dict(lines=[], arm=arm))
         return mark
 
-    def body(self, body, arm, at=None):
+    def body(self, body, arm):
         "The statements with a mark before the first, and after each that holds others, since it may end the function or the loop."
         out, fresh, number = [], True, None
         for n in body:

@@ -245,7 +245,7 @@ def _event(text:str, columns:Sequence[Column], where:str) -> _Event|None:
         raise ValueError('relations must say that a category changes or stays, '
                          f'got {columns[g].name!r} that {verb} in {where!r}')
     if verb in ('changes', 'stays') and by:
-        raise ValueError(f"relations can say 'by' only of a column that rises or falls, got {where!r}")
+        raise ValueError(f"relations must say 'by' only of a column that rises or falls, got {where!r}")
     if by is None: return _Event(g, verb, 0.)
     try: size = float(by)
     except ValueError: size = -1.

@@ -123,7 +123,7 @@ def _check_question(cf, optimal:str, seconds, gap:float):
     "Raise `ValueError` for a question that the search over boxes cannot answer."
     if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
     if not cf.domain.features:
-        raise ValueError(f'optimal works for tables only, got {optimal!r} and {cf.domain!r}')
+        raise ValueError(f'optimal must be None for what is no table, got {optimal!r} and {cf.domain!r}')
     _check_limits(seconds, gap)
     if cf.domain.relations is not None:
         raise ValueError(f'optimal must be left out for a table with relations, got {optimal!r}: '

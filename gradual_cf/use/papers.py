@@ -122,15 +122,17 @@ def _weasyprint():
     finally: ImageFile.LOAD_TRUNCATED_IMAGES = broken
     return weasyprint
 
-def _nothing_loaded(url:str, *_, **__):
-    "Raise for whatever a page would load."
-    raise ValueError(f'template must load nothing, got {url[:100]!r}')
-
 def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
-    "A page as a PDF that carries its record."
-    weasyprint = _weasyprint()
+    "A page as a PDF that carries its record; raises `ValueError` where it would load anything."
+    weasyprint,asked = _weasyprint(), []
+    def refuse(url, *_, **__):
+        asked.append(url)
+        raise ValueError(url) # which is only a line of WeasyPrint's log
+    setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
     file = weasyprint.Attachment(string=sealed, name=_NAME, description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
-    return weasyprint.HTML(string=page, url_fetcher=_nothing_loaded).write_pdf(attachments=[file], pdf_tags=True)
+    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
+    return pdf
 
 # %% ../../nbs/use/12_papers.ipynb #pa000015
 _SIZES = dict(A4=(210, 297), letter=(215.9, 279.4)) # mm
