@@ -224,3 +224,27 @@ def test_a_proof_of_another_row_is_an_error(loans, monkeypatch):
         return known, begun
     monkeypatch.setattr(proven, '_best_known', nearer)
     with pytest.raises(RuntimeError, match='about the row that is returned'): cf.explain(rows, 'yes')
+
+
+class Hesitant(Stubborn):
+    "Its numbers grant from a sum on; its predict grants a hair later, where no row of a fit or a comparison lies."
+    def beyond(self, d): return d.to_numpy() @ [1., -1.] - 20
+    def predict(self, d): return (self.beyond(d) > .02).astype(int)
+
+    def predict_proba(self, d):
+        p = 1/(1 + np.exp(-self.beyond(d)/5))
+        return np.c_[1 - p, p]
+
+
+@pytest.mark.parametrize('settings', ['sparse', None])
+def test_answers_that_predict_denies_are_looked_for_again(settings):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(income=(rng.random(400)*60).round(3), debt=(rng.random(400)*30).round(3)))
+    model = Hesitant().fit(X, [0, 1]*200)
+    X = X[~pd.Series(model.beyond(X), X.index).between(0, .02)]
+    cf, rows = GradualCF(model, tabular(X), settings).fit(X), X[model.predict(X) == 0][:6]
+    assert not cf.model.predictor.over  # it seemed that numbers decide
+    answers, several = cf.explain(rows, 1), cf.explain_many(rows, 1, k=2)
+    for told in (answers, several.first, several.answers): assert told.valid.all() and model.predict(told.raw).all()
+    assert set(several.row) == {*range(6)} and (several.first.changed.sum(1) <= answers.changed.sum(1)).all()
+    if settings == 'sparse': assert (model.beyond(answers.raw) < 1).all()  # a little beyond the hair, where the numbers alone would have stopped

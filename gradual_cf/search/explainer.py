@@ -481,16 +481,21 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
 
-def _with_denied(cf, q:Question, cfs:Counterfactuals, effort:Effort) -> Counterfactuals:
-    "The same answers, but those that `predict` denies and the numbers do not are looked for with `predict` over these."
+def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,)`; an explainer; their question
+    "Answers that `predict` denies and the numbers do not, and how to look for others, with `predict` over the numbers."
     rows = np.flatnonzero(~cfs.decided[:, 1])
-    if cf.numbers or not len(rows) or (model := ruled(cf.model)) is cf.model: return cfs
+    if cf.numbers or not len(rows) or (model := ruled(cf.model)) is cf.model: return None
     at = torch.from_numpy(rows)
     i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), q.target[at]).cpu().numpy()]
-    if not len(i): return cfs
+    if not len(i): return None
     other,some = copy(cf), q.take(i)
     other.model,other.read = model, None
-    asked = replace(some, logits=other.logits(some.rows, some.enc.x))
+    return i, other, replace(some, logits=other.logits(some.rows, some.enc.x))
+
+def _with_denied(cf, q:Question, cfs:Counterfactuals, effort:Effort) -> Counterfactuals:
+    "The same answers, but for those that are denied others."
+    if (again := _denied(cf, q, cfs)) is None: return cfs
+    i,other,asked = again
     return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, effort), explainer=cf))
 
 # %% ../../nbs/search/00_explainer.ipynb #2bf79b18
@@ -960,6 +965,7 @@ class Explainer:
         return _measured_answers(self, question, xp, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
+    def denied(self, question:Question, cfs:Counterfactuals): return _denied(self, question, cfs) # Those that `predict` denies
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
 
     def explain_many(self,

@@ -135,8 +135,10 @@ class _Alternatives:
 
     def add(self, row, xp, fewest:Any=None): # Whether no answer has fewer changes, bool `(q,)`: then none is idle
         "Keep what is valid and new, without its idle changes."
-        if not len(row): return
-        cfs = self.measured(row, xp)
+        if len(row): self.keep(row, self.measured(row, xp), fewest)
+
+    def keep(self, row, cfs:Counterfactuals, fewest:Any=None): # As `add` takes them
+        "The same of candidates that are measured."
         good = _newly(cfs)
         if not good.any(): return
         cfs,row = cfs[good], row[good]
@@ -554,18 +556,27 @@ def _plot_several(several, row:int, most:int):
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
 
-def _filled(pool, k:int, diversity:float, seed:int) -> np.ndarray: # Which rows it came to, bool `(n,)`
+def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it came to, bool `(n,)`; their own answers
     "Fill a pool until its time is over: first with each row's own answer, then with others."
     e = pool.explainer
-    own,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
+    xp,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
+    own = pool.measured(_everybody(pool), xp)
     try:
-        pool.add(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
+        pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
             if k > 1: _add_others(pool, k, diversity, seed)
             if k > 1: _add_values(pool, k if e.lists else _ALONE, seed)
             if k > 1 and e.lists and e.ties['relations'] is None: _add_swapped(pool, k)
     except _Over: pass
-    return begun
+    return begun, own
+
+def _found_again(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows, long `(q,)`, and answers, of those chosen
+    "Answers of the rows whose own answer the model's `predict` denies."
+    again = pool.explainer.denied(pool.question, own)
+    if again is None or (left := pool.until - time.perf_counter()) <= 0: return pool.row[:0], pool.xp[:0]
+    rows,explainer,question = again
+    found = several(explainer, question, *how, None if math.isinf(left) else left)
+    return torch.from_numpy(rows[found.row]).to(pool.row), found.answers.xp
 
 def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
     "Find several answers to a question of `ask`; raises `ValueError` for a number or a weight that makes no sense."
@@ -573,13 +584,17 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     _check_limits(seconds, 0.)
     check_range('diversity', diversity, least=0, most=1)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
-    begun = _filled(pool, k, diversity, seed)
-    best,xp = _best_of_pool(pool, k, diversity), pool.enc.x.clone()
-    row = pool.row[best]
-    top = torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
-    xp[row[top]] = pool.xp[best[top]]
+    begun,own = _filled(pool, k, diversity, seed)
+    best = _best_of_pool(pool, k, diversity)
+    others,their = _found_again(pool, own, k, diversity, seed)
+    best = best[~torch.isin(pool.row[best], others)]
+    row,chosen = torch.cat([pool.row[best], others]), torch.cat([pool.xp[best], their])
+    order = row.argsort(stable=True)
+    row,chosen = row[order], chosen[order]
+    xp,top = pool.enc.x.clone(), torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
+    xp[row[top]] = chosen[top]
     first = _with_begun(pool.measured(_everybody(pool), xp, standing=True), begun)
-    answers = pool.measured(row, pool.xp[best], standing=True) if len(row) else first[:0]
+    answers = pool.measured(row, chosen, standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())
 
 # %% ../../nbs/use/00_alternatives.ipynb #w1
