@@ -47,7 +47,8 @@ def begin(argv, env, cwd):
     import pandas as pd
     import torch
     from ipykernel.kernelapp import IPKernelApp
-    gc.freeze()  # what was imported is not looked through for garbage
+    gc.freeze()  # what was imported is not looked through for garbage, and the rest seldom
+    gc.set_threshold(100_000, 20, 20)
     atexit._clear()  # what was imported writes no report at the end, as torch would
     for f in list(weakref.finalize._registry): f.atexit = False  # nor taken down at the end: torch would take back its operators one by one
     np.random.seed()
