@@ -10,12 +10,10 @@ import tempfile
 import time
 import uuid
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parent.parent/'docs'))
-import quick  # noqa: F401
 import written
 from filelock import FileLock
 from hypothesis import settings
@@ -23,6 +21,7 @@ from xdist.scheduler import LoadFileScheduling
 
 pytest_plugins = ['spent']
 CACHE, RUN = 'GRADUAL_CF_CACHE', 'GRADUAL_CF_RUN'  # the folder of networks, and a name of this run
+sys.modules.setdefault('rfc3987_syntax', None)  # as docs/quick.py says, which a test that copies this file does not have
 
 
 def pytest_configure(config):
@@ -136,13 +135,25 @@ def turn(scope):
     return (0, [LONG.index(stem)]) if stem in LONG else (1, [])
 
 
+FORKING = re.compile(r'^(from|import) (shell|kernels|execute)\b', re.M)  # files whose tests fork kernels or commands
+
+
+@cache
+def forks(file): return bool(FORKING.search((Path(__file__).parent/file).read_text()))
+
+
 class ByFile(LoadFileScheduling):
-    "Tests of a file stay together, since they share what they make; notebooks share nothing but networks, and those of the soak nothing at all. What is long begins, so that the workers end together."
+    """Tests of a file stay together, since they share what they make; notebooks share nothing but networks, and those of the soak nothing at all.
+
+    What is long begins, so that the workers end together. What forks goes to the first of two workers: the process that forks has imported
+    everything, and one of these is enough.
+    """
     def _split_scope(self, nodeid):
         return nodeid if 'test_notebooks' in nodeid or 'soak' in nodeid else super()._split_scope(nodeid)
 
     def _assign_work_unit(self, node):
-        self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)
+        of_its_own = [scope for scope in self.workqueue if len(self.nodes) > 2 or forks(Path(scope.partition('::')[0]).name) == (node is self.nodes[0])]
+        self.workqueue.move_to_end(min(of_its_own or self.workqueue, key=turn), last=False)
         super()._assign_work_unit(node)
 
 

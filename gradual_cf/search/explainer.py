@@ -965,7 +965,7 @@ class Explainer:
         return _measured_answers(self, question, xp, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
-    def denied(self, question:Question, cfs:Counterfactuals): return _denied(self, question, cfs) # Those that `predict` denies
+    def denied(self, question:Question, cfs:Counterfactuals): return _denied(self, question, cfs)
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
 
     def explain_many(self,
