@@ -329,7 +329,7 @@ GROUPS = {
     ('no letter', lambda: check_letter([], cf()), 'at least one letter'),
     ('a level that is none', lambda: wrong(celled(4, 'castle')), "known level … 'castle'"),
     ('a number that is none', lambda: wrong(celled(0, 'old')), "'old'"),
-    ('a class that is none', lambda: wrong(resealed(target='9')), 'one of 2 classes'),
+    *each(['2', '9', '-1'], lambda v: wrong(resealed(target=v)), 'one of 2 classes', 'a class '),
     ('an interval of classes', lambda: wrong(resealed(target='1..2')), 'what the model answers'),
     ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
     *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)),
