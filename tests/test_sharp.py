@@ -17,6 +17,7 @@ from gradual_cf.models.networks import seeded
 from gradual_cf.search.composition import admissible, loss_grad
 from gradual_cf.search.goals import Lead, Match, lacking, target_score, lead_of, merit, most_groups, spent, prototype_distance
 from gradual_cf.search.masking import gain_groups
+from gradual_cf.search.plausible import _usual_depth
 from gradual_cf.search.shorten import _enc_of, improve_states, put_back_smallest
 
 
@@ -581,3 +582,10 @@ def test_changes_of_a_row_come_in_the_order_of_the_columns():
 def test_the_score_of_a_target_falls_as_its_logit_rises():
     s = State(None, None, torch.tensor([[1., 2.], [3., -4.]]), Target(torch.tensor([1, 0]), torch.full((2,), .5)))
     assert target_score(s).tolist() == [-2, -3]
+
+
+# ---- company
+
+def test_the_usual_depth_is_the_mean_path_of_a_search_that_fails():
+    "Liu, Ting and Zhou 2008, equation 1, and none or one row, or two."
+    assert [_usual_depth(m) for m in range(3)] == [0, 0, 1] and np.allclose([_usual_depth(3), _usual_depth(256)], [1.20739, 10.24477], atol=1e-5)
