@@ -36,8 +36,9 @@ from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.scale.workers import fingerprint, open_source
 from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
+from gradual_cf.templates.evidence import check_evidence
 from gradual_cf.use.drawing import _step_page
-from gradual_cf.use.evidence import _seal, evidence, save_evidence
+from gradual_cf.use.evidence import evidence, save_evidence
 from gradual_cf.use.explorer import dashboard_tab
 
 DAY = datetime.date(2026, 3, 1)
@@ -420,7 +421,7 @@ def sealed_anew(**said):
     told = json.loads(proof()[0])
     told['answer'].update(said)
     del told['sha256']
-    return json.dumps(told | dict(sha256=_seal(told)))
+    return json.dumps(told | dict(sha256=check_evidence.seal(told)))
 
 
 # Images, series, texts
