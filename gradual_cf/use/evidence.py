@@ -52,7 +52,7 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     told['levels'] = [json_value(c.levels[k]) for k in there]
     if len(c.sources) == 1: return told
-    return told | dict(cells=c.rows[there].astype(int).tolist()) # of its 0/1 columns
+    return told | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
