@@ -156,11 +156,13 @@ def per_row(v:Tensor, like:Tensor) -> Tensor: # One value a row `(n,)`, rows `(n
     return v.view(-1, *[1]*(like.ndim - 1))
 
 # %% ../nbs/00_core.ipynb #c29
+def group_sums(v:Tensor, groups:Tensor) -> Tensor: # A value for every entry `(n, *s)`, groups `(*s)` -> `(n, g)`
+    "Sum over the entries of each group."
+    return v.new_zeros(len(v), int(groups.max()) + 1).index_add_(1, groups.flatten(), v.flatten(1))
+
 def changed_groups(x:Tensor, xp:Tensor, groups:Tensor) -> Tensor: # Rows `(n, *s)` twice, groups `(*s)` -> bool `(n, g)`
     "Groups in which any entry differs."
-    diff = (x != xp).flatten(1).to(x.dtype)
-    count = diff.new_zeros(len(x), int(groups.max()) + 1)
-    return count.index_add_(1, groups.flatten(), diff) > 0
+    return group_sums((x != xp).to(x.dtype), groups) > 0
 
 # %% ../nbs/00_core.ipynb #b2
 def bisected(holds:Callable, bad, good, times:int, between:Callable=lambda a, b: (a + b)/2) -> Any: # As `good`

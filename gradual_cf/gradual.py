@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range
+from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, group_sums
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -574,8 +574,7 @@ def _curve(loss, states:list) -> pd.DataFrame: # One-row `State`s, in order -> o
 
 def _chosen_group(new, old, groups):
     "The group that one step of one row chose."
-    moved = (new.xp - old.xp).abs().flatten(1)
-    size = moved.new_zeros(new.on.shape).index_add_(1, groups.flatten(), moved)
+    size = group_sums((new.xp - old.xp).abs(), groups)
     return int((size + FAR*(new.on & ~old.on)).argmax())
 
 def _recorded(cf, s):

@@ -1,13 +1,14 @@
 """Whatever can be changed in one place of a record, and a model that answers the same question once."""
 import json
 
-from gradual_cf.use.evidence import _seal, answer_schema
+from gradual_cf.templates.evidence import check_evidence
+from gradual_cf.use.evidence import answer_schema
 
 
 def sealed(told):
     "A decision with the checksum of what it now says."
     told = {k: v for k, v in told.items() if k != 'sha256'}
-    return told | dict(sha256=_seal(told))
+    return told | dict(sha256=check_evidence.seal(told))
 
 
 def changed(told, path, v):

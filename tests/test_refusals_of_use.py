@@ -38,8 +38,9 @@ from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
 from gradual_cf.use.alternatives import plot_ways
+from gradual_cf.templates.evidence import check_evidence
 from gradual_cf.use.drawing import _step_page
-from gradual_cf.use.evidence import _seal, evidence, save_evidence
+from gradual_cf.use.evidence import evidence, save_evidence
 from gradual_cf.use.explorer import dashboard_tab
 from gradual_cf.use.reasons import against_direction
 from gradual_cf.use.suites import run_suite
@@ -444,7 +445,7 @@ def sealed_anew(**said):
     told = json.loads(proof()[0])
     told['answer'].update(said)
     del told['sha256']
-    return json.dumps(told | dict(sha256=_seal(told)))
+    return json.dumps(told | dict(sha256=check_evidence.seal(told)))
 
 
 # Images, series, texts

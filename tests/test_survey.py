@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradual_cf.all import Counterfactuals, images, questions, survey, tally
-from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _survey_page, _wilson, _save_survey
+from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _shares_taken, _survey_page, _save_survey
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -49,7 +49,8 @@ def test_questions_hold_the_images_of_their_rows(qs):
 
 def test_wilsons_ends_are_the_roots_of_his_equation():
     for right,n in ((0, 7), (3, 9), (25, 25), (600, 750)):
-        for s in _wilson(right, n): assert abs((right/n - s)**2 - 1.959963984540054**2*s*(1 - s)/n) < 1e-9
+        line, = _shares_taken('a judge', 'people', ['ours']*n, [True]*right + [False]*(n - right))
+        for s in (line['low'], line['high']): assert abs((right/n - s)**2 - 1.959963984540054**2*s*(1 - s)/n) < 1e-9
 
 
 def test_the_tally_counts_by_method(qs):

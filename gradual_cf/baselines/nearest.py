@@ -108,13 +108,11 @@ def _median_deviation(x):
     return torch.where(mad > 0, mad, least)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c31
-def _squared_gap(target, aim, weight):
-    "Slope of weight·(p - aim)² by the logits: a function `(n, k)` -> `(n, k)`."
-    def slope(z):
-        f = z.softmax(1)
-        p = f.gather(1, target[:, None])
-        return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
-    return slope
+def _squared_gap(z, target, aim, weight):
+    "Slope of weight·(p - aim)² by the logits, `(n, k)` each."
+    f = z.softmax(1)
+    p = f.gather(1, target[:, None])
+    return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c34
 _SLOW = 10   # Steps without gain after which a row slows down
@@ -177,7 +175,7 @@ def _descended(wachter, enc, target, loose, weight):
     for i in range(h.steps):
         xp = _admitted(wachter, enc, adam.v)
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
-        slope, z = _through(wachter.model, at, _squared_gap(target, h.aim, weight))
+        slope, z = _through(wachter.model, at, lambda z: _squared_gap(z, target, h.aim, weight))
         slope, prob = slope + (at - enc.x).sign()/wachter.mad, target_prob(z, target)
         if loose: there = arrived(put_to(wachter.model, xp).detach(), target, _probability_with_margin(wachter.tau))
         else: there = arrived(z, target, max(h.aim - h.tol, _most(_probability_with_margin(wachter.tau))))
@@ -319,12 +317,13 @@ def _hinge(z, target, kappa):
     "What the target's logit lacks against the others and the margin `kappa`, `(n,)`, ≥ 0."
     return (_other_logits(z, target).logsumexp(1) - z.gather(1, target[:, None])[:, 0] + kappa).clamp_min(0)
 
-def _hinge_slope(target, kappa, weight):
-    "Slope of the weighted hinge by the logits: a function `(n, k)` -> `(n, k)`."
-    def slope(z):
-        g = _other_logits(z, target).softmax(1) - one_hot(target, z.shape[1]).to(z)
-        return g*(weight*(_hinge(z, target, kappa) > 0))[:, None]
-    return slope
+def _odds_slope(z, target):
+    "Slope of the log-odds against the target by the logits, `(n, k)` each."
+    return _other_logits(z, target).softmax(1).scatter(1, target[:, None], -1.)
+
+def _hinge_slope(z, target, kappa, weight):
+    "Slope of the weighted hinge by the logits, `(n, k)` each."
+    return _odds_slope(z, target)*(weight*(_hinge(z, target, kappa) > 0))[:, None]
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c60
 def _shrink(v, beta): return v.sign()*(v.abs() - beta).clamp_min(0) # Soft threshold
@@ -374,7 +373,7 @@ def _fista(cem, enc, target, weight):
     xp = y = enc.x
     for i in range(h.steps):
         last, at = xp, _admitted(cem, enc, y)
-        slope = _through(cem.model, at, _hinge_slope(target, cem.margin, weight))[0].add_(at - enc.x, alpha=2)
+        slope = _through(cem.model, at, lambda z: _hinge_slope(z, target, cem.margin, weight))[0] + 2*(at - enc.x)
         if cem.coder is not None: # the slope of the squared error
             slope += h.gamma*_through(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
         step = h.lr*(1 - i/h.steps)**.5*torch.where(_fixed(cem, enc), 0., slope)

@@ -12,7 +12,8 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import _admitted, _probability_with_margin, _fixed, _OfImages, _other_logits, _searched, _through
+from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_with_margin,
+                                          _searched, _through)
 from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
@@ -56,12 +57,6 @@ def _concrete(theta, u, temperature=.1):
     "Relaxed coins whose log-odds are `theta`, from uniform draws `u`."
     return ((theta + u.logit())/temperature).sigmoid()
 
-# %% ../../nbs/baselines/02_image_regions.ipynb #c22
-def _odds_slope(label, sign):
-    "Slope of -`sign`·log-odds of the classes `label` by the logits: a function `(n, k)` -> `(n, k)`."
-    def slope(z): return sign*_other_logits(z, label).softmax(1).scatter(1, label[:, None], -1.)
-    return slope
-
 # %% ../../nbs/baselines/02_image_regions.ipynb #c25
 class _Sought(NamedTuple):
     "Rows, and what switching some of their blocks shall do."
@@ -86,7 +81,7 @@ def _mask_log_odds(fido, q, seed):
     n, g = q.enc.frozen.shape
     theta = torch.zeros(n, g, dtype=q.enc.x.dtype, device=q.enc.x.device, requires_grad=True)
     effect, adam = torch.zeros_like(theta, requires_grad=False), torch.optim.Adam([theta], h.lr)
-    slope = _odds_slope(q.label.repeat(h.samples), q.sign)
+    label = q.label.repeat(h.samples)
     with evaluating(fido.model):
         for _ in range(h.steps):
             u = torch.rand(h.samples, 1, g, generator=gen, dtype=torch.float64).clamp(_CORNER, 1 - _CORNER)
@@ -94,7 +89,7 @@ def _mask_log_odds(fido, q, seed):
                 z = _concrete(theta, u.to(theta))
                 x = _infilled(fido, q, z).flatten(0, 1)
                 price = h.lam*theta.sigmoid().sum()/g
-            fall = _through(fido.model, x, slope)[0]
+            fall = _through(fido.model, x, lambda z: q.sign*_odds_slope(z, label))[0]
             pull, = torch.autograd.grad(x, z, fall, retain_graph=True)
             effect.lerp_(-pull.mean(0), 1 - _MEMORY)
             theta.grad, = torch.autograd.grad([z, price], theta, [pull/h.samples, None])

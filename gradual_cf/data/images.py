@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 
 from ..answers import aimed_at, CHANGED, Counterfactuals
-from ..core import Display, Domain, Encoded, block_groups, check_range, steps
+from ..core import Display, Domain, Encoded, block_groups, check_range, group_sums, steps
 from ..render import figure_html, subplots
 
 # %% auto #0
@@ -280,10 +280,9 @@ def _constrain_images(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
 def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     "Whether every block keeps to the bounds, or is as it was."
     before,after = _image_values(p, old), pixels(new, p.channels)
-    ids = _groups(p, after.shape[1:]).flatten()
     low,high = _black_and_white(p, before)
     bad = ((after < low) | (after > high)) & (after != before) & (not _are_levels(after))
-    return ~(torch.zeros(len(after), int(ids.max()) + 1).index_add_(1, ids, bad.flatten(1).float()) > 0).numpy()
+    return (group_sums(bad.float(), _groups(p, after.shape[1:])) == 0).numpy()
 
 # %% ../../nbs/05_images.ipynb #c85
 def _plot_shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]

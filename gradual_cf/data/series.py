@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, went
-from ..core import changed_groups, check_range, Display, Domain, Encoded
+from ..core import changed_groups, check_range, Display, Domain, Encoded, group_sums
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
 from ..search.goals import in_target
@@ -166,9 +166,8 @@ def _windows(p:_Series, shape=None) -> Tensor: # Long `(c, length)`
     "The window of every point, channel by channel."
     return torch.arange(len(p.channels))[:, None]*-(-p.length//p.window) + torch.arange(p.length)//p.window
 
-def _points_of_windows(p:_Series, on:Tensor) -> Tensor: # Points, bool `(n, c, length)` -> how many of each window, `(n, g)`
-    at = _windows(p).flatten()
-    return torch.zeros(len(on), int(at.max()) + 1).index_add_(1, at, on.flatten(1).float())
+def _points_of_windows(p:_Series, on:Tensor) -> Tensor: # Points, bool `(n, c, length)` -> how many of each window
+    return group_sums(on.float(), _windows(p))
 
 def _without_room(p:_Series, enc:Encoded, still:Tensor) -> Encoded: # Points that stay, bool `(n, c, length)`
     "Leave points no room; a window without a free point is frozen."

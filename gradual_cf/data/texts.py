@@ -358,23 +358,20 @@ def _learn_fluency(reader, make, domain, raw):
     told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
     return replace(make(told), learn=partial(_learn_fluency, reader, make))
 
-def _domain_of(reader:Any, own:dict, **more) -> Domain: # Field -> what fills it; 'note' and 'again' need a rule
-    "What the domains of all readers have in common; a group is named by the position of its word."
+def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candidates, their pool, beam and depth
+    "What the domains of all readers have in common, and their own: field -> what fills it; some need a rule."
     own = dict(measures=_text_measures, note=_noted, again=_search_again) | own
-    heard = () if reader.reads is not None else ('note', 'again')
+    heard = () if reader.reads is not None else ('note', 'again') # which need one
     of:dict[str, Any] = {name: partial(f, reader) for name,f in own.items() if name not in heard}
     shown = dict(changes=_changed_words, show=_show_texts, text=_terminal)
     names:dict[str, Any] = dict(names=reader.groups, columns=('text',))
     display = Display(**{name: partial(f, reader) for name,f in shown.items()}, **names)
     of |= dict(kind='text', display=display, constrain=partial(_constrain_texts, of['words']), rows=_raw_texts)
+    if probe: of['probe'] = partial(probe[0], reader, probe[1]), *probe[2:]
     return Domain(**of | more)
 
-def _text_domain(reader, pool, ahead) -> Domain:
-    "All that a reader gives."
-    own = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=_known_word_places,
-               project=_to_words)
-    return _domain_of(reader, own, probe=(partial(_word_candidates, reader, pool), *ahead), groups=token_groups,
-                      defaults='text')
+_TEXTS = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=_known_word_places,
+              project=_to_words) # What a reader gives
 
 # %% ../../nbs/06_texts.ipynb #sp2
 _PLAIN = re.compile(r"\w+(?:['’]\w+)*")
@@ -557,7 +554,8 @@ def sentences(
     *told,beam = (cast(Any, v if given is None else given) for given,v in usual)
     _check_text_settings(length, *told)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
-    return _learnable(reader, partial(_text_domain, pool=_Pool._make([*told, common]), ahead=(beam, depth)))
+    probe = _word_candidates, _Pool._make([*told, common]), beam, depth
+    return _learnable(reader, partial(_domain_of, own=_TEXTS, probe=probe, groups=token_groups, defaults='text'))
 
 # %% ../../nbs/06_texts.ipynb #c90
 class _Lookup(nn.Module):

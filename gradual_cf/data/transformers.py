@@ -237,12 +237,9 @@ def tokens(
     _check_text_settings(length, similarity, positions, words)
     check_range('pieces', pieces, least=1, whole=True)
     reader = _piece_reader(model, tokenizer, (length, pieces), allow, _fluency_of(reads))
-    pool = _Pool(similarity, positions, words, common)
-    return _learnable(reader, partial(_piece_domain, pool=pool, ahead=(beam, depth)))
+    probe = _piece_candidates, _Pool(similarity, positions, words, common), beam, depth
+    return _learnable(reader, partial(_domain_of, own=_PIECES, probe=probe, groups=token_groups, adapt=_FromEmbeddings,
+                                      defaults='pieces'))
 
-def _piece_domain(reader, pool, ahead) -> Domain:
-    "All that a reader of pieces gives."
-    own = dict(encode=_encode_pieces, decode=_decode_pieces, legal=_legal_pieces, words=_token_places,
-               note=_note_pieces)
-    return _domain_of(reader, own, probe=(partial(_piece_candidates, reader, pool), *ahead), groups=token_groups,
-                      adapt=_FromEmbeddings, defaults='pieces')
+_PIECES = dict(encode=_encode_pieces, decode=_decode_pieces, legal=_legal_pieces, words=_token_places,
+               note=_note_pieces) # What a reader of pieces gives

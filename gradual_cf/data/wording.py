@@ -389,6 +389,5 @@ def _wording_domain(reader, pool, ahead) -> Domain:
     "All that a reader of places gives; letters leave room with a rule and without."
     own:Any = dict(encode=_encode_places, decode=_decode_places, legal=_legal_wording, words=_known_word_places,
                    confirm=_confirm, again=partial(_search_again, drops_of=_drops_in_places))
-    return _domain_of(reader, own, probe=(partial(_place_candidates, reader, pool), *ahead), groups=token_groups,
-                      adapt=partial(_ClosedUp, length=reader.seen), defaults='text',
-                      note=partial(_note_wording, reader))
+    return _domain_of(reader, own, (_place_candidates, pool, *ahead), groups=token_groups, defaults='text',
+                      adapt=partial(_ClosedUp, length=reader.seen), note=partial(_note_wording, reader))

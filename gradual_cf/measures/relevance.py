@@ -16,7 +16,7 @@ import torch
 from torch import nn, Tensor
 
 from ..answers import Counterfactuals
-from ..core import Domain
+from ..core import Domain, group_sums
 from ..data.images import _block_names, draw_image
 from ..data.words import _word_spans
 from ..models.asking import check_logits, labels_of, place, predict
@@ -374,8 +374,7 @@ class Relevances:
         Tensor
             `(n, g)`
         """
-        ids = self.groups
-        return self.values.new_zeros(len(self), int(ids.max()) + 1).index_add_(1, ids.flatten(), self.values.flatten(1))
+        return group_sums(self.values, self.groups)
 
     def df(self) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
         """One line for each column, block or word.

@@ -5,7 +5,7 @@
 # %% ../../nbs/models/02_fitted.ipynb #c4
 from __future__ import annotations
 import copyreg, importlib, json, subprocess, sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,8 @@ from torch import nn, Tensor
 
 from ..core import Domain
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
-from .glass import _as_scores, _catboost_parsed, _from_catboost, _from_pairs, _from_xgboost, _with_code
+from .glass import (_as_scores, _catboost_parsed, _flattened, _from_catboost, _from_pairs,
+                                     _from_xgboost, _with_code)
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
                                          last_step, names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
@@ -462,20 +463,24 @@ _CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'}
 
 _MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
 
-def _skops_nodes(schema) -> list:
-    "Everything that a skops file builds, as its schema tells."
-    todo,out = [schema], []
-    while todo:
-        one = todo.pop()
-        if isinstance(one, dict) and '__loader__' in one: out.append(one)
-        if isinstance(one, (dict, list)): todo += one.values() if isinstance(one, dict) else one
-    return out
+def _values_in(v, path:tuple=('', ''), seen:dict|None=None) -> Iterator[tuple]: # (estimator, name), and a value
+    "All that a fitted model, or anything else, is made of, and what part of it holds that."
+    seen = {} if seen is None else seen
+    if id(v) in seen: return
+    seen[id(v)] = v # kept, so that no other object gets its number
+    yield path, v
+    if isinstance(v, np.ndarray) and v.dtype == object: v = v.ravel().tolist()
+    if isinstance(v, (list, tuple, set)): each = [(path[1], u) for u in v]
+    else: each = list((v if isinstance(v, dict) else {} if isinstance(v, type) else getattr(v, '__dict__', {})).items())
+    owner = type(v).__name__ if hasattr(v, 'get_params') else path[0]
+    for name,u in each: yield from _values_in(u, (owner, str(name)), seen)
 
 def _strange_types(path) -> list: # By name
     "Types of a skops file that are not known to be safe."
     import zipfile
     from skops.io import get_untrusted_types
-    with zipfile.ZipFile(path) as z: nodes = _skops_nodes(json.loads(z.read('schema.json')))
+    with zipfile.ZipFile(path) as z: schema = json.loads(z.read('schema.json'))
+    nodes = [node for _,node in _values_in(schema) if isinstance(node, dict) and '__loader__' in node]
     name = lambda node: f'{node.get("__module__")}.{node.get("__class__")}'
     known = lambda n: n['__loader__'] == 'PartialNode' and name(n['content']['func']) == _MAY_BE_CALLED
     called = {_CALLED[n['__loader__']] for n in nodes if n['__loader__'] in _CALLED and not known(n)}
@@ -490,14 +495,8 @@ def _check_grown(left, right, leaf, what:str):
 
 def _check_trees(model):
     "Raise `ValueError` for a tree that cannot be walked."
-    todo,seen = [model], {}
-    while todo:
-        one = todo.pop()
-        if id(one) in seen or isinstance(one, (str, bytes, int, float, type, type(None))): continue
-        seen[id(one)] = one # kept, so that no other object gets its number
-        if isinstance(one, (list, tuple, set, dict)): todo += one.values() if isinstance(one, dict) else one
-        elif isinstance(one, np.ndarray): todo += one.ravel().tolist() if one.dtype == object else []
-        elif type(one).__name__ == 'Tree':
+    for _,one in _values_in(model):
+        if type(one).__name__ == 'Tree':
             if not len(one.value) == one.node_count == len(one.children_left):
                 raise ValueError('holds a Tree with more nodes than values')
             _check_grown(one.children_left, one.children_right, one.children_left == -1, 'Tree')
@@ -506,7 +505,6 @@ def _check_trees(model):
         elif type(one).__name__ == 'TreePredictor':
             nodes = one.nodes
             _check_grown(nodes['left'], nodes['right'], nodes['is_leaf'].astype(bool), 'TreePredictor')
-        else: todo += vars(one).values() if hasattr(one, '__dict__') else []
 
 def _read_skops(skops, path, trusted=()):
     from skops.io import get_untrusted_types, load
@@ -520,8 +518,7 @@ def _read_skops(skops, path, trusted=()):
 
 # %% ../../nbs/models/02_fitted.ipynb #6e9e0a1b
 _READERS = { # Ending -> library, and how it reads a path
-    '.json': ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path)),
-    '.ubj': ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path)),
+    **dict.fromkeys(('.json', '.ubj'), ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path))),
     '.txt': ('lightgbm', lambda lightgbm, path: lightgbm.Booster(model_file=path)),
     '.cbm': ('catboost', lambda catboost, path: catboost.CatBoost().load_model(path)),
     '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
@@ -638,23 +635,12 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     levels = model._preprocessor.named_transformers_['encoder'].categories_
     return whole._replace(order=tuple(order.tolist()), codes={i: list(v) for i,v in enumerate(levels)})
 
-# %% ../../nbs/models/02_fitted.ipynb #ec53
-def _flattened(top) -> list: # Nodes with the positions of their children
-    "The nodes of a nested tree, parents first."
-    out = [dict(top)]
-    for node in out:
-        for side in ('left', 'right'):
-            child = node.pop(f'{side}_child', None)
-            node[side] = -1 if child is None else len(out)
-            if child is not None: out.append(dict(child))
-    return out
-
 # %% ../../nbs/models/02_fitted.ipynb #ec59
 _ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
 
 def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
     "A tree of LightGBM as nodes."
-    nodes = _flattened(top)
+    nodes = _flattened(top, 'left_child', 'right_child')
     named = [n.get('decision_type') == '==' for n in nodes]
     listed = [[int(v) for v in str(n['threshold']).split('||')] if c else None for n,c in zip(nodes, named)]
     bound = np.array([np.nan if c else n.get('threshold', np.nan) for n,c in zip(nodes, named)], float)

@@ -155,13 +155,14 @@ def _catboost_json(model) -> dict: # It writes that to files only; empty where t
         return json.loads(Path(f'{folder}/model.json').read_text())
     return {}
 
-def _splits_in(tree:dict) -> list: # Of CatBoost's JSON
-    "Every split of a tree."
-    todo,out = [tree], []
-    while todo:
-        if 'split' not in (node := todo.pop()): continue
-        out.append(node['split'])
-        todo += [node['left'], node['right']]
+def _flattened(top:dict, *names:str) -> list: # `names`: what children are called there
+    "The nodes of a nested tree, parents first, with the positions of their children as left and right."
+    out = [dict(top)]
+    for node in out: # the list grows
+        for side,name in zip(('left', 'right'), names):
+            child = node.pop(name, None)
+            node[side] = -1 if child is None else len(out)
+            if child is not None: out.append(dict(child))
     return out
 
 def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
@@ -204,17 +205,13 @@ def _as_nested(tree:dict, k:int) -> dict: # A symmetric tree of the JSON, as oth
     for s in tree.get('splits') or (): nodes = [dict(split=s, left=low, right=high) for low,high in zip(nodes[::2], nodes[1::2])]
     return nodes[0]
 
-def _catboost_tree(tree:dict, asks:dict, k:int) -> _Nodes: # `asks`: number of a split -> what it asks, as `_Nodes` tells it
-    "A tree of CatBoost as nodes."
-    nodes,left = [tree], []
-    for node in nodes: # the list grows
-        left.append(len(nodes) if 'split' in node else -1)
-        if 'split' in node: nodes += [node['left'], node['right']]
+def _catboost_tree(nodes:list, asks:dict, k:int) -> _Nodes: # Number of a split -> what it asks, as `_Nodes` tells it
+    "A flattened tree of CatBoost as nodes."
     asked = [asks[node['split']['split_index']] if 'split' in node else (-1, np.nan, None, False) for node in nodes]
     feature,bound,listed,missing = zip(*asked)
     value = np.array([np.broadcast_to(node.get('value', 0.), k) for node in nodes], float)
-    feature,bound,missing,below = np.array(feature), np.array(bound, float), np.array(missing, bool), np.array(left)
-    return _Nodes(feature, bound, list(listed), missing, below, np.where(below < 0, -1, below + 1), value)
+    left,right = (np.array([node[side] for node in nodes]) for side in ('left', 'right'))
+    return _Nodes(np.array(feature), np.array(bound, float), list(listed), np.array(missing, bool), left, right, value)
 
 def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
     "Trees of CatBoost; None for a loss unknown here; raises `_Unfit` where a split asks about several columns."
@@ -227,8 +224,9 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A 
     first = sum(len(f.get('borders') or f.get('values') or ()) for f in alone)
     ctrs = [c['elements'] for c in info.get('ctrs', ()) for _ in c['borders']]
     scale,bias = told['scale_and_bias']
-    trees = told['trees'] if 'trees' in told else [_as_nested(tree, len(bias)) for tree in told['oblivious_trees']]
-    splits = {s['split_index']: s for tree in trees for s in _splits_in(tree)}
+    nested = told['trees'] if 'trees' in told else [_as_nested(tree, len(bias)) for tree in told['oblivious_trees']]
+    trees = [_flattened(tree, 'left', 'right') for tree in nested]
+    splits = {node['split']['split_index']: node['split'] for tree in trees for node in tree if 'split' in node}
     asked = {i: _asked_by_split(s, told, ctrs, first) for i,s in splits.items()}
     asks = {i: (f, _up_to(border), None, way) for i,(f,border,way) in asked.items() if border is not None}
     for f in named:

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c4
 from __future__ import annotations
-import ast, base64, difflib, hashlib, io, json, os, platform, re, time
+import ast, base64, difflib, hashlib, io, json, os, re, time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,7 +25,7 @@ from ..render import csv_text, subplots
 from ..gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF, preset, Settings
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, target_score
 from ..measures.metrics import confirm, evaluate, l2_change, measures, n_changed, outliers
-from ..scale.workers import _program, fingerprint, kept
+from ..scale.workers import _program, _versions, fingerprint, kept
 from ..data.datasets import Task, load_task
 
 # %% auto #0
@@ -87,12 +87,6 @@ class _Experiment(NamedTuple):
     draw:Callable|None=None   # Comparison -> matplotlib figure
     rows:int=0                # Rows where nothing else is said; 0 where the rows are the paper's own
 
-# %% ../../nbs/paper/02_reproduce.ipynb #c30
-def _made_with():
-    "Versions of what computes."
-    modules = gradual_cf, torch, np, pd
-    return {m.__name__: str(m.__version__) for m in modules} | dict(python=platform.python_version())
-
 # %% ../../nbs/paper/02_reproduce.ipynb #c33
 @cache
 def _code_digest():
@@ -114,7 +108,7 @@ def _run_part(name, part, path, out, tell):
         return dict(csv=frame.to_csv(index=False), pictures=text, seconds=round(time.perf_counter() - start, 2))
     write = lambda result, path: Path(path).write_text(json.dumps(result), encoding='utf-8')
     read = lambda path: json.loads(Path(path).read_text(encoding='utf-8'))
-    of = part, _program(e.run), _made_with(), _code_digest()
+    of = part, _program(e.run), _versions(gradual_cf, torch, np, pd), _code_digest()
     result = kept(f'{name}.json', make, write, read, *of, folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result["seconds"]:g} s{"" if new else ", kept"}')
     return result
@@ -212,7 +206,8 @@ def reproduce(
     done = [_run_part(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
-    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_made_with())
+    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds,
+                versions=_versions(gradual_cf, torch, np, pd))
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c52

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..models.asking import predict
 from ..render import _written_file, csv_text, figure_html, render, subplots
+from ..use.audit import _share_line
 from ..use.drawing import _png_of_pixels as _picture_file
 
 # %% auto #0
@@ -215,12 +216,6 @@ def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> 
     "Write the survey as one HTML page that can be sent by mail."
     return _written_file(path, _survey_page(qs, title).encode())
 
-# %% ../../nbs/paper/01_survey.ipynb #c47
-def _wilson(right, n):
-    "Wilson's score interval for a share, at 95%: low and high end (Wilson, 1927)."
-    from scipy.stats import binomtest
-    return tuple(binomtest(right, n).proportion_ci(method='wilson'))
-
 # %% ../../nbs/paper/01_survey.ipynb #c56
 _PROXY = 'judge model (a proxy, no person)'
 
@@ -256,9 +251,9 @@ class _Tally:
 def _shares_taken(who, by, method, right):
     "A line for each method: how many of its images were taken for their target."
     for m, g in pd.DataFrame(dict(method=method, right=right)).groupby('method', sort=False):
-        n, hits = len(g), int(g.right.sum())
-        low, high = _wilson(hits, n)
-        yield dict(method=m, by=by, who=who, answers=n, right=hits, share=hits/n, low=low, high=high)
+        line = _share_line(g.right.to_numpy(float)) # Wilson's interval, at 95% (Wilson, 1927)
+        yield dict(method=m, by=by, who=who, answers=len(g), right=int(g.right.sum()), share=line['value'],
+                   low=line['low'], high=line['high'])
 
 # %% ../../nbs/paper/01_survey.ipynb #c64
 def tally(

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/scale/01_batch.ipynb #c4
 from __future__ import annotations
-import errno, functools, hashlib, inspect, io, json, multiprocessing, platform, re, sys, tempfile, threading, warnings
+import errno, functools, hashlib, inspect, io, json, multiprocessing, re, sys, tempfile, threading, warnings
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -25,7 +25,7 @@ from ..gradual import GradualCF
 from ..models.asking import predict
 from ..search.explainer import Explainer, _why_unread_rows, _with_unread
 from ..search.goals import CLASSES, listed, NUMBERS
-from .workers import cut, _digests, fingerprint, open_source, processes, serial
+from .workers import cut, _digests, fingerprint, open_source, processes, serial, _versions
 
 # %% auto #0
 __all__ = ['as_batches', 'explain_dataset']
@@ -442,8 +442,7 @@ def _manifest(explainer, f, source, size, known):
     e = explainer
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
-    modules = gradual_cf, torch, np, pd, import_module('pyarrow') # what may change a result or its bytes
-    versions = {m.__name__: m.__version__ for m in modules} | dict(python=platform.python_version())
+    versions = _versions(gradual_cf, torch, np, pd, import_module('pyarrow')) # what may change a result or its bytes
     nested = dict(
         question=f.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,
         input=dict(name=source.name, sha256=source.digest, columns={c.name: str(c.type) for c in source.schema}))

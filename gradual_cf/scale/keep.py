@@ -4,9 +4,9 @@
 
 # %% ../../nbs/scale/02_keep.ipynb #k4
 from __future__ import annotations
-import hashlib, json, os, platform, re, shutil, tempfile, warnings
+import hashlib, json, os, re, shutil, tempfile, warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -20,7 +20,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import torch
-from filelock import FileLock
 from torch import Tensor, nn
 
 import gradual_cf
@@ -31,14 +30,15 @@ from ..data.found import Indicators
 from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
 from ..models.asking import _Asked, predict
 from ..models.decisions import FrameModel
-from ..models.fitted import _Affine, _ONNX_MODELS, _read_file, load_fitted, predictor, recognised, TensorModel
+from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load_fitted, predictor, recognised,
+                                      TensorModel)
 from ..models.networks import load_model, save_model
 from ..search.explainer import _check_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
-from .workers import _digests, fingerprint
+from .workers import _digests, _locked, _versions, fingerprint
 
 # %% auto #0
 __all__ = []
@@ -376,17 +376,6 @@ _HOLDERS = {'_fit_X', 'X_train_', 'X_fit_', 'X_', '_raw_data', 'support_vectors_
             'core_sample_indices_', 'cluster_centers_indices_'} # Attributes of scikit-learn's estimators that keep rows
 _OPERATORS = 'SVMClassifier', 'SVMRegressor', 'TopK', 'CDist' # Of ONNX: support vectors, neighbours and distances to them
 
-def _values_in(v, path:tuple, seen:dict) -> Iterator[tuple]: # (estimator, name), and a value
-    "All that a fitted model is made of, and what part of it holds that."
-    if id(v) in seen: return
-    seen[id(v)] = v
-    yield path, v
-    if isinstance(v, np.ndarray) and v.dtype == object: v = v.ravel().tolist()
-    if isinstance(v, (list, tuple)): each = [(path[1], u) for u in v]
-    else: each = list((v if isinstance(v, dict) else getattr(v, '__dict__', {})).items()) if not isinstance(v, type) else []
-    owner = type(v).__name__ if hasattr(v, 'get_params') else path[0]
-    for name,u in each: yield from _values_in(u, (owner, str(name)), seen)
-
 def _check_model_holds_none(cf):
     "Raise `ValueError` where the model's own file would hold training rows."
     model = _own_model(cf)
@@ -397,7 +386,7 @@ def _check_model_holds_none(cf):
              for row in np.ascontiguousarray(v.astype(form))}
     def refuse(part, where):
         raise ValueError(f'rows must be True for a model that keeps training rows, got False: {part} has them in {where!r}')
-    for (part,name),v in _values_in([model.predictor.source, model.predictor.whole], ('', ''), {}):
+    for (part,name),v in _values_in([model.predictor.source, model.predictor.whole]):
         trees = type(v).__module__.startswith('sklearn.neighbors') and hasattr(v, 'get_tree_stats')
         there = isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind == 'f' and any(row.tobytes() in known for row in v)
         if trees or there or name in _HOLDERS and v is not None: refuse(part, name)
@@ -504,14 +493,9 @@ def _remove_unnamed(folder:Path):
 @contextmanager
 def _room_in(folder:Path) -> Iterator[Path]:
     "A place for files that come into a folder together; without them, the folder is as it was."
-    lock = folder/'.lock'
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(lock):
-            try: yield Path(tempfile.mkdtemp(prefix=_ROOM, dir=folder))
-            finally: _remove_unnamed(folder)
-    finally:
-        with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
+    with _locked(folder/'.lock'):
+        try: yield Path(tempfile.mkdtemp(prefix=_ROOM, dir=folder))
+        finally: _remove_unnamed(folder)
 
 # %% ../../nbs/scale/02_keep.ipynb #k27
 def _learnt(cf) -> dict:
@@ -530,9 +514,8 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
     domain,learnt = (cf.domain, _learnt(cf)) if rows else _without_rows(cf)
     told:dict[str, Any] = dict(domain=_written_domain(domain, tensors), settings=_settings_told(cf, tensors))
     told |= dict(classes=_to_json(cf.classes, tensors, 'classes'), learnt=_to_json(learnt, tensors, 'learnt'))
-    versions = {m.__name__: m.__version__ for m in (torch, np, pd)} | dict(python=platform.python_version())
     manifest = dict(format=_FORMAT, gradual_cf=gradual_cf.__version__, explainer=type(cf).__name__, rows=bool(rows),
-                    digests=_digests(cf), versions=versions)
+                    digests=_digests(cf), versions=_versions(torch, np, pd))
     with _room_in(folder) as room:
         model = _write_own_model(cf, room, learnt['x'][:_ASKED_ROWS])
         told['asked'] = _to_json(model.get('asked'), tensors, 'model')

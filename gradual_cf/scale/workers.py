@@ -164,17 +164,25 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     return dict(model=model, data=fingerprint(explainer.x_train.contiguous(), columns), settings=settings)
 
 # %% ../../nbs/scale/00_workers.ipynb #c44
-def _make_once(path, make, write):
-    "Make a file unless another process has made it while this one waited."
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_name(f'.{path.name}.lock')
+def _versions(*modules) -> dict: # Name -> version
+    "Versions of what computes."
+    return {m.__name__: str(m.__version__) for m in modules} | dict(python=platform.python_version())
+
+@contextmanager
+def _locked(lock:Path):
+    "Hold a lock, in a folder that is made where missing; its file goes afterwards."
+    lock.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(lock):
-            if path.is_file(): return
-            made = make()
-            with atomic(path) as tmp: write(made, tmp)
+        with FileLock(lock): yield
     finally:
         with suppress(OSError): lock.unlink() # elsewhere than on Unix one who waits still holds it
+
+def _make_once(path, make, write):
+    "Make a file unless another process has made it while this one waited."
+    with _locked(path.with_name(f'.{path.name}.lock')):
+        if path.is_file(): return
+        made = make()
+        with atomic(path) as tmp: write(made, tmp)
 
 def write_array(v, path): # numpy itself would add an ending to the name
     with open(path, 'wb') as f: np.save(f, v)

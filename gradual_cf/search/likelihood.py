@@ -4,7 +4,7 @@
 
 # %% ../../nbs/search/13_likelihood.ipynb #lk04
 from __future__ import annotations
-import copy, json
+import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from ..core import Encoded, State
 from ..data.columns import MISSING
 from ..models.networks import _flush_denormals, _registered, load_model, save_model, seeded
 from .goals import in_target
-from .plausible import Plausible, _by_circle, _Company, _has_enough_rows, _pasted_rows
+from .plausible import Plausible, _by_circle, _Company, _has_enough_rows, held_back, _pasted_rows
 
 # %% auto #0
 __all__ = ['masked_mlp', 'Density', 'Likely']
@@ -139,13 +139,6 @@ def masked_mlp(
 
 # %% ../../nbs/search/13_likelihood.ipynb #lk18
 _RATE,_EPOCHS,_PATIENCE = 3e-3, 60, 4
-_HELD = .2 # Share of the rows that are held out
-
-def _held_out(n:int, seed:int) -> Tensor: # bool `(n,)`
-    "Rows that are not trained on; none where there is but one."
-    out = torch.zeros(n, dtype=torch.bool)
-    out[torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:max(int(_HELD*n), int(n > 1))]] = True
-    return out
 
 def _train_masked(net, fit:tuple, held:tuple, seed:int, progress:bool):
     "Train a masked network, and give it the weights of its best epoch; each of `fit` and `held` is cells and labels."
@@ -238,7 +231,7 @@ class Density:
         if not len(x): raise ValueError('x must have at least one row, got none')
         label = _check_labels(label, len(x), classes or int(np.max(np.asarray(label))) + 1)
         x,place = x.detach().cpu(), self.domain.groups(x.shape[1:]).cpu()
-        self.held = _held_out(len(x), seed)
+        self.held = held_back(len(x), seed, int(len(x) > 1)) # not trained on
         entries = [(place == g).nonzero()[:, 0] for g in range(len(self.domain.features))]
         self.bins = [_bins_of(c, e, x) for c,e in zip(self.domain.features, entries)]
         cells,_ = _bins_of_cells(self.bins, x)

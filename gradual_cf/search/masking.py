@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .goals import merit, shortfall, spent
-from ..core import State, per_row
+from ..core import State, group_sums, per_row
 from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
 
 # %% auto #0
@@ -117,9 +117,7 @@ def sensitivity(
 # %% ../../nbs/01_masking.ipynb #c29
 def group_mean(s:Tensor, groups:Tensor) -> Tensor: # A value for every entry `(n, *s)`, groups `(*s)` -> `(n, g)`
     "Average over the entries of each group."
-    flat,n = groups.flatten(), len(s)
-    size = torch.bincount(flat).to(s)
-    return torch.zeros(n, len(size), dtype=s.dtype, device=s.device).index_add_(1, flat, s.flatten(1))/size
+    return group_sums(s, groups)/torch.bincount(groups.flatten()).to(s)
 
 # %% ../../nbs/01_masking.ipynb #c30
 def rank_groups(
@@ -149,9 +147,7 @@ def rank_groups(
 # %% ../../nbs/01_masking.ipynb #c34
 def gain_groups(s:Tensor, step:Tensor, groups:Tensor, free:Tensor) -> Tensor: # `(n, g)`, -inf where not free
     "What switching on each group would gain, to first order (Eq. 3): derivatives and steps $C - X'$, `(n, *s)` each."
-    flat = groups.flatten()
-    total = torch.zeros(free.shape, dtype=s.dtype, device=s.device).index_add_(1, flat, (s*step).flatten(1))
-    return total.masked_fill(~free, -torch.inf)
+    return group_sums(s*step, groups).masked_fill(~free, -torch.inf)
 
 # %% ../../nbs/01_masking.ipynb #c37
 def _trials(xp:Tensor, values:Tensor, entry:Tensor) -> Tensor:

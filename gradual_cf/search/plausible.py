@@ -30,11 +30,11 @@ __all__ = ['prototypes', 'Plausibility']
 # %% ../../nbs/search/05_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
 
-def held_back(n:int) -> Tensor: # Of `n` training rows, bool `(n,)`
+def held_back(n:int, seed:int=0, least:int=0) -> Tensor: # Of `n` training rows, bool `(n,)`
     "Which training rows are kept for judging: a fifth, and always the same ones."
     kept = torch.zeros(n, dtype=torch.bool)
-    order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
-    kept[order[:int(n*_SHARE)]] = True
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    kept[order[:max(int(n*_SHARE), least)]] = True
     return kept
 
 # %% ../../nbs/search/05_plausible.ipynb #dc9

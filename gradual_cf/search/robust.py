@@ -227,12 +227,15 @@ def _encoded_ends(q:_Question, b:_Boxes) -> tuple: # `(b, d)` each
     here = _rows_at_positions(q.grid, q.rows, b.row, b.corner)
     return np.minimum(here, ends[0]), np.maximum(here, ends[1]), here # a row's own value may be beyond both
 
-def _seen_between(q:_Question, b:_Boxes, most:np.ndarray, spare:np.ndarray, width:np.ndarray) -> _Seen: # `(b, d)`
-    "What is said of boxes of which nothing more is known than how wide they are: cut the widest column."
-    far = np.where(q.grid.named, 1., width[:, np.minimum(q.grid.first[:-1], width.shape[1] - 1)])
+def _seen_between(q:_Question, b:_Boxes, spare:Any) -> _Seen: # (boxes, their ends, columns that changed) -> `(b,)`
+    "What is said of boxes by what they have to spare between their ends, and at their corners: cut the widest column."
+    low,high,here = _encoded_ends(q, b)
+    far = np.where(q.grid.named, 1., (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)])
     wide = np.where(_wide(q, b), far, 0.)
     column = np.where((wide > 0).any(1), wide.argmax(1), -1)
-    return _Seen(most, spare, np.zeros(len(most)), column, _parted(q, b, column))
+    most = spare(b, low, high, ~b.stays)
+    corner = spare(b._replace(low=_as_sets(q, b.corner)), here, here, b.corner != q.rows.own[b.row])
+    return _Seen(most, corner, np.zeros(len(most)), column, _parted(q, b, column))
 
 class _LonelyBound:
     "How lonely rows are at least, among near rows of their target: a `_Condition`."
@@ -260,13 +263,11 @@ class _LonelyBound:
         nearest = np.partition(square, few - 1, 2)[:, :, :few]
         return np.sqrt(np.maximum(nearest - self.rounding, 0)).mean(2) # the demand itself counts in fewer digits
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
-        "Look at boxes."
-        q,bars = self.q, self.bars[b.row] + _TOLERANCE
-        low,high,here = _encoded_ends(q, b)
-        most = (bars - self.apart(b, low, high)).min(1)
-        spare = (bars - self.apart(b._replace(low=_as_sets(q, b.corner)), here, here)).min(1)
-        return _seen_between(q, b, most, spare, high - low)
+    def spare(self, b:_Boxes, low:np.ndarray, high:np.ndarray, changed) -> np.ndarray: # Encoded ends `(b, d)` -> `(b,)`
+        "By how much boxes are nearer than they must be, at most."
+        return (self.bars[b.row] + _TOLERANCE - self.apart(b, low, high)).min(1)
+
+    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/09_robust.ipynb #rp02
 _HAIR = 1e-6 # Room for rounding beside the end of a bin, encoded
@@ -293,19 +294,14 @@ class _PairBound:
                 part[:] = (lowest <= np.arange(part.shape[1])) & (np.arange(part.shape[1]) <= highest)
         return out
 
-    def spare(self, b:_Boxes, met:np.ndarray, changed:np.ndarray) -> np.ndarray: # bool `(b, k)`, `(b, g)` -> `(b,)`
+    def spare(self, b:_Boxes, low:np.ndarray, high:np.ndarray, changed) -> np.ndarray: # bool `(b, g)` -> `(b,)`
         "By how much the support of changed values is beyond their bars, at most; infinite where none changed."
+        met = self.met(b, low, high)
         beside = np.maximum.reduceat(np.where(met[:, None], self.count, -np.inf), self.first[:-1], axis=2).min(2)
         best = np.maximum.reduceat(np.where(met, beside, -np.inf), self.first[:-1], axis=1)
         return np.where(changed, best - self.bars[b.row], np.inf).min(1) + _TOLERANCE
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
-        "Look at boxes."
-        q = self.q
-        low,high,here = _encoded_ends(q, b)
-        most = self.spare(b, self.met(b, low, high), ~b.stays)
-        corner = self.met(b._replace(low=_as_sets(q, b.corner)), here, here)
-        return _seen_between(q, b, most, self.spare(b, corner, b.corner != q.rows.own[b.row]), high - low)
+    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/09_robust.ipynb #2b5f8a8f
 def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> _Nodes: # One tree, as `_tree` grows it

@@ -18,7 +18,7 @@ from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, s
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
 from ..data.columns import _entry_slices, MISSING, _SAME
-from ..core import Question, State, changed_groups, per_row, rows_of
+from ..core import Question, State, changed_groups, group_sums, per_row, rows_of
 from .boxes import _Grid, _MISSING, _grid_of, _positions_of, _Rows, _rows_of
 from ..models.asking import predict, predict_changed
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
@@ -80,8 +80,7 @@ def put_back(
 # %% ../../nbs/search/04_shorten.ipynb #c15
 def _group_sizes(x, xp, groups):
     "Euclidean size of the change in each group, `(n, g)`."
-    square = x.new_zeros(len(x), int(groups.max()) + 1)
-    return square.index_add_(1, groups.flatten(), (x - xp).flatten(1)**2).sqrt()
+    return group_sums((x - xp)**2, groups).sqrt()
 
 def put_back_smallest(
     explainer,        # Fitted

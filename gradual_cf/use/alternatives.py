@@ -17,8 +17,7 @@ from torch import Tensor
 
 from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
 from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, State, take_rows, Target
-from ..render import (change_text, count_text, Exports, plot_text, render, subplots, terminal, value_text,
-                               without_math)
+from ..render import change_text, count_text, Exports, plot_text, render, subplots, value_text
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
@@ -444,15 +443,6 @@ class Alternatives(Exports):
                             distance=(xp[a] - xp[b]).norm(dim=1).mean().item()))
         return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
 
-    def text(self) -> str:
-        """The answers as plain text.
-
-        Returns
-        -------
-        str
-        """
-        return terminal(_text_several(self))
-
     def plot(self,
         row:int=0,  # Position of the row
         most:int=5, # Answers drawn, ≥ 1
@@ -468,9 +458,13 @@ class Alternatives(Exports):
         """
         return _plot_several(self, row, most)
 
-    def _repr_html_(self): return without_math(_html_several(self))
+    def _shown(self, format:str) -> str: # As text every answer; else those of the first rows, side by side
+        if format == 'txt': return _text_several(self)
+        return render('answers/several', rows=_shown_answers(self, _SHOWN), more=max(len(self) - _SHOWN, 0))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c50
+_SHOWN = 5 # Rows on a page
+
 def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
     "The changes of one row's answers, to be shown side by side."
     before = dict(zip(lines.feature, lines.before))
@@ -490,13 +484,6 @@ def _shown_answers(several, most:int|None=None) -> list:
                         before=before, after=after, said=_predictions_in_words(answers.prob, several.first.goal),
                         parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
     return out
-
-# %% ../../nbs/use/00_alternatives.ipynb #c52
-_SHOWN = 5 # Rows on a page
-
-def _html_several(several) -> str:
-    "The answers of the first rows, side by side."
-    return render('answers/several', rows=_shown_answers(several, most=_SHOWN), more=max(len(several) - _SHOWN, 0))
 
 # %% ../../nbs/use/00_alternatives.ipynb #c55
 def _text_several(several) -> str:

@@ -306,7 +306,8 @@ def _group_shown(audit, by, name, lines:pd.DataFrame, most:int=3) -> dict:
 _ROOM,_BEYOND = .25, .02 # Least width of a panel of shares, and what is drawn beyond 0 and 1
 
 def _axis_limits(ax, shares:bool):
-    "Axes that do not blow up what is small: shares as percent, amounts from zero."
+    "Axes that do not blow up what is small, without a frame: shares as percent, amounts from zero."
+    ax.spines[['top', 'right', 'left']].set_visible(False)
     ax.tick_params(labelsize=8, length=0)
     ax.locator_params(axis='x', nbins=2)
     if not shares: return ax.set_xlim(0, 1.1*ax.get_xlim()[1])
@@ -404,7 +405,6 @@ class Audit(Exports):
         for ax,lines in zip(axes, measures): _measure_panel(ax, lines, self.level, y.tolist())
         labels = [plot_text(l.group) + (' (withheld)' if pd.isna(l.rows) else '') for l in first.itertuples()]
         axes[0].set_yticks(y, labels, fontsize=8)
-        for ax in axes: ax.spines[['top', 'right', 'left']].set_visible(False)
         return fig
 
     def _shown(self, format:str) -> str: # Who was asked, what stands out, every group, and how the numbers came about

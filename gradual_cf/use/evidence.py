@@ -4,7 +4,7 @@
 
 # %% ../../nbs/use/10_evidence.ipynb #e4
 from __future__ import annotations
-import hashlib, json, platform, re
+import hashlib, json, re
 from collections import namedtuple
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,7 +26,7 @@ from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _given_model
 from ..models.decisions import by_votes, of_labels
 from ..render import date_text, json_value, Language, language_of, render, value_text
-from ..scale.workers import _digests
+from ..scale.workers import _digests, _versions
 from ..search.explainer import Explainer
 from ..templates.evidence import check_evidence
 from .enough import _cell_of
@@ -52,8 +52,7 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     told['levels'] = [json_value(c.levels[k]) for k in there]
     if len(c.sources) == 1: return told
-    on = np.eye(len(c.levels)) if c.known is None else c.known
-    return told | dict(cells=on[there].astype(int).tolist()) # of its 0/1 columns
+    return told | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
 
 def _constraints_of(cfs:Counterfactuals, i:int) -> list:
     "What a question allowed in one row."
@@ -79,11 +78,6 @@ def answer_schema() -> dict:
 
 # %% ../../nbs/use/10_evidence.ipynb #e12
 _SCHEMA = 1 # Of the evidence
-
-def _seal(told:dict) -> str:
-    "The checksum of a decision, of all the rest."
-    text = json.dumps(told, sort_keys=True, separators=(',', ':'), ensure_ascii=False)
-    return hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()
 
 def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
@@ -148,12 +142,11 @@ def evidence(
     if reasons is not None and len(reasons.refused) != len(cfs):
         raise ValueError(f'reasons must be about the same {len(cfs)} rows, got {len(reasons.refused)}')
     made_at = made_at or datetime.now(timezone.utc).isoformat(timespec='seconds')
-    versions = {m.__name__: m.__version__ for m in (gradual_cf, torch, np, pd)} | dict(python=platform.python_version())
     ties = getattr(cf.domain.relations, 'ties', None)
     for c,dtype in zip(whole['columns'], cfs.data.dtypes): # with all levels, so that their codes come back
         if isinstance(dtype, pd.CategoricalDtype): c['levels'] = list(map(json_value, dtype.categories))
     shared = dict(schema_version=_SCHEMA, made_at=made_at, columns=whole['columns'], model=_asked_how(cf),
-                  fingerprints=_digests(cf), versions=versions)
+                  fingerprints=_digests(cf), versions=_versions(gradual_cf, torch, np, pd))
     asked = dict(tau=whole['tau'], goal=whole['goal'], classes=whole['classes'],
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
     out = []
@@ -164,7 +157,8 @@ def evidence(
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
                              reasons=_lines_of_row(getattr(reasons, 'frame', None), i))
-        out.append(json.dumps(told | dict(sha256=_seal(told)), ensure_ascii=False, allow_nan=False, indent=1))
+        told['sha256'] = check_evidence.seal(told)
+        out.append(json.dumps(told, ensure_ascii=False, allow_nan=False, indent=1))
     return out
 
 # %% ../../nbs/use/10_evidence.ipynb #e15
@@ -179,7 +173,7 @@ def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
         if not isinstance(text, str): raise ValueError(f'texts must be what evidence returned, got {type(text).__name__}')
         try: told = _read_json(text)
         except ValueError as e: raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …: {e}') from None
-        if told.get('schema_version') != _SCHEMA or told.get('sha256') != _seal({k: v for k,v in told.items() if k != 'sha256'}):
+        if told.get('schema_version') != _SCHEMA or told.get('sha256') != check_evidence.seal(told):
             raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …')
         a = told['answer']
         lines.append(dict(row=str(a['row']), made_at=told['made_at'], target=json.dumps(a['target']), valid=a['valid'],
@@ -398,7 +392,7 @@ def reconsider(
     reached = {'was': bool(there[0]), 'is': bool(there[1])}
     del new['sha256']
     new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=reached)
-    new['sha256'] = _seal(new)
+    new['sha256'] = check_evidence.seal(new)
     again,template = _letter_again(new, answers, format, lang, names=names, **look)
     worksheet = render('evidence/worksheet', format, made_at=new['made_at'], row=new['answer']['row'],
                        said=dict(zip(('was', 'is'), said)), target=new['question']['target'],

@@ -16,7 +16,7 @@ import torch
 from markupsafe import Markup
 from torch import Tensor
 
-from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names
+from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names, _STANDINGS
 from ..core import check_range, comparable, Question
 from ..data.columns import Column
 from ..data.tables import _check_names
@@ -199,7 +199,6 @@ def _kept_and_why(said:list, held:np.ndarray, changes) -> list: # Of one row: se
             if told and g not in changes]
 
 # %% ../../nbs/use/04_letter.ipynb #c55
-_STANDING = 'typical', 'confirmed'
 _CONFIRMED = N_('{percent} of the other models that were asked agree with this decision.')
 
 _PROVEN = dict(
@@ -223,7 +222,7 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
 
 def _standing_of_answer(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
     "How an answer stands, as far as that is known."
-    known = {name: v[i].item() for name in _STANDING if (v := getattr(answer, name)) is not None}
+    known = {name: v[i].item() for name in _STANDINGS if (v := getattr(answer, name)) is not None}
     more = dict(proven=[answer.optimal, answer.among]) if answer.proof[i] == 'optimal' else {}
     return {name: v for name,v in known.items() if v == v} | more
 
@@ -669,11 +668,11 @@ def _told_of_table(told, explainer) -> bool:
         (p,q),asked,stands,ways = (told[name] for name in ('said', 'asked', 'stands', 'ways'))
         what,answers = stands.get('proven', ('distance', ''))
         limits = [limit for side in ('low', 'high') for limit in asked.get(side, [])]
-        return told.keys() == _TOLD and stands.keys() <= {*_STANDING, 'proven'} and asked.keys() <= _ASKED and all((
+        return told.keys() == _TOLD and stands.keys() <= {*_STANDINGS, 'proven'} and asked.keys() <= _ASKED and all((
             line(told['row']), line(told['date']), type(told['ranges']) is bool, type(told['alone']) is bool,
             told['language'] in LANGUAGES, place(told['reasons'], _LONGEST),
             number(p), q is None or number(q), what in _PROVEN, answers == '' or answers in among,
-            all(number(stands.get(name, 0.)) for name in _STANDING), all(place(g, groups) for g in asked['fixed']),
+            all(number(stands.get(name, 0.)) for name in _STANDINGS), all(place(g, groups) for g in asked['fixed']),
             all(place(d, entries) and number(v) for d,v in limits),
             all(number(p) and way and all(place(g, groups) and type(t) is str for g,t in way) for way,p in ways)))
     except (AttributeError, KeyError, TypeError, ValueError): return False
@@ -712,7 +711,7 @@ def _measured_again(explainer, letters:list) -> Counterfactuals:
             i = int(off.nonzero()[0])
             raise ValueError(f'text must tell what the model says, {there[i].item():.6g}, got {said[i].item():.6g}')
     after = torch.where(after.isnan(), before, after)
-    stands = {name: told_of(name, says.prob) for name in _STANDING}
+    stands = {name: told_of(name, says.prob) for name in _STANDINGS}
     return replace(new, raw=raw, xp=xp, before=before, prob=after, **stands)
 
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '

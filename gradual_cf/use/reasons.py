@@ -16,7 +16,7 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..core import check_range, Question
+from ..core import by_target, check_range, Question
 from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
@@ -141,10 +141,9 @@ _KNOWN:Any = WeakKeyDictionary() # Explainer -> target -> (training rows, values
 def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
     "What every column holds back; rows of different targets are compared with different crowds."
     if not len(x): return _Held(x[:, 0], x, *(x.new_zeros(0, len(places)) for _ in range(3)))
-    targets,of = label.unique(dim=0, return_inverse=True)
     order,out,known = [],[], _KNOWN.setdefault(cf, {})
-    for j,target in enumerate(targets):
-        i,t = (of == j).nonzero()[:, 0], tuple(target.flatten().tolist())
+    for target,i in by_target(label):
+        t = tuple(target.flatten().tolist())
         if t not in known or known[t][0]() is not cf.x_train:
             tried = _values_tried([*zip(cf.domain.features, places)], (_at_cut_off(cf, target), cf.x_train))
             known[t] = ref(cf.x_train), tried, _better_ways(cf, target, places)

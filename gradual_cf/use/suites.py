@@ -206,7 +206,6 @@ class Suite(Exports):
             ax.set_yticks(-np.arange(len(lines)), names, fontsize=8)
             _axis_limits(ax, kind == 'shares')
             ax.set_title(kind, fontsize=9, loc='left')
-            ax.spines[['top', 'right', 'left']].set_visible(False)
         return fig
 
     def to_junit(self,

@@ -178,7 +178,6 @@ class Watch(Exports):
             if lines.measure.iloc[0] == 'holds': ax.axvline(self.least, color='.6', lw=.8, ls='--')
             _axis_limits(ax, lines.measure.iloc[0] != 'length')
             ax.set_title(plot_text(_NAMES[lines.measure.iloc[0]], _WRAP), fontsize=9)
-            ax.spines[['top', 'right', 'left']].set_visible(False)
         axes[0, 0].set_yticks([-i for i in range(len(groups))], [plot_text(name) for _,name in groups], fontsize=8)
         return fig
 
