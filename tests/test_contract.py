@@ -379,11 +379,13 @@ def test_an_interrupt_in_the_middle_leaves_all_as_it_was(name, monkeypatch):
     odd(c)
     try:
         before = state_of(c)
-        with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
-            m.setattr(owner, ask, stopped)
-            c.cf.explain(c.rows, c.target, SEED)
-        now = state_of(c)
-        assert [k for k in before if before[k] != now[k]] == []
+        for explain in (c.cf.explain, c.cf.explain_many):
+            calls.clear()
+            with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+                m.setattr(owner, ask, stopped)
+                explain(c.rows, c.target, seed=SEED)
+            now = state_of(c)
+            assert [k for k in before if before[k] != now[k]] == []
     finally: even(c)
     same(*some(c, usual(name), np.arange(1)), name in LEGAL)
 
@@ -496,8 +498,12 @@ def test_locks_limits_directions_and_numbers_of_changes_hold(name):
     assert not on[word].any() and (new[up] >= few[up])[on[up]].all() and (new[other] <= few[other])[on[other]].all()
     assert new[first].between(low, high)[on[first]].all() and sum(on.values()).max() <= min(2, getattr(c.cf.settings, 'max_changes', 2) or 2)
     locked, most, ends = [[first], [up, word], [other]], [1, 2, 3], {first: (low, high)}  # of each row
-    new = c.cf.explain(few, target, SEED, immutable=locked, bounds=[{}, ends, ends], max_changes=most).raw
+    ways = dict(increase_only=[[other], [], [up]], decrease_only=[[up], [other], []])
+    new = c.cf.explain(few, target, SEED, immutable=locked, bounds=[{}, ends, ends], max_changes=most, **ways).raw
     on = moved(few, new)
+    for i, k in zip(*np.nonzero(on)):
+        old, now, name = few.iloc[i, k], new.iloc[i, k], list(few)[k]
+        assert (now > old or name not in ways['increase_only'][i]) and (now < old or name not in ways['decrease_only'][i])
     assert not any(on[i, list(few).index(k)] for i, names in enumerate(locked) for k in names) and (on.sum(1) <= most).all()
     assert new[first].iloc[1:].between(low, high)[on[1:, list(few).index(first)]].all()
     held = c.cf.explain(few, target, SEED, immutable=list(few))

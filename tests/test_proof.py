@@ -97,13 +97,6 @@ def test_why_there_is_none():
     assert told.verdict[0] == INFEASIBLE and told.verdict[1] == 'optimal in columns'
 
 
-def test_rows_that_are_there_need_nothing():
-    (X, y), (cf, _) = stepped(), three()
-    answer = cf.explain(X[y == 1].head(2), 1)
-    told = prove(cf, answer)
-    assert (told.verdict == 'optimal in columns').all() and (told['size'] == 0).all()
-
-
 def fewest_of_all(cf, answer):
     "For each row, the fewest columns of any legal change that reaches the target."
     features, enc = cf.domain.features, answer.enc

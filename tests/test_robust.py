@@ -100,30 +100,15 @@ def test_plausible_answers_are_the_nearest_among_those_whose_pairs_are_met():
         assert (found.size[i], found.proof[i]) == (pytest.approx(least, abs=2e-6), _IS_OPTIMAL if fine.any() else _NONE_EXISTS)
 
 
-def test_the_plausible_preset_says_what_is_proven():
-    cf, model, X = fitted(np.random.default_rng(3), 'hist')
-    cf = GradualCF(model, cf.domain, PLAUSIBLE).fit(X)
-    rows = X[model.predict(X) == 0].head(12)
-    a = cf.explain(rows, 1, optimal='columns')
-    assert a.among == 'plausible answers well within the decision' and _IS_OPTIMAL in a.proof
-    known = torch.tensor([told == _IS_OPTIMAL for told in a.proof])
-    assert cf.content(a.enc, a.xp, a.tensors.target)[known].all()
-    _, enc, z, label = question = cf.ask(rows, 1)
-    own = cf.search(question)
-    fine = cf.content(enc, own, label)
-    more = lambda xp: (xp != enc.x).view(len(xp), -1).sum(1) # at least as few entries as the loop, where that has all
-    assert (more(a.xp)[fine & known] <= more(own)[fine & known]).all()
-
-
 def test_an_answer_without_all_demands_says_what_its_proof_says():
     "Text, frame and the batch's line have one word for it, and the tooltip's words stand in the text."
     X, y, rows, _ = load_loans()
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(X, y)
     tight = tabular(X, immutable=['age', 'late_payments', 'income'], increase_only=['months_in_job'])
     a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted', optimal='columns')
-    none = a.quality().proof == _NONE_EXISTS
+    none, words = a.quality().proof == _NONE_EXISTS, 'plausible answers well within the decision'
     other, nothing = none & a.valid, none & ~a.valid
-    assert other.any() and nothing.any() and (a.df().cf_proof == a.quality().proof.to_numpy()).all()
+    assert a.among == words and other.any() and nothing.any() and (a.df().cf_proof == a.quality().proof.to_numpy()).all()
     for i in np.flatnonzero(none):
         said = a[[i]].text().splitlines()[0]
         assert f'{_NONE_EXISTS} among {a.among}' in said and ('so this is another answer' in said) == other[i]

@@ -551,35 +551,6 @@ def ruled():
     return df, explainer(df)
 
 
-def allowed(old, new, fixed, low, high, up, down):
-    "Whether a changed value obeys its row's rules, in original units."
-    if fixed: return False
-    return not (new < low or new > high or up and new < old or down and new > old)
-
-
-@settings(max_examples=6, deadline=None, derandomize=True)
-@given(st.data())
-def test_rules_of_a_question_hold_for_every_row(ruled, data):
-    df,cf = ruled
-    rows,numbers = df.iloc[:20], ['age', 'income', 'late', 'since']
-    seed = data.draw(st.integers(0, 10**6))
-    r = np.random.default_rng(seed)
-    fixed = pd.DataFrame(r.random((20, 5)) < .3, columns=df.columns)
-    up = pd.DataFrame(r.random((20, 4)) < .3, columns=numbers)
-    down = pd.DataFrame(r.random((20, 4)) < .3, columns=numbers) & ~up
-    bounds = [{c: tuple(sorted(df[c].sample(2, random_state=r))) for c in numbers if r.random() < .4} for _ in range(20)]
-    named = [[c for c in fixed if fixed[c][i]] for i in range(20)]
-    cfs = cf.explain(rows, immutable=data.draw(st.sampled_from([fixed, named])), bounds=bounds, increase_only=up, decrease_only=down)
-    for i in range(20):
-        for c in df:
-            a,b = rows[c].iloc[i], cfs.raw[c].iloc[i]
-            low,high = bounds[i].get(c, (df[c].min(), df[c].max()))
-            ways = (bool(f[c][i]) if c in f else False for f in (up, down))
-            assert a == b or allowed(a, b, fixed[c][i], low, high, *ways), (seed, i, c)
-            assert not fixed[c][i] or type(a) is type(b)
-    assert cf.domain.legal(rows, cfs.raw).all()
-
-
 def test_a_question_only_tightens(ruled):
     df,_ = ruled
     cf = explainer(df, bounds={'age': (30, 50)}, immutable=['job'], increase_only=['income'])
@@ -594,11 +565,11 @@ def test_a_question_only_tightens(ruled):
 def test_rules_in_any_form_mean_the_same(ruled):
     df,cf = ruled
     rows = df.iloc[:8]
-    one = cf.explain(rows, immutable=['age'], bounds={'income': (500, 3000)})
-    each = cf.explain(rows, immutable=[['age']]*8, bounds=[{'income': (500, 3000)}]*8)
-    flags = pd.DataFrame({'age': [True]*8})
+    one = cf.explain(rows, immutable=['age'], bounds={'income': (500, 3000)}, increase_only=['since'], decrease_only=['late'])
+    each = cf.explain(rows, immutable=[['age']]*8, bounds=[{'income': (500, 3000)}]*8, increase_only=[['since']]*8, decrease_only=[['late']]*8)
+    flags, up, down = (pd.DataFrame({c: [True]*8}) for c in ('age', 'since', 'late'))
     pairs = pd.DataFrame({'income': [(500, 3000)]*8, 'late': [None]*8})
-    for other in (each, cf.explain(rows, immutable=flags, bounds=pairs)): pd.testing.assert_frame_equal(one.raw, other.raw)
+    for other in (each, cf.explain(rows, immutable=flags, bounds=pairs, increase_only=up, decrease_only=down)): pd.testing.assert_frame_equal(one.raw, other.raw)
 
 
 @settings(max_examples=50, deadline=None)
@@ -632,21 +603,17 @@ REAL = {
     'law': ('bar_passed', ('ID',)), 'audit': ('Risk', ()), 'wine': ('Target', ()), 'car_eval': ('acceptability', ()),
 }
 
-def read(name, rows=None):
-    "A real table and its classes as numbers; missing cells as pandas reads them."
+def read(name):
+    "A real table without its classes; missing cells as pandas reads them."
     label,drop = REAL[name]
-    df = pd.read_csv(Path(DATA)/'tables'/f'{name}.csv', skipinitialspace=True)
-    if rows is not None: df = df.dropna()
-    if rows is not None: df = df.sample(min(rows, len(df)), random_state=0)
-    y = pd.factorize(df.pop(label), sort=True)[0]
-    return df.drop(columns=list(drop)), y
+    return pd.read_csv(Path(DATA)/'tables'/f'{name}.csv', skipinitialspace=True).drop(columns=[label, *drop])
 
 
 @pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 class TestRealTables:
     @pytest.mark.parametrize('name', REAL)
     def test_a_table_is_read_and_written(self, name):
-        df = read(name)[0].replace('?', None)
+        df = read(name).replace('?', None)
         some = df.sample(min(800, len(df)), random_state=0).reset_index(drop=True)
         for rows,scale in ((some, 'range'), (some, 'quantile'), (some.convert_dtypes(), 'range'), (some.astype(object), 'range'),
                            (some.convert_dtypes(dtype_backend='pyarrow'), 'range')):
@@ -656,30 +623,8 @@ class TestRealTables:
             pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], x), rows)
             pd.testing.assert_frame_equal(domain.decode(x, rows), rows)
 
-    @pytest.mark.parametrize('name', REAL)
-    def test_answers_are_legal_and_keep_what_they_must(self, name):
-        df,y = read(name, 1500)
-        cf,r = explainer(df, int(y.max()) + 1), np.random.default_rng(0)
-        rows,fixed = df.iloc[:30], [str(c) for c in r.permutation(df.columns)[:df.shape[1]//2]]
-        up = [c.name for c in cf.domain.features if c.kind != 'category' and c.name not in fixed][:2]
-        target = None if y.max() == 1 else (cf.z_train[:30].argmax(1) + 1) % (int(y.max()) + 1)
-        cfs = cf.explain(rows, target, immutable=fixed, increase_only=up, max_changes=4)
-        pd.testing.assert_frame_equal(cfs.raw[fixed], rows[fixed])
-        assert cfs.raw.dtypes.equals(rows.dtypes) and cf.domain.legal(rows, cfs.raw).all()
-        assert (cfs.raw.astype(object) != rows.astype(object)).sum(axis=1).max() <= 4 and len(cfs.changes())
-        for c in df: self.check_column(df[c], rows[c], cfs.raw[c])
-        for c in up: assert (cfs.raw[c] >= rows[c]).all()
-
-    def check_column(self, fitted, old, new):
-        "Changed values lie in the fitted range, on its grid, and name levels that occur."
-        moved = new[old != new]
-        assert moved.isin(fitted).all() if pd.api.types.is_string_dtype(fitted) and not self.days(fitted) else moved.between(fitted.min(), fitted.max()).all()
-        if pd.api.types.is_integer_dtype(fitted): assert moved.dtype == fitted.dtype
-
-    def days(self, s): return s.astype(str).str.fullmatch(r'\d{4}-\d\d-\d\d.*').all()
-
     def test_compas_has_dates(self):
-        df,_ = read('compas')
+        df = read('compas')
         kinds = {c.name: c.kind for c in tabular(df).features}
         assert [c for c in df if kinds[c] == 'date'] == ['compas_screening_date', 'c_jail_in', 'c_jail_out']
         assert kinds['days_b_screening_arrest'] == 'integer' and df.days_b_screening_arrest.isna().any()

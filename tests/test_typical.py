@@ -95,14 +95,6 @@ def test_missing_cells_and_precisions(double):
     assert (cfs.raw.gain.isna() == rows.gain.isna()).all()
 
 
-def test_trees_as_they_are():
-    X, model, cf = trees()
-    rows = X[model.predict(X) == 0].iloc[:10]
-    cfs = cf.explain(rows, 1)
-    plain = GradualCF(model, tabular(X), 'sparse').fit(X).explain(rows, 1)
-    assert cfs.valid.all() and (model.predict(cfs.raw) == 1).all() and cfs.typical.mean() > plain.typical.mean()
-
-
 def test_the_forest_of_a_target_is_read_once(monkeypatch):
     (X, model, cf), read, old = trees(), [], robust._forest_splits
     monkeypatch.setattr(robust, '_forest_splits', lambda forest, grid: read.append(forest) or old(forest, grid))
