@@ -34,8 +34,7 @@ def called(told):
 def table(*rows):
     "Marks a test with the rows of a table; a name that comes again is counted."
     names = [row[0] for row in rows]
-    return pytest.mark.parametrize('row', rows, ids=[n if n not in names[:i] else f'{n} ({names[:i].count(n) + 1})' for i,
-        n in enumerate(names)])
+    return pytest.mark.parametrize('row', rows, ids=[n if n not in names[:i] else f'{n} ({names[:i].count(n) + 1})' for i, n in enumerate(names)])
 
 
 def stands(words, said):

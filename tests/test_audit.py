@@ -12,8 +12,7 @@ import toy
 from scipy import stats
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down,
-                                  _told_apart)
+from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down, _told_apart)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 

@@ -32,7 +32,8 @@ X = pd.DataFrame(rng.normal(0, 1, (300, 3)).round(2), columns=['income', 'debt',
 SCORE = X.income - .6*X.debt + .2*X.age
 
 KINDS = dict(text=['refused', 'granted'], swapped=['granted', 'refused'], signs=[-1, 1], from_one=[1, 2], booleans=[False, True],
-             decimals=[0., 1.], digits=[3, 5, 8, 9], sizes=['S', 'M', 'L', 'very large & <b>']) # In the order of the score
+             decimals=[0., 1.], digits=[3, 5, 8, 9], sizes=['S', 'M', 'L', 'very large & <b>'], written=['=1+1', '%20'],
+             large=[-2**40, 2**40], places=['..', 'target=1']) # In the order of the score
 MODELS = dict(linear=lambda: LogisticRegression(), forest=lambda: RandomForestClassifier(15, max_depth=4, random_state=0),
               pipeline=lambda: make_pipeline(StandardScaler(), LogisticRegression()),
               boosted=lambda: HistGradientBoostingClassifier(max_iter=15, random_state=0))
@@ -156,10 +157,12 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
     assert b.target.tolist() == a.target.tolist() and b.target.dtype == a.target.dtype and b.classes == a.classes
     assert b.text() == a.text() and torch.equal(b.tensors.target, a.tensors.target)
     assert pickle.loads(pickle.dumps(a.target)).tolist() == a.target.tolist()
+    refused = a[~a.already]
+    assert (check_letter(letter(refused, date='1 May'), cf).flips == refused.valid).all()
     with pytest.raises(ValueError, match='texts, numbers or booleans'): replace(a, classes=(pd.Timestamp(0), pd.Timestamp(1)), target=np.array([pd.Timestamp(0)]*4)).save(tmp_path/'b.zip')
 
 
-@pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes'])
+@pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes', 'written', 'large'])
 def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X), 'sparse').fit(X)
     wanted = X.iloc[:10].assign(goal=rng.choice(np.array(labels), 10))

@@ -16,8 +16,7 @@ from gradual_cf.data.columns import _fit_columns
 from gradual_cf.data.relations import _by_pandas, _by_tree, _read_sentence, _numbers_of
 
 DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
-TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0',
-        'card <= .5*income']
+TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0', 'card <= .5*income']
 
 
 def people(n=400, seed=0):

@@ -23,8 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular,
-    tabular_mlp, train)
+from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp, train)
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame
