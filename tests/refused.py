@@ -57,7 +57,6 @@ def refuses(row, folder):
 
 
 # A table: a network, and models of libraries
-
 @cache
 def X():
     "Rows of every common kind of column."
@@ -139,7 +138,6 @@ class Wrapped(nn.Module):
 
 
 # Images, series, texts
-
 @cache
 def pictures(channels=1):
     "Images of 9×10 pixels, and an untrained network that predicts all of three classes."

@@ -41,7 +41,6 @@ SEED = 7
 
 
 # ---- Rows
-
 def frame(n=240, seed=0):
     "A column of each kind that fitted models read; every fifth cell that may be missing is."
     r, i = np.random.default_rng(seed), np.arange(n)
@@ -70,7 +69,6 @@ def whole(X):
 
 
 # ---- Models
-
 def pipeline():
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     mixed = make_column_transformer((numbers, ['age', 'income', 'rate', 'late']), (OneHotEncoder(), ['job', 'home']), remainder='passthrough')
@@ -90,16 +88,14 @@ def xgboost():
     return pytest.importorskip('xgboost').XGBClassifier(n_estimators=15, max_depth=3, enable_categorical=True, n_jobs=1)
 
 
-def forest():
-    return RandomForestClassifier(15, max_depth=5, random_state=0)
+def forest(): return RandomForestClassifier(15, max_depth=5, random_state=0)
 
 
 def hist():
     return HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=7, categorical_features='from_dtype', random_state=0)
 
 
-def regressor():
-    return make_pipeline(SimpleImputer(), GradientBoostingRegressor(n_estimators=20, random_state=0))
+def regressor(): return make_pipeline(SimpleImputer(), GradientBoostingRegressor(n_estimators=20, random_state=0))
 
 
 def by_hand(df):
@@ -112,7 +108,6 @@ def by_hand(df):
 
 
 # ---- The table
-
 class Case(NamedTuple):
     "A fitted explainer, the rows that are asked about, and what for."
     cf:Any
@@ -296,7 +291,6 @@ def moved(old, new):
 
 
 # ---- The promises
-
 @of(TABLE)
 def test_a_row_alone_is_the_row_in_a_batch_in_any_order(name):
     c, there = fitted_case(name), usual(name)

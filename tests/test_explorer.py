@@ -357,7 +357,6 @@ def test_a_letter_of_the_answer(fitted):
 def test_a_newer_question_ends_an_older_one(fitted):
     people, _, cf = fitted
     began, shown = threading.Event(), []
-
     def work(q):
         "Asks the model for ever where it is asked to."
         yield 'began', q

@@ -48,7 +48,6 @@ def failing(cf, fault, **how): return GradualCF(Failing(cf.model, fault), cf.dom
 
 
 # ---- networks that fail
-
 def hole(z, x):
     "NaN in the middle of the incomes, as of a logarithm."
     return torch.where(((x[:, 0] > .4) & (x[:, 0] < .6))[:, None], torch.nan, z)
@@ -88,7 +87,6 @@ def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, 
 
 
 # ---- Ctrl-C
-
 def counted(z, x):
     "Ctrl-C at one of the next passes."
     left = int(os.environ.get(FAULT, -1))
@@ -123,7 +121,6 @@ def test_ctrl_c_of_the_command_says_how_to_go_on(networks, tmp_path):
 
 
 # ---- folders, disks and clocks
-
 @contextmanager
 def read_only(folder):
     "A folder in which this process may not write, also where it is root's."

@@ -115,7 +115,6 @@ def test_embedded_tables_images_and_texts(name):
 
 
 # Answers of another method
-
 @pytest.fixture(scope='module')
 def decided_by_trees():
     X, y, T, _ = load_loans()

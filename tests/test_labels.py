@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from cover import cover, few
+from made import Lent
 from shell import shell
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
@@ -45,8 +46,7 @@ def labelled(labels):
     return np.array(labels)[rank]
 
 
-def fitted(kind='text', model='linear'):
-    return MODELS[model]().fit(X, labelled(KINDS[kind]))
+def fitted(kind='text', model='linear'): return MODELS[model]().fit(X, labelled(KINDS[kind]))
 
 
 def network(): return Score([6., -4., 1.], -2.4)
@@ -194,7 +194,6 @@ def test_the_command_line_takes_labels(tmp_path):
 
 
 # What people hand over
-
 def copies(thing):
     "The same, through everything that copies."
     joblib.dump(thing, file := io.BytesIO())
@@ -303,13 +302,6 @@ def test_a_model_from_a_file_gives_the_same_answers(file, model, tmp_path):
     assert a.valid.any() and np.array_equal(a.valid, b.valid) and a.raw.equals(b.raw)
 
 
-class Lent:
-    "A frame of another library: all that is known of it is that pandas can have it."
-    def __init__(self, df): self.df = df
-    def to_pandas(self): return self.df
-    def __len__(self): return len(self.df)
-
-
 @pytest.mark.parametrize('form', [Lent, pd.DataFrame.to_numpy, lambda df: df.to_dict('records')])
 def test_rows_of_any_make_are_read(form):
     cf = GradualCF(network(), tabular(X), 'sparse').fit(form(X))
@@ -333,7 +325,6 @@ def test_masks_and_numbers_of_answers_work_on_frames():
 
 
 # Several outputs, and no classes at all
-
 def test_one_of_several_outputs_is_chosen_by_name():
     domain, two = tabular(X), np.c_[labelled(['lost', 'repaid']), labelled(['a', 'b', 'c'])]
     both = RandomForestClassifier(10, random_state=0).fit(X, two)

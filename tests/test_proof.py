@@ -188,7 +188,6 @@ def test_other_models_are_tried_on_what_is_proposed():
 
 
 # Calibrated trees: a curve behind them, or one for each fold
-
 CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, random_state=0), extra=lambda: ensemble.ExtraTreesClassifier(7, max_depth=3, random_state=0),
               boosted=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0), hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5),
               exponential=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, loss='exponential', random_state=0), tree=lambda: tree.DecisionTreeClassifier(max_depth=3, random_state=0))

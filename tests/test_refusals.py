@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import refused as r
 import torch
+from made import Lent
 from refused import LABELS, N, X, answers, bare, called, cf, domain, each, fresh, model, of_table, own, plain, refuses, table
 from safetensors.torch import save_file
 from sklearn.ensemble import RandomForestClassifier
@@ -22,7 +23,6 @@ from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, S
 from gradual_cf.models.fitted import recognised
 
 # Asking: `explain` and what asks like it
-
 FRAMES = {
     'a missing column': (lambda d: d.drop(columns='income'), "data must … missing ['income']"),
     'a column twice': (lambda d: d.iloc[:, [0, *range(d.shape[1])]], 'data must have distinct columns, got'),
@@ -152,7 +152,6 @@ def test_explain(row, tmp_path): refuses(row, tmp_path)
 
 
 # A table: `tabular`
-
 CONSTRAINTS = {
     'a step that is none': (dict(step={'income': -1}), "step must be a positive number or None … got -1 for the"),
     'a step of an unknown column': (dict(step={'incom': 5}), "step must name columns of df, got ['incom']"),
@@ -279,7 +278,6 @@ def test_tabular(row, tmp_path): refuses(row, tmp_path)
 
 
 # Making an explainer and fitting it
-
 SETTINGS = dict(tau=[0, 1, 1.], tau_slack=[1, -.1], quantile=[1.5], sigma=[-1, 2.5, True], lr=['fast'], lam=[-1], n_ref=[0],
     max_changes=[0], max_shared=[0], masking=['best'],
                 init=[0], keep=[None], legal=[1.5], batch_size=[0])
@@ -321,7 +319,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('a domain in the place of a model', lambda: GradualCF(domain(), cf().model, 'sparse'), 'model must come first and domain second … got'),
     ('rows in the place of a domain', lambda: GradualCF(cf().model, X(), 'sparse'),
         'domain must be … as tabular, images and sentences make it, got DataFrame'),
-    ('a frame of another library', lambda: tabular(Lent()), 'write df.to_pandas()'),
+    ('a frame of another library', lambda: tabular(Lent(X())), 'write df.to_pandas()'),
     ('a network on meta', lambda: GradualCF(tabular_mlp(3).to('meta'), domain(), 'sparse'), "model must be on a device with data, got 'meta'"),
     ('a network for other columns', lambda: by(tabular_mlp(3, seed=0)), 'model must accept … got'),
     ('a gradient without gradient', lambda: GradualCF(model('hist'), tabular(N()), PAPER), "masking must be 'probe'"),
@@ -336,7 +334,6 @@ def test_fit(row, tmp_path): refuses(row, tmp_path)
 
 
 # Models: what they answer, and files that hold them
-
 OUTPUTS = {
     'probabilities': (lambda z: z.softmax(1), 'raw logits … got probabilities'),
         'log-probabilities': (lambda z: z.log_softmax(1), 'raw logits … log-probabilities'),
@@ -347,12 +344,6 @@ OUTPUTS = {
     'two outputs': (lambda z: (z, z), 'got a tuple of 2 with 2'), 'a text': (lambda z: 'no', 'got str'),
         'nothing': (lambda z: None, 'got NoneType'),
 }
-
-
-class Lent:
-    "A frame of another library: all that is known of it is that pandas can have it."
-    def to_pandas(self): return X()
-    def __len__(self): return len(X())
 
 
 class Drifts:

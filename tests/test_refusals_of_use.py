@@ -68,7 +68,6 @@ def lacking(name, call):
 
 
 # Several answers, plans, proofs
-
 @table(
     ('no action', lambda: actions(cf(), X(), 0, 1), 'k must be a whole number of at least 1, got 0'),
     ('actions of no column', lambda: actions(cf(), X(), 2, 1, columns=0), 'columns must be a whole number … got 0'),
@@ -107,7 +106,6 @@ def test_several(row, tmp_path): refuses(row, tmp_path)
 
 
 # Batches, files, a server
-
 def run(d, ds=None, *target, e=cf, **how): return explain_dataset(e(), X() if ds is None else ds, d/'out', *target, **how)
 @cache
 def saved(): return own('line', 'text')
@@ -203,7 +201,6 @@ def test_batch(row, tmp_path): refuses(row, tmp_path)
 
 
 # Letters, reasons, evidence, groups, later models
-
 @cache
 def text(form='md'): return letter(found()[:1], format=form, date=DAY)[0]
 @cache
@@ -407,7 +404,6 @@ def sealed_anew(**said):
 
 
 # Images, series, texts
-
 def redness(x): return 20*x.mean((2, 3))
 @cache
 def halves():
@@ -544,7 +540,6 @@ def test_kinds_of_data(row, tmp_path): refuses(row, tmp_path)
 
 
 # Other methods, measures, and the paper
-
 QUICK = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict(decay=0.), dict(tol=-.1)],
     CEM: [dict(kappa=-1.), dict(beta=-1.), dict(c=0.), dict(steps=0), dict(autoencoder='no')],
          GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')],
@@ -612,7 +607,6 @@ def test_methods(row, tmp_path): refuses(row, tmp_path)
 
 
 # The command
-
 class Usage(Exception): "A line on stderr, and exit code 2."
 
 

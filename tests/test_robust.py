@@ -38,7 +38,6 @@ def test_every_network_of_nearly_these_weights_accepts_the_answer_and_no_cheaper
     p = cheapest(cf, rows, 1, 'distance', robust=dict(weights=by))
     assert p.answers.valid.any()
     parts = [v.detach().double().numpy() for v in net.parameters()]
-
     def worst(x):
         "The least lead of class 1 over each other one: behind one hidden layer of nonnegative units, weights do their worst one by one."
         (w, b, v, c), x = parts, x.detach().double().numpy()
@@ -49,7 +48,6 @@ def test_every_network_of_nearly_these_weights_accepts_the_answer_and_no_cheaper
             u, shift, move = (v[0], c[0], by) if j is None else (v[1] - v[j], c[1] - c[j], 2*by)
             lead.append((np.minimum((u - move)*low, (u - move)*high)).sum(1) + shift - move)
         return np.min(lead, 0)
-
     for i in np.flatnonzero(p.answers.valid):
         assert worst(p.answers.xp[i:i + 1])[0] >= -1e-4
         for seed in range(20):
@@ -69,12 +67,10 @@ def test_networks_against_a_row_are_networks_of_nearly_these_weights():
     x = rng.normal(size=4)
     w, b = _against(weight, bias, .01, .02, x)
     for i, (new, old) in enumerate(zip(w + b, weight + bias)): assert np.abs(new - old).max() == pytest.approx(.02 if i in (2, 5) else .01)
-
     def says(weight, bias):
         v = x
         for a, c in zip(weight[:-1], bias[:-1]): v = np.maximum(a @ v + c, 0)
         return (weight[-1] @ v + bias[-1])[0]
-
     lowest = _lowest_score(weight, bias, .01, .02, x[None])[0]
     assert lowest <= says(w, b) < says(weight, bias)
     for _ in range(50):

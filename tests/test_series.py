@@ -383,7 +383,6 @@ def test_cylinder_bell_funnel_is_its_formula():
 
 
 # Counts
-
 def counting(threshold=3.2):
     "A network that adds up the middle third."
     net = nn.Sequential(nn.Flatten(), nn.Linear(24, 2))
