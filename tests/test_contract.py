@@ -536,9 +536,10 @@ def test_a_row_that_cannot_be_read_is_told_and_harms_no_other(name):
 def test_a_deadline_is_kept_and_what_was_not_reached_is_as_it_was(name):
     c = fitted_case(name)
     got = c.cf.explain(c.rows, c.target, SEED, seconds=1e-6)
-    untouched = ~got.mask.flatten(1).any(1)
+    untouched = ~got.mask.flatten(1).any(1).numpy()
     assert torch.equal(got.xp[untouched], got.x[untouched]) and len(got) == len(usual(name)) and untouched.any()
-    assert not got.valid[untouched & ~torch.from_numpy(got.already)].any()
+    late = untouched & ~got.already
+    assert not got.valid[late].any() and {*np.array(got.proof)[late]} <= {'not begun: the time was over'}
 
 
 @of(SAVED)

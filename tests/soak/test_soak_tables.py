@@ -1,5 +1,4 @@
 """Every answer about any table: legal, kept where it must be, what the model says, the same in any company."""
-import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,11 +8,11 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from judge import faults, is_missing, same
 from invented import ASKED, CHANGES, PRESETS, asked, domain_of, network, tables
+from size import SIZE  # rows that are explained, about
 
 from gradual_cf.all import Counterfactuals, GradualCF, predict
 from gradual_cf.search.proven import _NONE_EXISTS, prove
 
-SIZE = int(os.environ.get('SOAK_SIZE', 400))       # Rows that are explained, about
 QUICK = settings(max_examples=max(SIZE//(5*ASKED), 1), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 SHORT = dict(sigma=8)                              # Steps of the paper's setting
 STOPPING = [c for c in CHANGES if 'quantile' not in c] # a valid answer that has not come so far goes on when it is asked again
