@@ -31,7 +31,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import (CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search,
+from gradual_cf.all import (CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, improve, line_search,
     load_fitted, predict, predictor, put_back, tabular)
 from gradual_cf.core import changed_groups, comparable, take_rows
 from gradual_cf.data import words
@@ -554,6 +554,27 @@ def test_a_trace_ends_where_explain_ends(name):
     if name not in PLAIN and there.proof is not None: return  # among real rows it is proven afterwards that there is better
     assert 'plausible' in name or set(trace.chosen) >= set(np.flatnonzero(done.changed[0]))
     torch.testing.assert_close(done.xp, there.xp[i], rtol=0, atol=0 if name in LEGAL else 1e-6)
+
+
+@of(TABLE)
+def test_a_plan_goes_from_the_row_to_its_answer_step_by_step(name):
+    c, there = fitted_case(name), usual(name)
+    state, plan = torch.get_rng_state(), c.cf.plan(there)
+    assert torch.equal(state, torch.get_rng_state()) and plan.text() and 'row' in plan._repr_html_()
+    assert {*plan.row} == {*np.flatnonzero(there.valid & there.mask.flatten(1).any(1).numpy())}
+    for i in {*plan.row}:
+        steps = plan.taken[np.flatnonzero(plan.row == i).tolist()]
+        assert torch.equal(steps.x[0], there.x[i]) and torch.allclose(steps.xp[-1], there.xp[i]) and torch.equal(steps.x[1:], steps.xp[:-1])
+        assert steps.prob[-1] == pytest.approx(there.prob[i], abs=1e-5)
+
+
+@of(TABLE)
+def test_improving_takes_away_and_never_adds_or_loses(name):
+    c, there = fitted_case(name), usual(name)
+    after, far = improve(c.cf, there), lambda a: (a.xp - a.x).flatten(1).norm(dim=1)
+    assert (after.valid >= there.valid).all() and (after.changed <= there.changed).all() and (far(after) <= far(there) + 1e-6).all()
+    assert torch.equal(after.xp[~there.valid], there.xp[~there.valid]) and torch.equal(improve(c.cf, after).xp, after.xp)
+    assert name not in LEGAL or c.cf.domain.legal is None or np.asarray(c.cf.domain.legal(after.data, after.raw)).all()
 
 
 # What a search is worth, so that one that got worse is seen: changed groups and distance of all usual answers together, and those that are valid

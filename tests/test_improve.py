@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gradual_cf.all import (PAPER, Explainer, GradualCF, State, from_frames, improve, letter, line_search, load_loans, measures, predict,
     predictor, prove, put_back, summary, tabular)
-from gradual_cf.core import changed_groups, take_rows
+from gradual_cf.core import changed_groups
 from gradual_cf.search.shorten import _must_keep, put_back_smallest
 
 MOVES = dict(put_back=[put_back], smallest=[put_back_smallest], line_search=[line_search], both=[put_back, line_search])
@@ -98,20 +98,6 @@ def test_frozen_groups_and_the_rows_of_others_do_not_matter():
     for i in range(0, 20, 5):
         one = improve(e, cfs[i:i + 1])
         assert torch.allclose(one.xp, whole.xp[i:i + 1], atol=1e-9)
-
-
-@pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
-def test_embedded_tables_images_and_texts(name):
-    task = load_task(name)
-    rows,k = take_rows(task.X_test, slice(0, 3)), len(task.classes)
-    target = None if k == 2 else (np.asarray(task.y_test[:3]) + 1) % k
-    for how in (None, replace(PAPER, sigma=30, legal=True)):
-        e = GradualCF(task.model, task.domain, how).fit(task.X)
-        before = e.explain(rows, target)
-        after = improve(e, before)
-        holds(before, after)
-        assert torch.equal(improve(e, after).xp, after.xp)
-        assert task.domain.legal(after.data, after.raw).all()
 
 
 # Answers of another method
