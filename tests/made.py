@@ -16,7 +16,6 @@ from gradual_cf.all import GradualCF, load_loans, tabular
 
 
 # Frames
-
 def table(n=300, seed=0):
     "A mixed frame and labels that depend on every kind of column; what the network `bank` reads."
     r = np.random.default_rng(seed)
@@ -44,8 +43,14 @@ def people(n=160, seed=0):
     return df
 
 
-# Models
+class Lent:
+    "A frame of another library: all that is known of it is that pandas can have it."
+    def __init__(self, df): self.df = df
+    def to_pandas(self): return self.df
+    def __len__(self): return len(self.df)
 
+
+# Models
 def line(df): return 0.05*(df.age - 40) + .1*(df.income.fillna(30) - 40) + (df.member.astype(float) - .5) + (df.job == 'cook').astype(float)
 def by_hand(df): return 1/(1 + np.exp(-line(df).to_numpy(float)))
 
@@ -63,7 +68,6 @@ def bank():
 
 
 # Explainers
-
 def linear(domain, df, weights=None, shift=1e-4, **how):
     "An explainer of a linear model of the encoded rows, with half of the rows in each class."
     x = domain.encode(df).x
@@ -83,7 +87,6 @@ def loans():
 
 
 # Answers
-
 def same(a, b):
     "Two batches are the same bit for bit, whatever they are called."
     for name in ('x', 'xp', 'mask', 'target', 'prob', 'before', 'decided', 'found', 'typical', 'size', 'bound', 'confirmed'):

@@ -36,7 +36,6 @@ NEAR = 3e-6   # Sizes that differ by less are the same
 
 
 # ---- tables
-
 class Kind(NamedTuple):
     "A kind of column."
     cells:Any               # Every legal cell, in order
@@ -89,7 +88,6 @@ def classes_of(kinds, at, k, rng):
 
 
 # ---- models
-
 class Make(NamedTuple):
     "A kind of model."
     of:Any                  # A model, a list of them, a function that makes one, or how large logits of a network are
@@ -197,7 +195,6 @@ def net_of(domain, X, k, loud):
 
 
 # ---- what is asked
-
 RULES = ['free', 'still', 'directions', 'bounds', 'elsewhere', 'one', 'row by row', 'domain', 'relation']
 PRICES = dict(plain={}, cost=dict(cost={'b': (.5, 2.), 'u': .4}), quantile=dict(scale='quantile'), standard=dict(scale='standard'),
               zigzag=dict(cost={'b': lambda old, new: np.where(new == old, 0., np.array([.6, 3, .3, np.inf, 2, .1])[new.astype(int)])}))  # some have no price at all
@@ -327,7 +324,6 @@ def question(case, seed):
     fitted = [net] if net else fitted_to(make, X, z if 'number' in model else y)
     hair = 0. if model in ('whisper', 'even_forest') else HAIR
     cf = GradualCF(fitted if len(fitted) > 1 else fitted[0], domain, plausible(1.5 if len(model) % 2 else 1.) if ask == 'plausible' else 'sparse', **{} if tau is None else dict(tau=tau)).fit(X)
-
     def scores(m, frame):
         "What a model says of each class, or the number it gives; and what it predicts."
         if net:
@@ -337,7 +333,6 @@ def question(case, seed):
         if hasattr(m, 'predict_proba'): return m.predict_proba(frame).astype(float), np.ravel(m.predict(frame))
         p = 1/(1 + np.exp(-m.decision_function(frame)))
         return np.stack([1 - p, p], 1), m.predict(frame)
-
     def wanted(said, target, slip=0.):
         "Whether rows are where they are wanted; with a slip, also those that lack so little, and below 0 without those that have so little to spare."
         out = True
@@ -348,7 +343,6 @@ def question(case, seed):
                 there = (label == target) & (slip >= 0 or lead >= -slip) | (slip > 0) & (np.abs(lead) <= slip)
                 out = out & there & (tau is None or p[:, target] >= tau - slip)
         return out
-
     if 'number' in model:
         target = tuple(np.quantile(fitted[0].predict(X), [.7, .85]) + [-1e-3, 1e-3])
         targets = [target]*ASKED
@@ -371,12 +365,10 @@ def question(case, seed):
     def says(frame):
         said = [scores(m, frame) for m in fitted]
         return np.array([wanted(said, t)[i] for i,t in enumerate(targets)])
-
     return Question(case, X, kinds, cf, rows, target, told, told | by_table, prices, at, every, np.array(sure), np.array(may), says)
 
 
 # ---- what is true
-
 def of_row(rule, i, none):
     "What a rule says of one row."
     return none if rule is None else rule[i] if isinstance(rule, list) and rule and isinstance(rule[0], (list, dict, int)) else rule
@@ -457,7 +449,6 @@ def firm(q, ok):
 
 
 # ---- the judge
-
 def claims(proof, size, bound, here, best, may, whole):
     "What is said of one row against what its answer takes (`here`) and the least there is, for certain and perhaps."
     told = proof, size, bound, here, best

@@ -34,8 +34,7 @@ def called(told):
 def table(*rows):
     "Marks a test with the rows of a table; a name that comes again is counted."
     names = [row[0] for row in rows]
-    return pytest.mark.parametrize('row', rows, ids=[n if n not in names[:i] else f'{n} ({names[:i].count(n) + 1})' for i,
-        n in enumerate(names)])
+    return pytest.mark.parametrize('row', rows, ids=[n if n not in names[:i] else f'{n} ({names[:i].count(n) + 1})' for i, n in enumerate(names)])
 
 
 def stands(words, said):
@@ -58,7 +57,6 @@ def refuses(row, folder):
 
 
 # A table: a network, and models of libraries
-
 @cache
 def X():
     "Rows of every common kind of column."
@@ -140,7 +138,6 @@ class Wrapped(nn.Module):
 
 
 # Images, series, texts
-
 @cache
 def pictures(channels=1):
     "Images of 9×10 pixels, and an untrained network that predicts all of three classes."

@@ -9,7 +9,6 @@ import toy
 import torch
 from cover import cover
 from hypothesis import given, settings, strategies as st
-from sklearn.linear_model import LogisticRegression
 from test_improve import Noise
 import written
 from written import load_task
@@ -142,38 +141,6 @@ def loan_rows():
 
 @pytest.fixture(scope='module')
 def loans(): return loan_rows()
-
-
-def fitted(kind, df, good):
-    from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-    wide = tabular(df, increase_only=['years'])
-    codes = lambda f: f.assign(job=f.job.map({'clerk': 0, 'cook': 1, 'nurse': 2, 'smith': 3}))
-    if kind == 'logistic': model = make_pipeline(OneHotEncoder(handle_unknown='ignore'), LogisticRegression(max_iter=500)).fit(df, good)
-    elif kind == 'forest':
-        df = codes(df)
-        wide,model = tabular(df, increase_only=['years']), RandomForestClassifier(20, random_state=0).fit(df, good)
-    else:
-        df = codes(df)
-        wide,model = tabular(df, increase_only=['years']), GradientBoostingRegressor(random_state=0).fit(df, df.income - 50*df.debt + df.years)
-    return GradualCF(predictor(model, wide), wide, 'sparse').fit(df), df
-
-
-@pytest.mark.parametrize('kind', ['logistic', 'forest', 'numbers'])
-def test_fitted_models_as_they_are(loans, kind):
-    e,df = fitted(kind, *loans)
-    rows = df.iloc[:5]
-    many = e.explain_many(rows, target=(60., 80.) if kind == 'numbers' else None, k=4, increase_only=['income'])
-    a = many.answers
-    assert a.valid.all() and minimal(e, a).all() and e.domain.legal(a.data, a.raw).all()
-    assert (a.raw.income >= a.data.income).all() and (a.raw.years >= a.data.years).all()
-    assert many.diversity().answers.mean() > 1.5
-    one = e.explain(rows, target=(60., 80.) if kind == 'numbers' else None, increase_only=['income'])
-    same = (many.first.xp - one.xp).abs().amax(1) < 1e-5         # the first answer is that of explain
-    assert (same | ~minimal(e, one) | torch.as_tensor(one.already)).all()
-    plan = a.plan()
-    assert e.domain.legal(a.data.iloc[plan.row], plan.taken.raw).all()
 
 
 @pytest.mark.parametrize('name', ['digits', 'toy_reviews', 'breast_cancer'])

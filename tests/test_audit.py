@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import toy
 from scipy import stats
+from test_watch import line as watch_line
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down,
-                                  _told_apart)
+from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down, _told_apart)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 
@@ -37,14 +37,10 @@ def told():
     return cf, rows, audit(cf, rows, ['sex', 'region'], resamples=199)
 
 
-def line(a, group, measure):
-    found = a.frame[(a.frame.group == group) & (a.frame.measure == measure)]
-    assert len(found) == 1
-    return found.iloc[0]
+def line(a, group, measure): return watch_line(a, measure, group)
 
 
 # Statistics
-
 def drawn(seed=0, n=40):
     rng = np.random.default_rng(seed)
     member = np.stack([rng.random(n) < .4, rng.random(n) < .5, rng.random(n) < .3], 1)
@@ -126,7 +122,6 @@ def test_families_are_corrected_no_less_than_a_closed_test_of_all_intersections_
 
 
 # What is measured
-
 def test_lines_hold_what_pandas_counts(told):
     cf, rows, a = told
     answers = cf.explain(rows.drop(columns='region'), target='granted')
@@ -310,7 +305,6 @@ def test_draws_in_parts_are_the_draws_at_once(monkeypatch):
 
 
 # Banks
-
 KINDS = 'threshold', 'start', 'steps'
 FEW, MANY = (600, 2., 1.5, 2.4), (6000, 1.2, 1.05, 1.4)  # rows, planted ratio of mean ways, and between what it is told: fewer rows tell what is larger
 BANKS = [(kind, *FEW) for kind in KINDS] + [pytest.param(kind, *MANY, marks=pytest.mark.night, id=f'{kind}-many') for kind in KINDS]
@@ -345,7 +339,6 @@ def test_random_labels_are_rarely_found():
 
 
 # What is said
-
 def test_numbers_of_the_text_stand_in_the_frame(told):
     _, rows, a = told
     numbers = np.concatenate([df.select_dtypes('number').astype(float).to_numpy().ravel() for df in (a.frame, a.columns, a.impact)])

@@ -56,7 +56,6 @@ def content(folder): return {p.name: p.read_bytes() for p in sorted(Path(folder)
 
 
 # ---- the same answers as explain
-
 @pytest.fixture(scope='module')
 def whole(cf): return cf.explain(loans(120).drop(columns='account'))
 
@@ -98,7 +97,6 @@ def test_column_types_do_not_depend_on_the_part(cf, tmp_path):
 
 
 # ---- kill and resume
-
 def run_here(rows, out, workers):
     "A run, in a process of its own."
     torch.set_num_threads(1)
@@ -251,7 +249,6 @@ def test_a_folder_is_checked_without_the_model(sh, cf, tmp_path):
 
 
 # ---- what decides the output
-
 def third(s, k=3): return s.logits[:, 0]**k
 def second(s, k=2): return s.logits[:, 0]**k
 def calls(f): return lambda s: f(s.logits[:, 0])
@@ -266,7 +263,6 @@ def test_what_is_made_alike_or_was_used_is_alike(cf):
 
 
 # ---- refused
-
 def changed(cf, **settings):
     "The same explainer with other settings."
     return GradualCF(cf.model, cf.domain, 'sparse', **dict(sigma=10) | settings).fit(loans(400, 1).drop(columns='account'))
@@ -303,7 +299,6 @@ def test_two_runs_in_one_folder(cf, tmp_path):
 
 
 # ---- bad input
-
 def shards(tmp_path, n=90):
     (tmp_path/'s').mkdir()
     for i in range(0, n, 30): loans(n)[i:i + 30].to_parquet(tmp_path/f's/{i:03}.parquet')
@@ -368,7 +363,6 @@ def test_csv_columns_of_every_type(tmp_path):
 
 
 # ---- constraints, and domains written by hand
-
 def test_constraints_come_with_the_question(cf, tmp_path):
     df, asked = loans(60), dict(immutable=['home'], bounds=dict(debt=(None, 30)), increase_only=['income'], max_changes=1)
     out = explain_dataset(cf, df, tmp_path/'out', batch_size=20, **asked)
@@ -419,7 +413,6 @@ def test_200_000_rows_killed_three_times(tmp_path, workers):
 
 
 # ---- the command
-
 @pytest.fixture(scope='module')
 def sh(networks): return shell(os.environ['GRADUAL_CF_CACHE'])
 

@@ -31,7 +31,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import (CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, line_search,
+from gradual_cf.all import (CEM, LORE, PAPER, PLAUSIBLE, ROBUST, Counterfactuals, GradualCF, GrowingSpheres, Wachter, improve, line_search,
     load_fitted, predict, predictor, put_back, tabular)
 from gradual_cf.core import changed_groups, comparable, take_rows
 from gradual_cf.data import words
@@ -41,7 +41,6 @@ SEED = 7
 
 
 # ---- Rows
-
 def frame(n=240, seed=0):
     "A column of each kind that fitted models read; every fifth cell that may be missing is."
     r, i = np.random.default_rng(seed), np.arange(n)
@@ -70,7 +69,6 @@ def whole(X):
 
 
 # ---- Models
-
 def pipeline():
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     mixed = make_column_transformer((numbers, ['age', 'income', 'rate', 'late']), (OneHotEncoder(), ['job', 'home']), remainder='passthrough')
@@ -90,16 +88,14 @@ def xgboost():
     return pytest.importorskip('xgboost').XGBClassifier(n_estimators=15, max_depth=3, enable_categorical=True, n_jobs=1)
 
 
-def forest():
-    return RandomForestClassifier(15, max_depth=5, random_state=0)
+def forest(): return RandomForestClassifier(15, max_depth=5, random_state=0)
 
 
 def hist():
     return HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=7, categorical_features='from_dtype', random_state=0)
 
 
-def regressor():
-    return make_pipeline(SimpleImputer(), GradientBoostingRegressor(n_estimators=20, random_state=0))
+def regressor(): return make_pipeline(SimpleImputer(), GradientBoostingRegressor(n_estimators=20, random_state=0))
 
 
 def by_hand(df):
@@ -112,7 +108,6 @@ def by_hand(df):
 
 
 # ---- The table
-
 class Case(NamedTuple):
     "A fitted explainer, the rows that are asked about, and what for."
     cf:Any
@@ -296,7 +291,6 @@ def moved(old, new):
 
 
 # ---- The promises
-
 @of(TABLE)
 def test_a_row_alone_is_the_row_in_a_batch_in_any_order(name):
     c, there = fitted_case(name), usual(name)
@@ -379,11 +373,13 @@ def test_an_interrupt_in_the_middle_leaves_all_as_it_was(name, monkeypatch):
     odd(c)
     try:
         before = state_of(c)
-        with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
-            m.setattr(owner, ask, stopped)
-            c.cf.explain(c.rows, c.target, SEED)
-        now = state_of(c)
-        assert [k for k in before if before[k] != now[k]] == []
+        for explain in (c.cf.explain, c.cf.explain_many):
+            calls.clear()
+            with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+                m.setattr(owner, ask, stopped)
+                explain(c.rows, c.target, seed=SEED)
+            now = state_of(c)
+            assert [k for k in before if before[k] != now[k]] == []
     finally: even(c)
     same(*some(c, usual(name), np.arange(1)), name in LEGAL)
 
@@ -496,8 +492,12 @@ def test_locks_limits_directions_and_numbers_of_changes_hold(name):
     assert not on[word].any() and (new[up] >= few[up])[on[up]].all() and (new[other] <= few[other])[on[other]].all()
     assert new[first].between(low, high)[on[first]].all() and sum(on.values()).max() <= min(2, getattr(c.cf.settings, 'max_changes', 2) or 2)
     locked, most, ends = [[first], [up, word], [other]], [1, 2, 3], {first: (low, high)}  # of each row
-    new = c.cf.explain(few, target, SEED, immutable=locked, bounds=[{}, ends, ends], max_changes=most).raw
+    ways = dict(increase_only=[[other], [], [up]], decrease_only=[[up], [other], []])
+    new = c.cf.explain(few, target, SEED, immutable=locked, bounds=[{}, ends, ends], max_changes=most, **ways).raw
     on = moved(few, new)
+    for i, k in zip(*np.nonzero(on)):
+        old, now, name = few.iloc[i, k], new.iloc[i, k], list(few)[k]
+        assert (now > old or name not in ways['increase_only'][i]) and (now < old or name not in ways['decrease_only'][i])
     assert not any(on[i, list(few).index(k)] for i, names in enumerate(locked) for k in names) and (on.sum(1) <= most).all()
     assert new[first].iloc[1:].between(low, high)[on[1:, list(few).index(first)]].all()
     held = c.cf.explain(few, target, SEED, immutable=list(few))
@@ -536,9 +536,10 @@ def test_a_row_that_cannot_be_read_is_told_and_harms_no_other(name):
 def test_a_deadline_is_kept_and_what_was_not_reached_is_as_it_was(name):
     c = fitted_case(name)
     got = c.cf.explain(c.rows, c.target, SEED, seconds=1e-6)
-    untouched = ~got.mask.flatten(1).any(1)
+    untouched = ~got.mask.flatten(1).any(1).numpy()
     assert torch.equal(got.xp[untouched], got.x[untouched]) and len(got) == len(usual(name)) and untouched.any()
-    assert not got.valid[untouched & ~torch.from_numpy(got.already)].any()
+    late = untouched & ~got.already
+    assert not got.valid[late].any() and {*np.array(got.proof)[late]} <= {'not begun: the time was over'}
 
 
 @of(SAVED)
@@ -553,6 +554,27 @@ def test_a_trace_ends_where_explain_ends(name):
     if name not in PLAIN and there.proof is not None: return  # among real rows it is proven afterwards that there is better
     assert 'plausible' in name or set(trace.chosen) >= set(np.flatnonzero(done.changed[0]))
     torch.testing.assert_close(done.xp, there.xp[i], rtol=0, atol=0 if name in LEGAL else 1e-6)
+
+
+@of(TABLE)
+def test_a_plan_goes_from_the_row_to_its_answer_step_by_step(name):
+    c, there = fitted_case(name), usual(name)
+    state, plan = torch.get_rng_state(), c.cf.plan(there)
+    assert torch.equal(state, torch.get_rng_state()) and plan.text() and 'row' in plan._repr_html_()
+    assert {*plan.row} == {*np.flatnonzero(there.valid & there.mask.flatten(1).any(1).numpy())}
+    for i in {*plan.row}:
+        steps = plan.taken[np.flatnonzero(plan.row == i).tolist()]
+        assert torch.equal(steps.x[0], there.x[i]) and torch.allclose(steps.xp[-1], there.xp[i]) and torch.equal(steps.x[1:], steps.xp[:-1])
+        assert steps.prob[-1] == pytest.approx(there.prob[i], abs=1e-5)
+
+
+@of(TABLE)
+def test_improving_takes_away_and_never_adds_or_loses(name):
+    c, there = fitted_case(name), usual(name)
+    after, far = improve(c.cf, there), lambda a: (a.xp - a.x).flatten(1).norm(dim=1)
+    assert (after.valid >= there.valid).all() and (after.changed <= there.changed).all() and (far(after) <= far(there) + 1e-6).all()
+    assert torch.equal(after.xp[~there.valid], there.xp[~there.valid]) and torch.equal(improve(c.cf, after).xp, after.xp)
+    assert name not in LEGAL or c.cf.domain.legal is None or np.asarray(c.cf.domain.legal(after.data, after.raw)).all()
 
 
 # What a search is worth, so that one that got worse is seen: changed groups and distance of all usual answers together, and those that are valid

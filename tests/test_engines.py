@@ -69,7 +69,6 @@ def polars_of(rows): return pytest.importorskip('polars', reason='need polars').
 
 
 # ---- one door
-
 FRAMES = dict(
     pandas=lambda rows: rows, arrow=pa.Table.from_pandas, batch=lambda rows: pa.Table.from_pandas(rows).to_batches()[0],
     reader=lambda rows: pa.Table.from_pandas(rows).to_reader(), arrow_dtypes=lambda rows: rows.convert_dtypes(dtype_backend='pyarrow'),
@@ -102,7 +101,6 @@ def test_a_table_is_described_and_fitted_in_any_frame(kind):
 
 
 # ---- what a batch promises
-
 def test_it_travels_as_bytes_and_is_unpacked_once_in_a_process():
     one, two = pickle.loads(pickle.dumps(f())), pickle.loads(pickle.dumps(f()))
     before = _loaded.cache_info().misses
@@ -196,7 +194,6 @@ def test_threads_are_left_as_found_by_many_askers():
 
 
 # ---- engines
-
 def test_polars_lazy_and_streamed(tmp_path):
     pl = pytest.importorskip('polars', reason='need polars')
     asked().to_parquet(tmp_path/'rows.parquet')

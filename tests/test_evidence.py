@@ -250,7 +250,6 @@ def test_columns_that_follow_others_may_change():
 
 
 # ---- forgeries: over models and domains, each is found, or the field is listed as not checked
-
 def of_loans():
     X, y, test, _ = load_loans()
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0, max_iter=20).fit(X, y)
@@ -493,7 +492,6 @@ def test_the_schema_says_of_every_field_whether_it_is_checked():
 
 
 # ---- chains: a correction or a view, and what was decided then
-
 @functools.cache
 def chained():
     "Explainers of several kinds of models and columns, with decisions of theirs."

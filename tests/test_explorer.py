@@ -20,8 +20,7 @@ from gradual_cf.models.asking import Cancelled, cancelled_when
 from gradual_cf.render import sided_percent
 from gradual_cf.search.proven import ways
 from gradual_cf.use.drawing import _ColumnNames, _unit_text
-from gradual_cf.use.editors import (_answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion,
-    _Latest, _regions)
+from gradual_cf.use.editors import (_answer_shown, _checked_target, _Desk, _menu, _nowhere, _several_answers, _presets, _RowQuestion, _Latest, _regions)
 
 EVIL = '<img src=x onerror=alert(1)>'
 
@@ -33,8 +32,7 @@ def make_people(n=300):
     late[::9] = np.nan
     school = pd.Categorical(rng.choice(['none', 'school', 'college'], n), ['none', 'school', 'college'], ordered=True)
     since = pd.Timestamp('2012-01-01') + pd.to_timedelta(rng.integers(0, 3000, n), unit='D')
-    df = pd.DataFrame(dict(income=rng.integers(12, 90, n)*100, late=late, school=school, since=since,
-                           housing=rng.choice(['own', 'rent', EVIL], n)))
+    df = pd.DataFrame(dict(income=rng.integers(12, 90, n)*100, late=late, school=school, since=since, housing=rng.choice(['own', 'rent', EVIL], n)))
     df[EVIL] = rng.random(n).round(2)
     return df.set_index(pd.Index([f'p{i}' for i in range(n)]))
 
@@ -359,7 +357,6 @@ def test_a_letter_of_the_answer(fitted):
 def test_a_newer_question_ends_an_older_one(fitted):
     people, _, cf = fitted
     began, shown = threading.Event(), []
-
     def work(q):
         "Asks the model for ever where it is asked to."
         yield 'began', q

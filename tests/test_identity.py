@@ -166,7 +166,6 @@ def test_what_could_not_be_made_leaves_nothing(tmp_path):
 
 
 # ---- models are known by what they say
-
 class Scaled(nn.Module):
     "Logits times what `factor()` gives: how a model may hide what decides."
     def __init__(self, **held):

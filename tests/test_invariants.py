@@ -105,7 +105,6 @@ def test_a_row_at_the_bar_is_inside_in_a_batch_of_any_size():
 
 
 # ---- several threads
-
 def dropping(seed=0, rate=.5):
     "A network with dropout, in train mode but for one layer that was frozen on purpose."
     parts = nn.Sequential(nn.Linear(3, 16), nn.Dropout(rate), nn.ReLU(), nn.Dropout(rate), nn.Linear(16, 2)).double()
@@ -180,7 +179,6 @@ def test_what_was_asked_is_forgotten():
 
 
 # ---- models that write
-
 class Clamping(nn.Module):
     "A network that tidies up its input in place."
     def __init__(self, how, most=.5):

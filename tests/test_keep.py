@@ -27,8 +27,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
 import written
-from gradual_cf.all import (GradualCF, Settings, evaluate, images, load_digits, load_fitted, load_loans, predictor, put_back, reasons, tabular,
-    tabular_mlp)
+from gradual_cf.all import (GradualCF, Settings, evaluate, images, load_digits, load_fitted, load_loans, predictor, put_back, reasons, tabular, tabular_mlp)
 from made import by_hand, people, pipeline, same
 from gradual_cf.scale import keep
 from gradual_cf.search import pipelines, sums

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from cover import cover, few
+from made import Lent
 from shell import shell
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
@@ -32,7 +33,8 @@ X = pd.DataFrame(rng.normal(0, 1, (300, 3)).round(2), columns=['income', 'debt',
 SCORE = X.income - .6*X.debt + .2*X.age
 
 KINDS = dict(text=['refused', 'granted'], swapped=['granted', 'refused'], signs=[-1, 1], from_one=[1, 2], booleans=[False, True],
-             decimals=[0., 1.], digits=[3, 5, 8, 9], sizes=['S', 'M', 'L', 'very large & <b>']) # In the order of the score
+             decimals=[0., 1.], digits=[3, 5, 8, 9], sizes=['S', 'M', 'L', 'very large & <b>'], written=['=1+1', '%20'],
+             large=[-2**40, 2**40], places=['..', 'target=1']) # In the order of the score
 MODELS = dict(linear=lambda: LogisticRegression(), forest=lambda: RandomForestClassifier(15, max_depth=4, random_state=0),
               pipeline=lambda: make_pipeline(StandardScaler(), LogisticRegression()),
               boosted=lambda: HistGradientBoostingClassifier(max_iter=15, random_state=0))
@@ -44,8 +46,7 @@ def labelled(labels):
     return np.array(labels)[rank]
 
 
-def fitted(kind='text', model='linear'):
-    return MODELS[model]().fit(X, labelled(KINDS[kind]))
+def fitted(kind='text', model='linear'): return MODELS[model]().fit(X, labelled(KINDS[kind]))
 
 
 def network(): return Score([6., -4., 1.], -2.4)
@@ -156,10 +157,12 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
     assert b.target.tolist() == a.target.tolist() and b.target.dtype == a.target.dtype and b.classes == a.classes
     assert b.text() == a.text() and torch.equal(b.tensors.target, a.tensors.target)
     assert pickle.loads(pickle.dumps(a.target)).tolist() == a.target.tolist()
+    refused = a[~a.already]
+    assert (check_letter(letter(refused, date='1 May'), cf).flips == refused.valid).all()
     with pytest.raises(ValueError, match='texts, numbers or booleans'): replace(a, classes=(pd.Timestamp(0), pd.Timestamp(1)), target=np.array([pd.Timestamp(0)]*4)).save(tmp_path/'b.zip')
 
 
-@pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes'])
+@pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes', 'written', 'large'])
 def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X), 'sparse').fit(X)
     wanted = X.iloc[:10].assign(goal=rng.choice(np.array(labels), 10))
@@ -191,7 +194,6 @@ def test_the_command_line_takes_labels(tmp_path):
 
 
 # What people hand over
-
 def copies(thing):
     "The same, through everything that copies."
     joblib.dump(thing, file := io.BytesIO())
@@ -300,13 +302,6 @@ def test_a_model_from_a_file_gives_the_same_answers(file, model, tmp_path):
     assert a.valid.any() and np.array_equal(a.valid, b.valid) and a.raw.equals(b.raw)
 
 
-class Lent:
-    "A frame of another library: all that is known of it is that pandas can have it."
-    def __init__(self, df): self.df = df
-    def to_pandas(self): return self.df
-    def __len__(self): return len(self.df)
-
-
 @pytest.mark.parametrize('form', [Lent, pd.DataFrame.to_numpy, lambda df: df.to_dict('records')])
 def test_rows_of_any_make_are_read(form):
     cf = GradualCF(network(), tabular(X), 'sparse').fit(form(X))
@@ -330,7 +325,6 @@ def test_masks_and_numbers_of_answers_work_on_frames():
 
 
 # Several outputs, and no classes at all
-
 def test_one_of_several_outputs_is_chosen_by_name():
     domain, two = tabular(X), np.c_[labelled(['lost', 'repaid']), labelled(['a', 'b', 'c'])]
     both = RandomForestClassifier(10, random_state=0).fit(X, two)

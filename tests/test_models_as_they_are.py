@@ -20,15 +20,6 @@ def mixed(n=300, seed=0):
     return X, y
 
 
-def blank(X, seed=1):
-    "The same with a tenth of the cells of two columns missing."
-    gone = np.random.default_rng(seed).random((len(X), 2)) < .1
-    X = X.copy()
-    X['number'] = X.number.mask(gone[:, 0])
-    X['level'] = X.level.mask(gone[:, 1])
-    return X
-
-
 @pytest.fixture
 def case(request, monkeypatch):
     "A model on the mixed table."
@@ -44,16 +35,6 @@ def test_the_models_own_predict_agrees_and_every_change_is_legal(case, through):
     model = models.adapted(case) if through == 'adapter' else None
     line, columns = models.ours(case, model=model, alone=1)
     assert line['valid'] == line['legal'] == 1 and columns.min() >= 1 and line['columns'] <= 2
-
-
-def test_missing_cells_stay_missing(monkeypatch):
-    pytest.importorskip('lightgbm')
-    monkeypatch.setitem(models.RULES, 'mixed', {})
-    X, y = mixed()
-    X = blank(X)
-    case = models.case_of(models.Data('mixed', X[:250], y[:250], X[250:], missing=True), 'lightgbm')
-    line, _ = models.ours(case, alone=1)
-    assert line['valid'] == line['legal'] == 1 and line['missing'] > 5 and line['filled'] == 0
 
 
 class Constant:

@@ -70,8 +70,7 @@ def test_a_tree_of_places_holds_those_that_halvings_come_to():
     bisected(holds, bad, good, 3, lambda a, b: (a + b)//2)
     tree = np.stack(_middles(bad, good, 3))
     assert len(tree) == 7 and (tree[0] == seen[0]).all()
-    for level, places in enumerate(seen):
-        assert (tree[2**level - 1:2**(level + 1) - 1] == places).any(0).all()
+    for level, places in enumerate(seen): assert (tree[2**level - 1:2**(level + 1) - 1] == places).any(0).all()
 
 
 def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
@@ -160,8 +159,7 @@ def test_the_same_few_rows_are_asked_once_while_a_question_lasts():
 def test_a_network_is_asked_about_the_same_row_once_while_a_question_lasts():
     X, _, domain = told()
     net, asked = torch.nn.Sequential(torch.nn.Linear(3, 2)), []
-    with torch.no_grad():
-        net[0].weight[:], net[0].bias[:] = torch.tensor([[-4., -4, 0], [4, 4, 0]]), torch.tensor([4., -4])
+    with torch.no_grad(): net[0].weight[:], net[0].bias[:] = torch.tensor([[-4., -4, 0], [4, 4, 0]]), torch.tensor([4., -4])
     cf = GradualCF(net, domain, 'sparse').fit(X)
     cf.model.register_forward_pre_hook(lambda m, given: asked.append(given[0].detach().clone()))
     with remembering():
@@ -228,8 +226,7 @@ def test_cells_that_are_equal_and_not_the_same_are_asked_by_themselves(one, two)
     asked = []
     def says(frame): return [.25 if (asked.append(str(frame.a[0])) or asked[-1]) == str(one) else .75]
     p, frame = Predictor(says), lambda v: pd.DataFrame(dict(a=pd.Series([v], dtype=object)))
-    with remembering():
-        said = [float(asked_once(p, frame(v)).softmax(1)[0, 1]) for v in (one, two, one, two)]
+    with remembering(): said = [float(asked_once(p, frame(v)).softmax(1)[0, 1]) for v in (one, two, one, two)]
     assert asked == [str(one), str(two)] and np.allclose(said, [.25, .75]*2)
 
 

@@ -95,7 +95,6 @@ def test_calls_in_code_font_name_arguments_that_there_are():
 
 
 # Each "cannot" and "not yet" was true when it was looked at
-
 DENIED = re.compile(r"\b(?:cannot|can't|not yet|nobody yet|nothing yet|no [\w-]+ yet|yet\.|not possible|not supported|unsupported|not implemented)")
 
 def denials():
@@ -115,7 +114,6 @@ def test_what_pages_deny_was_looked_at():
 
 
 # Figures that prose quotes from a table of results: page, the words around them, and what the table says
-
 def refined(data, setting, way, column): return results('refine.csv').set_index(['data', 'setting', 'way']).loc[(data, setting, way), column]
 def ablated(value, column):
     table = results('ablations.csv').query('data == "heloc" and axis == "loss"').set_index('value')

@@ -4,10 +4,8 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from written import load_task
 
-from gradual_cf.all import PAPER, Counterfactuals, Domain, Encoded, Explainer, GradualCF, predictor, tabular
-from gradual_cf.core import take_rows
+from gradual_cf.all import Counterfactuals, Domain, Encoded, Explainer, GradualCF, predictor, tabular
 from gradual_cf.use.plans import _exact_paths, _greedy_paths, _Between
 
 
@@ -171,23 +169,3 @@ def test_numbers_come_nearer_to_their_interval():
     plan = e.explain(df[(df.sum(axis=1) < 12)].iloc[:5], target=(50, 54)).plan()
     far = (50 - plan.changes().number).clip(lower=0)
     assert len(plan.row) > 5 and (far.groupby(plan.changes().row).diff().dropna() <= 0).all()
-
-
-@pytest.mark.parametrize('name', ['digits', 'toy_reviews', 'breast_cancer'])
-def test_images_texts_and_tables(name):
-    task = load_task(name)
-    rows,k = take_rows(task.X_test, slice(0, 3)), len(task.classes)
-    target = None if k == 2 else (np.asarray(task.y_test[:3]) + 1) % k
-    how = PAPER if name == 'breast_cancer' else None
-    e = GradualCF(task.model, task.domain, how, sigma=20).fit(task.X)
-    found = e.explain(rows, target)
-    state = torch.get_rng_state()
-    plan = found.plan()
-    assert torch.equal(state, torch.get_rng_state())
-    changed = [bool(v) and bool(m) for v,m in zip(found.valid, found.mask.flatten(1).any(1))]
-    assert sorted(set(plan.row.tolist())) == [i for i,c in enumerate(changed) if c]
-    for i in set(plan.row.tolist()):
-        steps = plan.taken[np.flatnonzero(plan.row == i).tolist()]
-        assert torch.equal(steps.x[0], found.x[i]) and torch.allclose(steps.xp[-1], found.xp[i])
-        assert torch.equal(steps.x[1:], steps.xp[:-1]) and steps.prob[-1] == pytest.approx(found.prob[i].item(), abs=1e-5)
-    assert plan.text() and 'row' in plan._repr_html_()

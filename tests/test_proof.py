@@ -97,13 +97,6 @@ def test_why_there_is_none():
     assert told.verdict[0] == INFEASIBLE and told.verdict[1] == 'optimal in columns'
 
 
-def test_rows_that_are_there_need_nothing():
-    (X, y), (cf, _) = stepped(), three()
-    answer = cf.explain(X[y == 1].head(2), 1)
-    told = prove(cf, answer)
-    assert (told.verdict == 'optimal in columns').all() and (told['size'] == 0).all()
-
-
 def fewest_of_all(cf, answer):
     "For each row, the fewest columns of any legal change that reaches the target."
     features, enc = cf.domain.features, answer.enc
@@ -195,7 +188,6 @@ def test_other_models_are_tried_on_what_is_proposed():
 
 
 # Calibrated trees: a curve behind them, or one for each fold
-
 CURVED = dict(forest=lambda: ensemble.RandomForestClassifier(7, max_depth=3, random_state=0), extra=lambda: ensemble.ExtraTreesClassifier(7, max_depth=3, random_state=0),
               boosted=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0), hist=lambda: ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5),
               exponential=lambda: ensemble.GradientBoostingClassifier(n_estimators=8, max_depth=2, loss='exponential', random_state=0), tree=lambda: tree.DecisionTreeClassifier(max_depth=3, random_state=0))

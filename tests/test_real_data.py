@@ -30,8 +30,7 @@ def loan(request, tmp_path_factory):
     if old is None: del os.environ['GRADUAL_CF_CACHE']
 
 
-LIMITS = dict(heloc=dict(accuracy=.708, l1=1.05, l2=.33, coherence=1.25),
-              uci_credit=dict(accuracy=.81, l1=1.02, l2=.27, coherence=1.10))
+LIMITS = dict(heloc=dict(accuracy=.708, l1=1.05, l2=.33, coherence=1.25), uci_credit=dict(accuracy=.81, l1=1.02, l2=.27, coherence=1.10))
 # UCI's L2 is .25 because PAY_0 counts whole months; with fractions allowed it is .215 (benchmarks/loans.py)
 
 def test_default_mode_on_a_thousand_rows(loan):
@@ -49,14 +48,6 @@ def test_paper_mode(loan):
     value = evaluate(GradualCF(loan.model, loan.domain, PAPER).fit(loan.X), loan.X_test.iloc[:300]).set_index('metric')['mean']
     assert value['valid'] >= .995 and value['in_range'] < .9    # about half of the rows leave the range: the finding behind the default
     if loan.name == 'heloc': assert value['l1'] <= 1.10
-
-
-def test_codes_are_never_proposed(loan):
-    if loan.name != 'heloc': pytest.skip('need special codes, which only HELOC has')
-    rows = loan.X_test.iloc[:300]
-    new = GradualCF(loan.model, loan.domain, 'sparse').fit(loan.X).explain(rows).raw
-    changed = (new != rows).to_numpy()
-    assert changed.any() and (new.to_numpy()[changed] >= 0).all()
 
 
 def test_command_line_on_real_data(loan):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import refused as r
 import torch
-import toy
+from made import Lent
 from refused import LABELS, N, X, answers, bare, called, cf, domain, each, fresh, model, of_table, own, plain, refuses, table
 from safetensors.torch import save_file
 from sklearn.ensemble import RandomForestClassifier
@@ -24,7 +24,6 @@ from gradual_cf.models.fitted import recognised
 from gradual_cf.search.likelihood import Density
 
 # Asking: `explain` and what asks like it
-
 FRAMES = {
     'a missing column': (lambda d: d.drop(columns='income'), "data must … missing ['income']"),
     'a column twice': (lambda d: d.iloc[:, [0, *range(d.shape[1])]], 'data must have distinct columns, got'),
@@ -101,12 +100,10 @@ def moved(change):
     ('a trace before fit', lambda: GradualCF(cf().model, domain(), 'sparse').trace(X()[:1]), 'fit must be called'),
     ('several before fit', lambda: GradualCF(cf().model, domain(), 'sparse').explain_many(X()), 'fit must be called'),
     *each([0, 1.5, [1, 2], 'two'], lambda v: ask(dict(max_changes=v)), 'max_changes must be … got', 'max_changes='),
-    *[(f'{name} of inputs without names', lambda name=name, v=v: bare().explain(plain().x[:2], **{name: v}),
-        f'{name} must be left out … got')
+    *[(f'{name} of inputs without names', lambda name=name, v=v: bare().explain(plain().x[:2], **{name: v}), f'{name} must be left out … got')
       for name, v in dict(immutable=['a'], bounds={'a': (0, 1)}, increase_only=['a'], decrease_only=['a']).items()],
     *each([0, -1, 2.5, True, '3'], lambda v: cf().explain_many(X()[:2], k=v), 'k must be a whole number of at least 1, got {v}', 'k='),
-    *each([-.1, 1.1, 'much', True], lambda v: cf().explain_many(X()[:2], diversity=v), 'diversity must be in [0, 1], got {v}',
-        'diversity='),
+    *each([-.1, 1.1, 'much', True], lambda v: cf().explain_many(X()[:2], diversity=v), 'diversity must be in [0, 1], got {v}', 'diversity='),
     ('several of no change', lambda: cf().explain_many(X()[:2], max_changes=0), 'max_changes must be … got 0'),
     ('a rule that nobody knows', lambda: bare().explain_many(plain().x[:2], colour='red'), 'colour must be left out'),
     ('an answer beyond the last', lambda: cf().explain_many(X()[:2])[2], '', IndexError),
@@ -122,14 +119,12 @@ def moved(change):
     *[(f'confirmed and {next(iter(more))}', lambda more=more: ask(dict(confirmed=.5) | more), f'{next(iter(more))} must be left out … got')
       for more in (dict(optimal='columns'), dict(seconds=1), dict(robust=dict(weights=.1)))],
     ('a confirmed number', lambda: own('number').explain(N()[:3], (50, None), confirmed=.9), 'a model of classes'),
-    ('a confirmed answer of Wachter', lambda: Wachter(cf().model, domain()).fit(X()).explain(X()[:3], 1, confirmed=.9),
-        'a model of classes'),
+    ('a confirmed answer of Wachter', lambda: Wachter(cf().model, domain()).fit(X()).explain(X()[:3], 1, confirmed=.9), 'a model of classes'),
     ('optimal in a norm that is none', lambda: hist(optimal='l2'), "optimal must be one of … got 'l2'"),
     ('a gap below zero', lambda: hist(optimal='columns', gap=-.1), 'gap must be at least 0, got -0.1'),
     ('a gap alone', lambda: hist(gap=.1), 'gap must be left out … got'),
     ('seconds below zero', lambda: hist(seconds=-1), 'seconds must be above 0, got'),
-    ('optimal for a model without bounds', lambda: own('svc').explain(N()[:2], optimal='columns'),
-        'a model that can be bounded … with seconds'),
+    ('optimal for a model without bounds', lambda: own('svc').explain(N()[:2], optimal='columns'), 'a model that can be bounded … with seconds'),
     ('optimal with a likelihood', lambda: likely(optimal='columns'), 'optimal must be left out with a likelihood'),
     ('robust with a likelihood', lambda: likely(robust=dict(noise=dict(income=.01))), 'optimal must be left out with a likelihood'),
     ('optimal with a quantile', lambda: own('hist', quantile=.5).explain(N()[:2], optimal='distance'), 'quantile'),
@@ -141,20 +136,15 @@ def moved(change):
     ('weights of trees', lambda: hist(robust=dict(weights=.1)), 'without layers'),
     ('weights of zero', lambda: own().explain(N()[:1], robust=dict(weights=0)), 'above 0'),
     ('noise for a model without bounds', lambda: own('svc').explain(N()[:1], robust=dict(noise=dict(age=1))), 'that can be bounded'),
-    ('no row that can be read', lambda: cf().explain(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1),
-        "known levels … 'job', got 'Atlantis'"),
+    ('no row that can be read', lambda: cf().explain(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1), "known levels … 'job', got 'Atlantis'"),
     ('several of no row that can be read', lambda: cf().explain_many(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1),
         "known levels … 'job', got 'Atlantis'"),
     ('a target that is none, of rows of which some cannot be read', lambda: cf().explain(spoilt(), 7), 'target must be in 0..1, got 7'),
-    ('a missing column of rows of which some cannot be read', lambda: cf().explain(spoilt().drop(columns='late'), 1),
-        "data must … missing ['late']"),
-    ('an ordered level that is none', lambda: tabular(people()).encode(people().assign(degree='doctor')),
-        "data must … known levels … got 'doctor'"),
+    ('a missing column of rows of which some cannot be read', lambda: cf().explain(spoilt().drop(columns='late'), 1), "data must … missing ['late']"),
+    ('an ordered level that is none', lambda: tabular(people()).encode(people().assign(degree='doctor')), "data must … known levels … got 'doctor'"),
     ('weights of a product of layers', lambda: own('folded').explain(N()[:1], robust=dict(weights=.1)), 'without layers'),
-    ('a network that moved to other numbers', lambda: moved(lambda m: m.double()).explain(X()[:2]),
-        'model must … dtype it was fitted on … got'),
-    ('a network of two kinds of numbers', lambda: moved(lambda m: m[0].double()).explain(X()[:2]),
-        'model must be on one device and of one dtype, got'),
+    ('a network that moved to other numbers', lambda: moved(lambda m: m.double()).explain(X()[:2]), 'model must … dtype it was fitted on … got'),
+    ('a network of two kinds of numbers', lambda: moved(lambda m: m[0].double()).explain(X()[:2]), 'model must be on one device and of one dtype, got'),
     ('a network without an answer for some rows', lambda: holed().explain(X().iloc[gaps()]),
         'model must … finite logits, got NaN or infinite ones for rows 1, 3 of 4'),
     ('a network without an answer for one row', lambda: holed().explain(X().iloc[gaps()][:2]), 'finite logits … for row 1 of 2'),
@@ -166,7 +156,6 @@ def test_explain(row, tmp_path): refuses(row, tmp_path)
 
 
 # A table: `tabular`
-
 CONSTRAINTS = {
     'a step that is none': (dict(step={'income': -1}), "step must be a positive number or None … got -1 for the"),
     'a step of an unknown column': (dict(step={'incom': 5}), "step must name columns of df, got ['incom']"),
@@ -192,8 +181,7 @@ CONSTRAINTS = {
 }
 COLUMNS = {
     'a range beyond floats': (lambda: dict(v=[-1e308, 1e308], x=[0, 1]), "whose range a float can hold, got 'v' from -1e"),
-    'names that are true and false': (lambda: {True: filler(9), False: filler(9, 1)},
-        'df must … named by text or numbers, got [True, False]'),
+    'names that are true and false': (lambda: {True: filler(9), False: filler(9, 1)}, 'df must … named by text or numbers, got [True, False]'),
     'numbers and texts': (lambda: dict(v=objects(['one', 2, 3]*20), x=filler(60)), "df must … got int and str in column 'v'"),
     'truth and numbers': (lambda: dict(v=objects([True, 2, 3]*20), x=filler(60)), "df must … got bool and int in column 'v'"),
     'spans of time': (lambda: dict(v=objects([datetime.timedelta(1), datetime.timedelta(2)]*30), x=filler(60)), "df must … in column 'v'"),
@@ -202,8 +190,7 @@ COLUMNS = {
 
 def filler(n, seed=0): return np.random.default_rng(seed).normal(0, 1, n).round(3)
 def objects(values): return pd.Series(values, dtype=object)
-def hot(**told): return tabular(pd.DataFrame(dict(red=[1, 0]*9, blue=[0, 1]*9, x=filler(18))), categorical={'colour': ['red', 'blue']},
-    **told)
+def hot(**told): return tabular(pd.DataFrame(dict(red=[1, 0]*9, blue=[0, 1]*9, x=filler(18))), categorical={'colour': ['red', 'blue']}, **told)
 def twice(): return pd.DataFrame(np.column_stack([filler(30, s) for s in range(3)]), columns=['a', 'b', 'a'])
 def gap(c):
     "A row with a missing cell in a column that had none."
@@ -284,12 +271,10 @@ SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'befo
     ('two columns of one name', lambda: tabular(twice()), "distinct column names, got ['a'] more than once"),
     ('rows with two columns of one name', lambda: tabular(twice().iloc[:, :2]).encode(twice()), 'distinct columns'),
     ('a part of a category', lambda: hot(immutable=['red']), "'red' is a part of 'colour'"),
-    ('a column of nothing to fill', lambda: tabular(X().assign(debt=np.nan), missing='fill'),
-        "in every column for missing='fill', got none in column 'debt'"),
+    ('a column of nothing to fill', lambda: tabular(X().assign(debt=np.nan), missing='fill'), "in every column for missing='fill', got none in column 'debt'"),
     *each(['v', 'job', 'red'], lambda c: (lambda d, row: d.encode(row))(*gap(c)),
         "data must … missing values where the training rows have none, got … (1 of 2 rows)", 'a missing cell in '),
-    *each(['v', 'job', 'red'], lambda c: (lambda d, row: d.encode(row.iloc[1]))(*gap(c)), 'data must … got',
-        'a missing cell of one row in '),
+    *each(['v', 'job', 'red'], lambda c: (lambda d, row: d.encode(row.iloc[1]))(*gap(c)), 'data must … got', 'a missing cell of one row in '),
     ('an identifier', lambda: tabular(pd.DataFrame(dict(city=[f'city {i % 51}' for i in range(459)], x=filler(459)))),
         "must not have an identifier … column 'city'"),
     *[(f'levels {one!r} and {two!r}', lambda one=one,
@@ -297,8 +282,7 @@ SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'befo
         f'in one way, got … {one} … column')
       for one, two in [(True, 1), (False, 0), (1, 1.)]],
     *[(called(told), lambda told=told: tabular(people(), **told), says) for told, says in RELATED],
-    ('a circle of causes', lambda: tabular(people(),
-        causes={'income': (['age'], line(['age'], 'income')), 'age': (['income'], line(['income'], 'age'))}),
+    ('a circle of causes', lambda: tabular(people(), causes={'income': (['age'], line(['age'], 'income')), 'age': (['income'], line(['income'], 'age'))}),
         "circle, got 'income' → 'age' → 'income'"),
     *each(OUT_OF_PLACE, lambda text: tabular(people(), relations=[text]), 'relations must compare … got', 'relations: '),
     *[(f'relations without end: {name}', lambda text=text: tabular(people(), relations=[text]),
@@ -316,7 +300,6 @@ def test_tabular(row, tmp_path): refuses(row, tmp_path)
 
 
 # Making an explainer and fitting it
-
 SETTINGS = dict(tau=[0, 1, 1.], tau_slack=[1, -.1], quantile=[1.5], sigma=[-1, 2.5, True], lr=['fast'], lam=[-1], n_ref=[0],
     max_changes=[0], max_shared=[0], masking=['best'],
                 init=[0], keep=[None], legal=[1.5], batch_size=[0])
@@ -331,8 +314,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     *[(name, lambda f=f: refit(f(X().iloc[:3])), says) for name, (f, says) in FRAMES.items()],
     *each([3, 2.5, True, '9'], lambda v: cf.__wrapped__().fit(X(), sample=v), 'sample must be a whole number of at least 8, got {v}', 'sample='),
     ('a row that cannot be read', lambda: refit(spoilt()), "data must … known levels … 'job', got 'Atlantis'"),
-    *[(f'{name}={v!r}', lambda name=name, v=v: Settings(**{name: v}), f'{name} must be … got {v!r}') for name,
-        values in SETTINGS.items() for v in values],
+    *[(f'{name}={v!r}', lambda name=name, v=v: Settings(**{name: v}), f'{name} must be … got {v!r}') for name, values in SETTINGS.items() for v in values],
     *each(['tua', 'zoom', 'beta', 'prototypes', 'loss'], lambda name: made(**{name: 1}), 'settings must be among … {v}', 'a setting '),
     ('settings of others', lambda: made(Common()), 'settings must be Settings(...), got Common'),
     ('a name that no settings have', lambda: made('believable'), "settings must be one of ['sparse', 'robust', 'plausible', 'paper'] … got 'believable'"),
@@ -342,14 +324,11 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('several groups at once without a probe', lambda: made('sparse', masking='gain', max_shared=2), 'max_shared must be 1 unless … got'),
     ('a probe where nothing is proposed', lambda: GradualCF(plain().model, replace(plain().domain, propose=None, probe=None), 'sparse',
         masking='probe'), "for a domain that proposes no values, got 'probe'"),
-    ('company without a probe', lambda: made(replace(PLAUSIBLE, masking='gradient')),
-        "plausibility must be None unless masking='probe' on a table … got"),
-    ('company without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), PLAUSIBLE),
-        'plausibility must be None … got'),
+    ('company without a probe', lambda: made(replace(PLAUSIBLE, masking='gradient')), "plausibility must be None unless masking='probe' on a table … got"),
+    ('company without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), PLAUSIBLE), 'plausibility must be None … got'),
     *[(called(told), lambda told=told: Plausibility(**told), f'{next(iter(told))} must be in (0, 1] … got')
       for told in (dict(density=0), dict(isolation=1.2), dict(pairs=-.5), dict(pairs=True), dict(density=None), dict(isolation='much'))],
-    *each([-.1, 1.5, True, 'half', float('nan')], lambda v: Plausibility(likelihood=v), 'likelihood must be in … got {v}',
-        'likelihood='),
+    *each([-.1, 1.5, True, 'half', float('nan')], lambda v: Plausibility(likelihood=v), 'likelihood must be in … got {v}', 'likelihood='),
     *each([2.1, -.1, float('nan'), 'strict', None, True], plausible, 'strength must be in [0, 2], got {v}', 'strength='),
     ('one label', lambda: made(classes=['a']), 'classes must … at least two labels … got'),
     ('labels as a text', lambda: made(classes='ab'), 'classes must … list of at least two … got'),
@@ -362,7 +341,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('a domain in the place of a model', lambda: GradualCF(domain(), cf().model, 'sparse'), 'model must come first and domain second … got'),
     ('rows in the place of a domain', lambda: GradualCF(cf().model, X(), 'sparse'),
         'domain must be … as tabular, images and sentences make it, got DataFrame'),
-    ('a frame of another library', lambda: tabular(Lent()), 'write df.to_pandas()'),
+    ('a frame of another library', lambda: tabular(Lent(X())), 'write df.to_pandas()'),
     ('a network on meta', lambda: GradualCF(tabular_mlp(3).to('meta'), domain(), 'sparse'), "model must be on a device with data, got 'meta'"),
     ('a network for other columns', lambda: by(tabular_mlp(3, seed=0)), 'model must accept … got'),
     ('a gradient without gradient', lambda: GradualCF(model('hist'), tabular(N()), PAPER), "masking must be 'probe'"),
@@ -371,8 +350,7 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('models of other classes', lambda: by([cf().model, r.grades().model]), 'models of the same classes … got'),
     ('a model of classes and one of numbers', lambda: by([model(), model('number')], lambda: tabular(N()), N),
         'model must … got one that answers with numbers'),
-    ('labels in another order', lambda: by([model('line', 'text'), turned()], lambda: tabular(N()), N),
-        'model must … with the same class labels … got'),
+    ('labels in another order', lambda: by([model('line', 'text'), turned()], lambda: tabular(N()), N), 'model must … with the same class labels … got'),
     ('a term without a weight', lambda: mix(distance=3), 'distance must be a (weight, term) pair, got 3'),
     ('a density of texts', lambda: Density(r.reader().domain), 'domain must be a table, got'),
     ('a density of nobody', lambda: Density(domain()).fit(torch.zeros(0, 9), torch.zeros(0)), 'x must have at least one row, got none'),
@@ -381,7 +359,6 @@ def test_fit(row, tmp_path): refuses(row, tmp_path)
 
 
 # Models: what they answer, and files that hold them
-
 OUTPUTS = {
     'probabilities': (lambda z: z.softmax(1), 'raw logits … got probabilities'),
         'log-probabilities': (lambda z: z.log_softmax(1), 'raw logits … log-probabilities'),
@@ -392,12 +369,6 @@ OUTPUTS = {
     'two outputs': (lambda z: (z, z), 'got a tuple of 2 with 2'), 'a text': (lambda z: 'no', 'got str'),
         'nothing': (lambda z: None, 'got NoneType'),
 }
-
-
-class Lent:
-    "A frame of another library: all that is known of it is that pandas can have it."
-    def to_pandas(self): return X()
-    def __len__(self): return len(X())
 
 
 class Drifts:
@@ -446,14 +417,11 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
 
 
 @table(
-    *[(f'a network that answers with {name}', lambda f=f: by(r.Wrapped(fresh(), f)), f'model must … {says}') for name,
-        (f, says) in OUTPUTS.items()],
-    ('a network that drops out', lambda: (lambda net: by(lambda x: net(x)))(nn.Sequential(fresh(), nn.Dropout(.5)).train()),
-        'model must … train mode'),
+    *[(f'a network that answers with {name}', lambda f=f: by(r.Wrapped(fresh(), f)), f'model must … {says}') for name, (f, says) in OUTPUTS.items()],
+    ('a network that drops out', lambda: (lambda net: by(lambda x: net(x)))(nn.Sequential(fresh(), nn.Dropout(.5)).train()), 'model must … train mode'),
     ('another column', lambda: of_model(LogisticRegression(max_iter=2000).fit(N()[['age', 'debt']].rename(columns=dict(debt='loan')), Y)),
         "model must be fitted on columns of the domain, got ['loan']"),
-    ('another number of columns', lambda: of_model(LogisticRegression(max_iter=2000).fit(N()[['age', 'debt']].to_numpy(), Y)),
-        'model must … got one of 2'),
+    ('another number of columns', lambda: of_model(LogisticRegression(max_iter=2000).fit(N()[['age', 'debt']].to_numpy(), Y)), 'model must … got one of 2'),
     ('an unfitted pipeline', lambda: of_model(make_pipeline(StandardScaler(), LogisticRegression())), 'model must be fitted … got'),
     ('probabilities that do not sum to one', lambda: of_function(lambda f: np.full((len(f), 2), .4)), 'model must … sum to one … got'),
     ('probabilities above one', lambda: of_function(lambda f: f.age/10.), 'model must … in [0, 1] … got'),
@@ -470,10 +438,8 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
         'model must … got 2 outputs: choose one by predictor … output='),
     ('a forest of two outputs with the same labels', lambda: of_model(two_outputs(RandomForestClassifier(3), Y, Y)),
         'model must … got 2 outputs: choose one by predictor … output='),
-    ('a third of two outputs', lambda: predictor(two_outputs(RandomForestClassifier(3), Y, Y + 5), tabular(N()), output=7),
-        'output must be in 0..1, got 7'),
-    ('a line of two outputs', lambda: of_model(two_outputs(LinearRegression(), Y, Y)),
-        'model must … one number, got 2 outputs: choose one'),
+    ('a third of two outputs', lambda: predictor(two_outputs(RandomForestClassifier(3), Y, Y + 5), tabular(N()), output=7), 'output must be in 0..1, got 7'),
+    ('a line of two outputs', lambda: of_model(two_outputs(LinearRegression(), Y, Y)), 'model must … one number, got 2 outputs: choose one'),
     ('a network of two outputs', lambda: of_model(Heads()), 'model must … choose one by predictor'),
     ('a session without inputs', lambda: recognised(InferenceSession()), 'model must read and answer matrices … got'),
     ('a judge that is no list', lambda: confirm(answers(), cf().model), 'models must be a list … got'),
@@ -491,10 +457,8 @@ TRAINED = partial(tabular_mlp, 3, 3, seed=0)
         ('too few labels', [0]*4, 'y must … one label a row … got'),
         ('labels that are words', np.resize(['good', 'bad'], 30), "y must be classes 0..2, got … 'good' … pd.factorize"),
         ('halves', np.resize([.5, 1], 30), 'y must … got … 0.5'))],
-    ('one row to train on', lambda: train(TRAINED(), torch.rand(1, 3), [0]),
-        'at least two rows, one to train on and one to hold back, got 1'),
-    ('all rows held back', lambda: train(TRAINED(), torch.rand(30, 3), np.resize([0, 1, 2], 30), valid=1),
-        'valid must be in (0, 1), got 1'),
+    ('one row to train on', lambda: train(TRAINED(), torch.rand(1, 3), [0]), 'at least two rows, one to train on and one to hold back, got 1'),
+    ('all rows held back', lambda: train(TRAINED(), torch.rand(30, 3), np.resize([0, 1, 2], 30), valid=1), 'valid must be in (0, 1), got 1'),
     *[(f'{name} of three classes', lambda f=f: of_model(predictor(f, tabular(N()), threshold=.6)), says) for name, f, says in (
         ('a threshold', lambda d: np.tile([.5, .3, .2], (len(d), 1)), 'threshold must be .5 for 3 classes, got 0.6'),
         ('two tables', lambda d: [np.ones((len(d), 2))/2]*2, 'model must have one output'))],

@@ -13,8 +13,7 @@ import pytest
 import torch
 from cheapest import cheapest
 from PIL import Image
-from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews,
-                     table, wave)
+from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave)
 from test_photographs import six_photographs as photos
 from test_readers import png
 from test_survey import result
@@ -74,7 +73,6 @@ def lacking(name, call):
 
 
 # Several answers, plans, proofs
-
 @table(
     ('no action', lambda: actions(cf(), X(), 0, 1), 'k must be a whole number of at least 1, got 0'),
     ('actions of no column', lambda: actions(cf(), X(), 2, 1, columns=0), 'columns must be a whole number … got 0'),
@@ -94,23 +92,19 @@ def lacking(name, call):
         (dict(optimal='l2'), "optimal must be one of … got 'l2'"), (dict(gap=-.1), 'gap must be at least 0, got -0.1'),
         (dict(seconds=0), 'seconds must be above 0, got 0'),
         (dict(optimal='cost'), 'needs a table with costs'))],
-    ('cheapest of a model without bounds', lambda: cheapest(own('svc'), N()[:2]),
-        'a model that can be bounded … explain finds short answers'),
+    ('cheapest of a model without bounds', lambda: cheapest(own('svc'), N()[:2]), 'a model that can be bounded … explain finds short answers'),
     ('cheapest with relations', lambda: cheapest(tied(), N()[:2], optimal='distance'), 'a table with relations'),
-    ('prices too small to compare', lambda: cheapest(priced(), N()[:2], optimal='cost', start=False),
-        'cost must have a price of at least 0.001 … got'),
+    ('prices too small to compare', lambda: cheapest(priced(), N()[:2], optimal='cost', start=False), 'cost must have a price of at least 0.001 … got'),
     ('a proof in a norm that is none', lambda: prove(of_table(), of_table().explain(N()[:2]), 'l2'), "norm must be one of … got 'l2'"),
     ('a proof in no time', lambda: prove(of_table(), of_table().explain(N()[:2]), seconds=0), 'seconds must be above 0, got 0'),
-    ('a proof by distance with relations', lambda: prove(tied(), tied().explain(N()[:2]), norm='l1'),
-        "'l0' for a table with relations, got 'l1'"),
+    ('a proof by distance with relations', lambda: prove(tied(), tied().explain(N()[:2]), norm='l1'), "'l0' for a table with relations, got 'l1'"),
     ('a proof by a cost of its own', lambda: prove(priced(), priced().explain(N()[:2]), norm='cost'),
         "norm must be 'l0' or 'l1' for a table with costs of its own, got 'cost'"),
     ('no picture', lambda: _step_page([]), 'at least one picture'),
     ('strengths beyond the last', lambda: strengths(cf(), X()[:2], 1, tried=(3,)), 'strength must be in [0, 2], got 3'),
     ('strengths before fit', lambda: strengths(unfitted(), X()[:2], 1), 'fit must be called'),
     ('strengths of too few rows', lambda: strengths(cf(), X()[:2], 1), 'target must have 20 training rows that no search sees … got'),
-    ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]),
-        '20 held-out rows … got'),
+    ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]), '20 held-out rows … got'),
     ('no bootstrap', lambda: bootstrap(lambda x, y: 0, [1, 2], [0, 1], 0), 'k must be a whole number of at least 1, got 0'),
     ('a proof of pictures', lambda: prove(picture(), picture_answers()), 'cf must explain a table, got'),
     ('a region of pictures', lambda: region(picture(), picture_answers()), 'answers must be about a table, got'),
@@ -127,7 +121,6 @@ def test_several(row, tmp_path): refuses(row, tmp_path)
 
 
 # Batches, files, a server
-
 def run(d, ds=None, *target, e=cf, **how): return explain_dataset(e(), X() if ds is None else ds, d/'out', *target, **how)
 @cache
 def saved(): return own('line', 'text')
@@ -170,12 +163,10 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
     ('no row', lambda d: run(d, X()[:0]), 'ds must … at least one row … got'),
     ('a missing column', lambda d: run(d, X().drop(columns='debt')), "ds must have the columns … but lacks ['debt']"),
     ('a class that is none', lambda d: run(d, target=2), 'target must be in 0..1, got 2'),
-    ('a target that is no column', lambda d: run(d, target='want'),
-        "target must be one of the columns that ds must have, got none named 'want'"),
+    ('a target that is no column', lambda d: run(d, target='want'), "target must be one of the columns that ds must have, got none named 'want'"),
     ('a label that is none', lambda d: run(d, N(), 'gaol', e=partial(own, 'line', 'text')),
         "target must be one of the labels 'granted', 'refused' or one of the columns that ds must have, got none named 'gaol'"),
-    ('a label that is a column too', lambda d: run(d, N().assign(granted='granted'), 'granted', e=partial(own, 'line', 'text')),
-        'which is both'),
+    ('a label that is a column too', lambda d: run(d, N().assign(granted='granted'), 'granted', e=partial(own, 'line', 'text')), 'which is both'),
     ('batches of no row', lambda d: run(d, batch_size=0), 'batch_size must be … got 0'),
     ('less than no worker', lambda d: run(d, workers=-1), 'workers must be … got -1'),
     *[(f'a column {c}', lambda d, c=c: run(d, X().assign(**{c: 1.})), f"ds must … got ['{c}']")
@@ -189,13 +180,11 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
     ('a summary of nothing', lambda d: summary(d), 'parts'),
     ('a folder of others', lambda d: holding(d, 'holiday.jpg', ''), "out must be … holiday.jpg"),
     ('a file in the place of a folder', lambda d: explain_dataset(cf(), X(), written('x.jpg', '', d)), 'out must be a folder, got'),
-    *[(f'a manifest {text:.5}', lambda d, text=text: holding(d, '_manifest.json', text), 'out must hold a readable … got')
-        for text in MANIFESTS],
+    *[(f'a manifest {text:.5}', lambda d, text=text: holding(d, '_manifest.json', text), 'out must hold a readable … got') for text in MANIFESTS],
     ('a shard that is none', lambda d: run(d, shards(d, lambda path: path.write_bytes(b'not parquet'))), '060.parquet'),
     ('a shard of other columns', lambda d: run(d, shards(d, X()[60:].rename(columns=dict(debt='debts')).to_parquet)),
         '060.parquet … debt: double there, missing here'),
-    ('a shard of other numbers', lambda d: run(d, shards(d, X()[60:].astype(dict(age=float)).to_parquet)),
-        '060.parquet … age: int64 there, double here'),
+    ('a shard of other numbers', lambda d: run(d, shards(d, X()[60:].astype(dict(age=float)).to_parquet)), '060.parquet … age: int64 there, double here'),
     ('a CSV of uneven lines', lambda d: open_source(written('r.csv', 'a,b\n1,2\n3\n', d)), 'ds must be readable CSV … r.csv'),
     ('no folder of an explainer', lambda d: service(d), 'without manifest.json'),
     ('no seconds', lambda d: service(kept(d), seconds=0), 'seconds must be above 0, got 0'),
@@ -208,10 +197,8 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
         (lambda: N()[:2], dict(targets='granted'), "params must be among … 'targets'"),
         (lambda: N()[:2].drop(columns='debt'), {}, 'debt'),
         (lambda: N()[:2], dict(seconds=-1.), 'seconds must be … got'))],
-    ('a price by a function', lambda d: of_table(cost=(('age', abs_gap),)).save(d/'out'),
-        "cost must be weights, got a function for column 'age'"),
-    ('a term by a function', lambda d: cf(match=lambda s: s.logits[:, 0]).save(d/'out'),
-        'settings.match must be something that a file can store, got'),
+    ('a price by a function', lambda d: of_table(cost=(('age', abs_gap),)).save(d/'out'), "cost must be weights, got a function for column 'age'"),
+    ('a term by a function', lambda d: cf(match=lambda s: s.logits[:, 0]).save(d/'out'), 'settings.match must be something that a file can store, got'),
     ('a column by a function', lambda d: derived().save(d/'out'), "must be sentences, got derive 'debt'"),
     ('an explainer of texts', lambda d: reader().save(d/'out'), 'domain must be a table, images or series to be saved'),
     ('a summary of few rows', lambda d: GradualCF(model(), tabular(N()), 'sparse').fit(N()[:12]).save(d/'out', rows=False),
@@ -234,7 +221,6 @@ def test_batch(row, tmp_path): refuses(row, tmp_path)
 
 
 # Letters, reasons, evidence, groups, later models
-
 @cache
 def text(form='md'): return letter(found()[:1], format=form, date=DAY)[0]
 @cache
@@ -319,8 +305,7 @@ GROUPS = {
 
 
 @table(
-    *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong,
-        'text must hold a record … got none', 'a letter '),
+    *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong, 'text must hold a record … got none', 'a letter '),
     ('a page without its record', lambda: wrong(text('html').replace('<script', '<div')), 'text must hold a record … got none'),
     ('a record of fewer columns', lambda: wrong(resealed(cells=[['1', '']])), 'text must hold a record of 6 columns, got 1'),
     ('no model', lambda: wrong(text().replace('"model"', '"Model"')), 'text must hold a record … got none'),
@@ -333,16 +318,14 @@ GROUPS = {
     *each(['2', '9', '-1'], lambda v: wrong(resealed(target=v)), 'one of 2 classes', 'a class '),
     ('an interval of classes', lambda: wrong(resealed(target='1..2')), 'what the model answers'),
     ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
-    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)),
-        'text must hold … got', 'a value '),
+    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)), 'text must hold … got', 'a value '),
     *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES],
     *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
     ('a letter with no reasons', lambda: check_letter(text(), cf(), reasons=0), 'reasons must be … got 0'),
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
     ('a letter that was about images', lambda: check_letter('x', picture()), 'rows of a table'),
     *[(f'ways {i}', lambda others=others: with_ways(others), says) for i, (others, says) in enumerate(MENUS)],
-    *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}',
-        'language '),
+    *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
     *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (
         (dict(k=0), 'k must be … got 0'), (dict(k=2.5), 'k must be … got 2.5'), (dict(codes=dict(wealth=1)), "codes must … got ['wealth']"),
         (dict(never=['wealth']), "never must … got ['wealth']"),
@@ -376,16 +359,13 @@ GROUPS = {
     ('watch those who were granted', lambda: watch(of_today().explain(high(), 'granted')), 'must include rows that were refused'),
     ('evidence of a text', lambda: evidence('x'), 'cfs must be answers of explain, got str'),
     ('evidence of answers from a file', lambda d: evidence(loaded(d)), 'answers that know their model and question'),
-    ('evidence with reasons of others', lambda: evidence(found(), reasons(cf(), low()[:3], target=1)),
-        'reasons must be about the same 6 rows, got 3'),
-    ('decisions in a folder of others', lambda d: save_evidence(proof(), written('a.txt', '', d).parent),
-        'folder must be new, empty or one of decisions, got'),
+    ('evidence with reasons of others', lambda: evidence(found(), reasons(cf(), low()[:3], target=1)), 'reasons must be about the same 6 rows, got 3'),
+    ('decisions in a folder of others', lambda d: save_evidence(proof(), written('a.txt', '', d).parent), 'folder must be new, empty or one of decisions, got'),
     ('decisions that were changed', lambda d: save_evidence([proof()[0].replace('"tau": null', '"tau": 0.6')], d/'out'),
         'texts must be what evidence returned'),
     ('no decision', lambda d: save_evidence([], d/'out'), 'texts must be a list of decisions'),
     *[(f'decisions {name}', lambda d, bad=bad: save_evidence(bad(), d/'out'), 'texts must … got') for name,
-        bad in dict(of_nothing=lambda: [None], of_a_list=lambda: ['[]'], of_brackets=lambda: ['['*50_000],
-                 cut=lambda: [proof()[0][:99]]).items()],
+        bad in dict(of_nothing=lambda: [None], of_a_list=lambda: ['[]'], of_brackets=lambda: ['['*50_000], cut=lambda: [proof()[0][:99]]).items()],
     *[(f'reconsider: {name}', lambda how=how, text=text: reconsider(text(), cf(), **how), says) for name, text, how, says in (
         ('nothing', lambda: proof()[0], {}, 'corrected or view must be given, got neither'),
         ('a blank view', lambda: proof()[0], dict(view=' '), 'corrected or view must be given, got neither'),
@@ -449,13 +429,11 @@ def sealed_anew(**said):
 
 
 # Images, series, texts
-
 def redness(x): return 20*x.mean((2, 3))
 @cache
 def halves():
     "The same model as a network whose last layers read pooled channels."
-    net = nn.Sequential(nn.Conv2d(3, 3, 2, 2, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(3, 3, bias=False)).requires_grad_(False)
+    net = nn.Sequential(nn.Conv2d(3, 3, 2, 2, bias=False), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 3, bias=False)).requires_grad_(False)
     net[0].weight.data, net[3].weight.data = torch.eye(3)[..., None, None].expand(3, 3, 2, 2)/4, 20*torch.eye(3)
     return net
 WAYS = {GradualCF: dict(masking='gain', sigma=0, quantile=None), FIDO: dict(steps=3), Goyal: dict(donors=1)}
@@ -498,17 +476,14 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10), 'sparse').fit(pictures()[1]), 'block must be in 1..9 … got 10'),
     ('a value beyond the bounds of its channel', lambda: each_channel(((-2, 2), (0, 1), (-1, 3))).rows(torch.full((1, 3, 9, 10), 1.5)),
         '[-2, 2], [0, 1], [-1, 3], got 1.5'),
-    *each([((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'], each_channel,
-        'bounds must … low < high, or such a pair for each channel, got', 'bounds '),
+    *each([((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'], each_channel, 'bounds must … low < high, or such a pair for each channel, got', 'bounds '),
     ('a block that is none', lambda: picture().explain(pictures()[1][:1], 1, immutable=['nose']),
         "immutable must name blocks, from 'block at 0,0' to 'block at 6,9', got 'nose'"),
-    ('a direction of blocks', lambda: picture().explain(pictures()[1][:1], 1, increase_only=['block at 0,0']),
-        'increase_only must be left out for images'),
+    ('a direction of blocks', lambda: picture().explain(pictures()[1][:1], 1, increase_only=['block at 0,0']), 'increase_only must be left out for images'),
     *[(f'{name} of {cls.__name__}', lambda cls=cls, call=call: call(cls), says) for cls in WAYS for name, call, says in (
         ('a photograph of another size', lambda cls: of_photos(cls).explain(photos()[:1, :8], [1]),
             'data must have rows of shape (3, 12, 10), as the training data, got (3, 8, 10)'),
-        ('photographs of two sizes', lambda cls: of_photos(cls).explain([photos()[0], photos()[0, :8]], [1, 1]),
-            'data must be images of one size … got'),
+        ('photographs of two sizes', lambda cls: of_photos(cls).explain([photos()[0], photos()[0, :8]], [1, 1]), 'data must be images of one size … got'),
         ('photographs unlike their regions', lambda cls: cls(halves(), images(channels=3, regions=np.arange(120).reshape(12, 10)//9),
         **WAYS[cls]).fit(photos()[:1, :8]), 'data must be images of 12×10, as the regions, got 8×10'))],
     *each([[[0., 1.]], [0, 1], [[0, 2]], [[-1, 0]]], lambda v: images(regions=v), 'regions must be … got', 'regions '),
@@ -516,8 +491,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('no regions', lambda: images(regions=np.zeros((0, 3), int)), 'regions must be … got'),
     ('one donor', lambda: GradualCF(redness, images(channels=3), 'sparse', quantile=.2).fit(few()).explain(few()[1:], 0),
         'quantile must be None for a class with one training row, got 0.2 and class [0]'),
-    ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0),
-        'donors must be at most 1 for class 0, got 2'),
+    ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0), 'donors must be at most 1 for class 0, got 2'),
     ('a picture of a text without answers', lambda: reader().explain_many(['a film'], immutable=['a', 'film']).plot(),
         'plot needs at least one answer, got none'),
     ('a file that is no picture', lambda d: pixels(written('b.png', 'no image', d)), 'data must be an image file, got … b.png'),
@@ -555,10 +529,8 @@ CUBE = r'(n, length) or (n, channels, length)'
         ('series with gaps', lambda X: np.where(np.arange(80) == 7, np.nan, X), 'no NaN inside'))],
     ('series of one class', lambda: GradualCF(Level(), series(waves() + 5), 'sparse').fit(waves() + 5).explain(waves()[:1] + 5, 0),
         'target must be a class that the model predicts for some training row, got'),
-    ('a lock of a channel that is none', lambda: wave().explain(waves()[:8], 1, immutable=['heart']),
-        "immutable must name channels … got 'heart'"),
-    ('locks of other series', lambda: wave().explain(waves()[:8], 1, immutable=[['ecg'], []]),
-        'immutable must be … one for each of 8, got 2'),
+    ('a lock of a channel that is none', lambda: wave().explain(waves()[:8], 1, immutable=['heart']), "immutable must name channels … got 'heart'"),
+    ('locks of other series', lambda: wave().explain(waves()[:8], 1, immutable=[['ecg'], []]), 'immutable must be … one for each of 8, got 2'),
     ('bounds of a channel that is none', lambda: wave().explain(waves()[:2], 1, bounds={'heart': (0, 1)}),
         'bounds must name channels … got'), ('bounds without room', lambda: wave().explain(waves()[:2], 1, bounds={'ecg': (90, None)}),
         'bounds must leave room … got'),
@@ -576,8 +548,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('no vectors', lambda d: load_glove(d/'none.txt'), 'none.txt'),
     ('two members', lambda d: zipped(d, a='x 1\n', b='y 2\n'), 'member must be one of … got'),
     ('a line without end', lambda d: zipped(d, v='w 0.5 0.5\n' + '\0'*2**22), 'line 2 must have less than 1,048,576 bytes'),
-    *each(['', ' \n\t', 'zanzibar', '<br />'], lambda bad: heard(['a film', bad]),
-        'data must have a known word in every text, got none in row 1', 'a text '),
+    *each(['', ' \n\t', 'zanzibar', '<br />'], lambda bad: heard(['a film', bad]), 'data must have a known word in every text, got none in row 1', 'a text '),
     ('no text', lambda: heard([None]), 'got NoneType in row 0'),
     ('similarity', lambda: sentences(reviews()[1], similarity=2), 'similarity must … got'),
     ('allow', lambda: sentences(reviews()[1], allow=['the!']), 'allow must … got'),
@@ -598,7 +569,6 @@ def test_kinds_of_data(row, tmp_path): refuses(row, tmp_path)
 
 
 # Other methods, measures, and the paper
-
 QUICK = {Wachter: [dict(aim=0.), dict(aim=1.2), dict(lam=0.), dict(rounds=0), dict(decay=0.), dict(tol=-.1)],
     CEM: [dict(kappa=-1.), dict(beta=-1.), dict(c=0.), dict(steps=0), dict(autoencoder='no')],
          GrowingSpheres: [dict(samples=0), dict(radius=0.), dict(select='last')],
@@ -624,8 +594,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
     *[row for cls, bad in QUICK.items() for row in (
         (f'{cls.__name__}: a setting', lambda cls=cls: cls(cf().model, domain(), nonsense=1), 'settings must be among … nonsense'),
         (f'{cls.__name__}: before fit', lambda cls=cls: cls(cf().model, domain()).explain(X()[:2]), 'fit must be called'),
-        (f'{cls.__name__}: target', lambda cls=cls: cls(cf().model, domain()).fit(X()).explain(X()[:2], target=2),
-            'target must be in 0..1, got 2'),
+        (f'{cls.__name__}: target', lambda cls=cls: cls(cf().model, domain()).fit(X()).explain(X()[:2], target=2), 'target must be in 0..1, got 2'),
         *[(f'{cls.__name__}: {called(told)}', lambda cls=cls, told=told: cls(cf().model, domain(), **told),
             f'{next(iter(told))} must … got') for told in bad])],
     *[(f'{cls.__name__} without a gradient', lambda cls=cls: blind(cls), 'model must be differentiable … GrowingSpheres and LORE need none')
@@ -644,8 +613,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
     ('FIDO without a gradient', lambda: FIDO(lambda x: redness(x).detach(), images(channels=3),
         steps=2).fit(photos()).deletion(photos()[:1]), 'model must be differentiable … got'),
     ('a function in halves', lambda: Goyal(redness, images(channels=3)).fit(photos()), 'halves must be given for a model … got'),
-    ('halves of another network', lambda: Goyal(halves(), images(channels=3), halves=other_logits()).fit(photos()),
-        "halves must give the model's logits"),
+    ('halves of another network', lambda: Goyal(halves(), images(channels=3), halves=other_logits()).fit(photos()), "halves must give the model's logits"),
     *[(f'relevance {name}', lambda net=net, x=x, told=told: lrp(net(), x(), **told), says) for name, net, x, told, says in (
         ('of a function', lambda: (lambda x: x), lambda: torch.rand(1, 2), {}, 'model must be a torch module … got function'),
         ('of LayerNorm', lambda: nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), lambda: torch.rand(1, 2), {}, 'none for LayerNorm'),
@@ -654,8 +622,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
         ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'),
         ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
     ('relevance of a label that is none', lambda: relevance(fresh_named(), domain(), X()[:2], 'lost'), "'refused', 'granted', got 'lost'"),
-    ('a class without a density', lambda: Density(domain()).fit(cf().x_train, np.arange(90) % 2).log_prob(cf().x_train, 4),
-        'label must be in 0..1, got 4'),
+    ('a class without a density', lambda: Density(domain()).fit(cf().x_train, np.arange(90) % 2).log_prob(cf().x_train, 4), 'label must be in 0..1, got 4'),
     ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"),
     ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),
     *[(f'animals: {called(told)}', lambda told=told: load_animals(**told), f'{next(iter(told))} must be a whole number of at least 1, got')
@@ -683,7 +650,6 @@ def test_methods(row, tmp_path): refuses(row, tmp_path)
 
 
 # The command
-
 class Usage(Exception): "A line on stderr, and exit code 2."
 
 
@@ -717,6 +683,5 @@ def batch_of(d, name):
     (('explode',), 'explode'))],
     *[(f'batch of {name}', lambda d, name=name: batch_of(d, name), says, Usage) for name, says in (
         ('m.pkl', 'safetensors'), ('none.safetensors', 'none.safetensors'), ('m.safetensors', '--dataset'))],
-    ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0),
-        'missing', Usage))
+    ('explain a CSV of other columns', lambda d: command('explain', 'breast_cancer', '--csv', written('x.csv', 'a\n1\n', d), '--row', 0), 'missing', Usage))
 def test_command(row, tmp_path, networks): refuses(row, tmp_path)

@@ -16,8 +16,7 @@ from gradual_cf.data.columns import _fit_columns
 from gradual_cf.data.relations import _by_pandas, _by_tree, _read_sentence, _numbers_of
 
 DEGREES = pd.CategoricalDtype(['school', 'bachelor', 'master'], ordered=True)
-TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0',
-        'card <= .5*income']
+TIES = ['total == card + loan', 'late_max >= late_last', 'degree rises -> age rises by 2', 'job == "none" -> income == 0', 'card <= .5*income']
 
 
 def people(n=400, seed=0):
@@ -166,7 +165,6 @@ def test_pairs_that_only_move_together(X):
 
 
 # ---------------------------------------------------------------- causes and derived columns
-
 def savings(n=300, seed=0):
     r = np.random.default_rng(seed)
     income = r.integers(10, 60, n)*100
@@ -203,7 +201,6 @@ def test_a_chain_of_followers():
 
 
 # ---------------------------------------------------------------- reading
-
 NAMES = ['age', 'income', 'late_last', 'late_max', 'total']
 TERMS = st.one_of(st.sampled_from(NAMES), st.integers(-5, 5000).map(str),
                   st.tuples(st.sampled_from(NAMES), st.sampled_from('+-*/'), st.sampled_from(NAMES)).map(lambda t: f'({t[0]} {t[1]} {t[2]})'))
@@ -257,7 +254,6 @@ def test_a_row_that_breaks_one_may_keep_it(X):
 
 
 # ---------------------------------------------------------------- costs
-
 def least(cf, cfs, price, i):
     "The least cost of one or two values that reach the target, by trying all of them."
     enc, groups, best = cfs.enc, cf.groups(cfs.x), np.inf
@@ -310,7 +306,6 @@ def test_who_follows_two_follows_both_and_no_more(X):
 
 
 # ---------------------------------------------------------------- other models, proofs, batches
-
 @pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], scale='quantile'), dict(relations=TIES[1:2], missing='level')],
                          ids=['relations', 'derive', 'uneven', 'level'])
 def test_believable_answers_obey_beside_a_category(X, more):
@@ -343,10 +338,8 @@ def test_proofs_know_what_they_do_not_know(X, answers):
 
 
 # ---------------------------------------------------------------- the command
-
 def test_files_of_the_command(tmp_path, networks):
     from typer.testing import CliRunner
-
     from gradual_cf.cli import app
     ties, cost = tmp_path/'ties.txt', tmp_path/'cost.json'
     ties.write_text('# a mean is no larger than the worst\n`mean texture` <= `worst texture`\n\n`worst radius` changes -> `worst area` changes\n')
@@ -383,7 +376,6 @@ def test_a_derived_value_that_was_off_before_may_stay(X):
 
 
 # What nobody told
-
 @pytest.mark.parametrize('kind', ['=', '+', '*', '+3'])
 @pytest.mark.parametrize('names', [['a', 'b', 'c', 'd'], ['of course', 'b-2', '2', 'sum']])
 def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_plausible_answers(kind, names, caplog):

@@ -18,8 +18,7 @@ from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cb
 from gradual_cf.data.datasets import CBF_CLASSES
 from gradual_cf.data.series import dtw
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import (_DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed,
-    n_segments, pasted, variation)
+from gradual_cf.search.segments import (_DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed, n_segments, pasted, variation)
 
 
 @pytest.fixture(scope='module')
@@ -384,7 +383,6 @@ def test_cylinder_bell_funnel_is_its_formula():
 
 
 # Counts
-
 def counting(threshold=3.2):
     "A network that adds up the middle third."
     net = nn.Sequential(nn.Flatten(), nn.Linear(24, 2))
@@ -396,8 +394,7 @@ def counting(threshold=3.2):
 RULES = dict(none={}, bounds=dict(bounds={'value': (.5, 6.5)}), locked=dict(immutable=[slice(0, 9)]), rising=dict(increase_only=['value']))
 
 
-@pytest.mark.parametrize('dtype,kind,rules', cover([np.int64, np.uint8, np.float32, np.float64], ['network', 'forest'],
-                                                   list(RULES)))
+@pytest.mark.parametrize('dtype,kind,rules', cover([np.int64, np.uint8, np.float32, np.float64], ['network', 'forest'], list(RULES)))
 def test_counts_stay_counts(dtype, kind, rules):
     rules = RULES[rules]
     X = np.random.default_rng(0).poisson(3, (150, 24)).astype(dtype)

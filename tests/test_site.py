@@ -128,8 +128,7 @@ def test_old_addresses_lead_to_what_they_said():
 
 def test_the_gallery_shows_what_its_table_names():
     shown = (SITE/'gallery.html').read_text()
-    for line in doors.table('gallery.tsv'):
-        assert line['name'] in shown and f'{line["page"]}.html' in shown, line['name']
+    for line in doors.table('gallery.tsv'): assert line['name'] in shown and f'{line["page"]}.html' in shown, line['name']
     pictures = re.findall(r'src="(?:\.\./)?(_images/[^"]+|_static/gallery/[^"]+)"', shown)
     assert len(pictures) == len(doors.table('gallery.tsv')) and all((SITE/p).exists() for p in pictures)
 

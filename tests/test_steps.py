@@ -23,7 +23,6 @@ def column_of(v, **told): return tabular(pd.DataFrame({'v': v, 'w': DRAW.integer
 
 
 # ---- what is learnt
-
 K = DRAW.integers(1, 400, 300)
 DAYS = [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(5*k)) for k in K]
 LEARNT = {  # cells -> step that is legal, step that is preferred where that is another
@@ -54,7 +53,6 @@ def test_training_numbers_between_the_steps_are_legal_and_no_others():
 
 
 # ---- the lattice
-
 STEPS = [1., 2.5, 5., 25., .5, .05, .25, 1000., 1e-6, 7.]
 
 
@@ -77,7 +75,6 @@ def test_places_roundings_and_limits_are_of_one_set(step, bits, between, near, w
 
 
 # ---- answers
-
 @pytest.fixture(scope='module')
 def lender():
     X, y, rest, _ = load_loans()
@@ -152,7 +149,6 @@ def test_what_follows_from_others_is_not_rounded():
 
 
 # ---- which way is better
-
 def test_a_hint_decides_ties_and_forbids_nothing():
     df = pd.DataFrame(dict(v=np.arange(-40, 41).repeat(4), w=np.tile(np.arange(4), 81)))
     for way, want in dict(higher=12, lower=-12).items():
@@ -185,7 +181,6 @@ def test_nobody_hears_that_a_small_debt_is_too_low(told):
 
 
 # ---- told, kept and shown
-
 def test_steps_and_directions_are_shown_and_kept(lender, tmp_path):
     X, _, rows = lender
     X = X[['income', 'debt', 'age']].assign(income=np.where(np.arange(len(X)) < 3, 12_345, X.income))

@@ -9,7 +9,7 @@ import pytest
 import toy
 from benchmarks import suites as bench
 from test_cli import run
-from test_watch import card, lender, people
+from test_watch import card, lender, line as watch_line, people
 
 from gradual_cf.all import GradualCF, run_suite, Suite, tabular
 from gradual_cf.use.suites import _against_threshold, _ratio_against_threshold, _judged
@@ -23,10 +23,7 @@ def asked(check, model=None, champion=None, n=300, **more):
     return dict(model=model or lender(), rows=rows, target='granted', check=check) | ({} if champion is None else dict(champion=champion)) | more
 
 
-def line(found, check, group='all rows'):
-    lines = found.frame[(found.frame.check == check) & (found.frame.group == group)]
-    assert len(lines) == 1
-    return lines.iloc[0]
+def line(found, check, group='all rows'): return watch_line(found, check, group, 'check')
 
 
 def test_shares_lengths_and_letters_are_counted_as_by_hand():

@@ -23,8 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular,
-    tabular_mlp, train)
+from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp, train)
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame
@@ -48,7 +47,6 @@ def filler(n, seed=0):
 
 
 # Levels
-
 def test_levels_that_no_row_has_are_never_proposed():
     kinds = ['actor', 'clerk', 'nurse', 'pilot']
     df = pd.DataFrame({'job': pd.Categorical(np.resize(['clerk', 'nurse'], 60), kinds), 'x': filler(60)})
@@ -73,7 +71,6 @@ def test_a_column_of_zeros_among_siblings_is_never_proposed():
 
 
 # Dates
-
 WRITTEN = {
     'datetime64[ns]': lambda d: pd.Series(d).astype('datetime64[ns]'),
     'datetime64[s]': lambda d: pd.Series(d).astype('datetime64[s]'),
@@ -111,7 +108,6 @@ def test_dates_with_a_time_of_day_change_to_whole_days_also_one_way_only_and_sho
 
 
 # Numbers in disguise
-
 NUMBERS = {
     'Decimals': ([Decimal('1.50'), Decimal('2.25'), Decimal('9.99')], 'number', Decimal),
     'whole Decimals': ([Decimal('1'), Decimal('2'), Decimal('9')], 'integer', Decimal),
@@ -145,7 +141,6 @@ def test_postcodes_are_no_numbers():
 
 
 # Rows as a model reads them
-
 def some_rows(n=60):
     "A column of every dtype, with missing cells where it can have them, under its dtype's name."
     r = np.random.default_rng(0)
@@ -201,7 +196,6 @@ def test_siblings_and_names_are_written_as_they_were():
 
 
 # Missing cells
-
 @pytest.mark.parametrize('how', [None, replace(PAPER, sigma=20)], ids=['default', 'paper'])
 def test_missing_cells_stay_missing_and_are_never_proposed(how):
     df = some_rows()
@@ -268,7 +262,6 @@ def test_a_column_without_any_cell_is_frozen():
 
 
 # Ordered categories
-
 SIZES = ['XS', 'S', 'M', 'L', 'XL']
 
 def sized(n=60, hole=.2):
@@ -295,16 +288,11 @@ def test_ordered_levels_obey_their_rules(sigma):
     df = sized()
     cf = explainer(df)
     cf = GradualCF(cf.model, cf.domain, 'sparse', sigma=sigma).fit(df)
-    for rules in ({}, dict(increase_only=['size']), dict(decrease_only=['size']), dict(bounds={'size': ('S', 'L')})):
+    for rules, levels in (({}, set(SIZES) - {'M'}), (dict(bounds={'size': ('S', 'L')}), {'S', 'L'})):
         new = cf.explain(df, immutable=['x'], **rules).raw['size']
-        assert new.dtype == df['size'].dtype and (new.isna() == df['size'].isna()).all() and 'M' not in set(new)
+        assert new.dtype == df['size'].dtype and (new.isna() == df['size'].isna()).all() and cf.domain.legal(df, df.assign(size=new)).all()
         moved = (new != df['size']) & new.notna()
-        assert moved.any()
-        a,b = df['size'].cat.codes[moved], new.cat.codes[moved]
-        if 'increase_only' in rules: assert (b > a).all()
-        if 'decrease_only' in rules: assert (b < a).all()
-        if 'bounds' in rules: assert set(new[moved]) <= {'S', 'L'}
-        assert cf.domain.legal(df, df.assign(size=new)).all()
+        assert moved.any() and set(new[moved]) <= levels
     shown = cf.explain(df[:4])
     assert shown.plot() and shown._repr_html_()
     assert not cf.domain.legal(df, df.assign(size=pd.Categorical(['M']*60, SIZES, ordered=True)))[:, 0].any()
@@ -317,7 +305,6 @@ def test_ordered_levels_obey_their_rules(sigma):
 
 
 # Own scales
-
 SCALES = {'standard': lambda df: 'standard', 'quantile': lambda df: 'quantile', 'a scaler': lambda df: StandardScaler().fit(df[['n', 'v']]), 'robust': lambda df: RobustScaler().fit(df[['v', 'n']]),
           'shift only': lambda df: StandardScaler(with_std=False).fit(df[['v']]), 'largest': lambda df: MaxAbsScaler().fit(df[['n']]),
           'min-max': lambda df: MinMaxScaler((-1, 3)).fit(df[['n', 'v', 'day']].assign(day=1.*np.arange(len(df))))}
@@ -348,7 +335,6 @@ def test_a_scaler_is_read_as_it_scales():
 
 
 # Quantiles
-
 RANKED = {'skewed': lambda r: np.exp(r.normal(0, 3, 900)), 'whole and skewed': lambda r: (1000*np.exp(r.normal(0, 2, 900))).astype(int),
           'one value holds most rows': lambda r: np.where(r.random(900) < .6, 1001, r.permutation(900)), 'two values': lambda r: r.integers(0, 2, 900),
           'constant': lambda r: np.full(900, 7.5), 'far from zero': lambda r: 1e9 + r.integers(0, 50, 900), 'tiny': lambda r: r.random(900)**9*1e-11,
@@ -457,7 +443,6 @@ def test_scales_and_their_ranks_are_told_apart():
 
 
 # Files
-
 def test_answers_of_every_dtype_are_written_as_they_are_decoded_and_survive_a_file(tmp_path):
     df = some_rows()
     for levels in ([1, 2, 3], [.5, 1.5, 2.5], ['a', 'b', 'never']): df[f'levels {levels}'] = pd.Categorical(np.resize(levels[:2], len(df)), levels)
@@ -497,7 +482,6 @@ def test_a_batch_keeps_what_is_missing(tmp_path):
 
 
 # What asks for a decision
-
 IDENTIFIERS = {
     'more than fifty levels': [f'town {i % 51}' for i in range(200)],
     'sixty clients with three orders each': [f'client {i % 60}' for i in range(200)],
@@ -535,49 +519,18 @@ def test_limits_that_all_rows_share_are_held_once():
 
 
 # Labels
-
 def test_two_rows_are_enough_to_train():
     x, net = torch.rand(2, 3), tabular_mlp(3, 3, seed=0)
     assert train(net, x, [0, 1], epochs=1) is net
 
 
 # Constraints that come with a question
-
 @pytest.fixture(scope='module')
 def ruled():
     r = np.random.default_rng(0)
     df = pd.DataFrame({'age': r.integers(18, 80, 200), 'income': r.gamma(2, 900, 200), 'late': r.choice([-8, 0, 1, 5], 200),
                        'job': r.choice(['clerk', 'nurse', 'pilot'], 200), 'since': DAYS[r.integers(0, 60, 200)]})
     return df, explainer(df)
-
-
-def allowed(old, new, fixed, low, high, up, down):
-    "Whether a changed value obeys its row's rules, in original units."
-    if fixed: return False
-    return not (new < low or new > high or up and new < old or down and new > old)
-
-
-@settings(max_examples=6, deadline=None, derandomize=True)
-@given(st.data())
-def test_rules_of_a_question_hold_for_every_row(ruled, data):
-    df,cf = ruled
-    rows,numbers = df.iloc[:20], ['age', 'income', 'late', 'since']
-    seed = data.draw(st.integers(0, 10**6))
-    r = np.random.default_rng(seed)
-    fixed = pd.DataFrame(r.random((20, 5)) < .3, columns=df.columns)
-    up = pd.DataFrame(r.random((20, 4)) < .3, columns=numbers)
-    down = pd.DataFrame(r.random((20, 4)) < .3, columns=numbers) & ~up
-    bounds = [{c: tuple(sorted(df[c].sample(2, random_state=r))) for c in numbers if r.random() < .4} for _ in range(20)]
-    named = [[c for c in fixed if fixed[c][i]] for i in range(20)]
-    cfs = cf.explain(rows, immutable=data.draw(st.sampled_from([fixed, named])), bounds=bounds, increase_only=up, decrease_only=down)
-    for i in range(20):
-        for c in df:
-            a,b = rows[c].iloc[i], cfs.raw[c].iloc[i]
-            low,high = bounds[i].get(c, (df[c].min(), df[c].max()))
-            ways = (bool(f[c][i]) if c in f else False for f in (up, down))
-            assert a == b or allowed(a, b, fixed[c][i], low, high, *ways), (seed, i, c)
-            assert not fixed[c][i] or type(a) is type(b)
-    assert cf.domain.legal(rows, cfs.raw).all()
 
 
 def test_a_question_only_tightens(ruled):
@@ -594,11 +547,11 @@ def test_a_question_only_tightens(ruled):
 def test_rules_in_any_form_mean_the_same(ruled):
     df,cf = ruled
     rows = df.iloc[:8]
-    one = cf.explain(rows, immutable=['age'], bounds={'income': (500, 3000)})
-    each = cf.explain(rows, immutable=[['age']]*8, bounds=[{'income': (500, 3000)}]*8)
-    flags = pd.DataFrame({'age': [True]*8})
+    one = cf.explain(rows, immutable=['age'], bounds={'income': (500, 3000)}, increase_only=['since'], decrease_only=['late'])
+    each = cf.explain(rows, immutable=[['age']]*8, bounds=[{'income': (500, 3000)}]*8, increase_only=[['since']]*8, decrease_only=[['late']]*8)
+    flags, up, down = (pd.DataFrame({c: [True]*8}) for c in ('age', 'since', 'late'))
     pairs = pd.DataFrame({'income': [(500, 3000)]*8, 'late': [None]*8})
-    for other in (each, cf.explain(rows, immutable=flags, bounds=pairs)): pd.testing.assert_frame_equal(one.raw, other.raw)
+    for other in (each, cf.explain(rows, immutable=flags, bounds=pairs, increase_only=up, decrease_only=down)): pd.testing.assert_frame_equal(one.raw, other.raw)
 
 
 @settings(max_examples=50, deadline=None)
@@ -626,27 +579,22 @@ def test_one_way_rules_survive_rounding():
 
 
 # Real tables
-
 REAL = {
     'adult': ('class', ()), 'compas': ('two_year_recid', ()), 'german_credit': ('default', ()), 'bank_marketing': ('y', ()),
     'law': ('bar_passed', ('ID',)), 'audit': ('Risk', ()), 'wine': ('Target', ()), 'car_eval': ('acceptability', ()),
 }
 
-def read(name, rows=None):
-    "A real table and its classes as numbers; missing cells as pandas reads them."
+def read(name):
+    "A real table without its classes; missing cells as pandas reads them."
     label,drop = REAL[name]
-    df = pd.read_csv(Path(DATA)/'tables'/f'{name}.csv', skipinitialspace=True)
-    if rows is not None: df = df.dropna()
-    if rows is not None: df = df.sample(min(rows, len(df)), random_state=0)
-    y = pd.factorize(df.pop(label), sort=True)[0]
-    return df.drop(columns=list(drop)), y
+    return pd.read_csv(Path(DATA)/'tables'/f'{name}.csv', skipinitialspace=True).drop(columns=[label, *drop])
 
 
 @pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
 class TestRealTables:
     @pytest.mark.parametrize('name', REAL)
     def test_a_table_is_read_and_written(self, name):
-        df = read(name)[0].replace('?', None)
+        df = read(name).replace('?', None)
         some = df.sample(min(800, len(df)), random_state=0).reset_index(drop=True)
         for rows,scale in ((some, 'range'), (some, 'quantile'), (some.convert_dtypes(), 'range'), (some.astype(object), 'range'),
                            (some.convert_dtypes(dtype_backend='pyarrow'), 'range')):
@@ -656,30 +604,8 @@ class TestRealTables:
             pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], x), rows)
             pd.testing.assert_frame_equal(domain.decode(x, rows), rows)
 
-    @pytest.mark.parametrize('name', REAL)
-    def test_answers_are_legal_and_keep_what_they_must(self, name):
-        df,y = read(name, 1500)
-        cf,r = explainer(df, int(y.max()) + 1), np.random.default_rng(0)
-        rows,fixed = df.iloc[:30], [str(c) for c in r.permutation(df.columns)[:df.shape[1]//2]]
-        up = [c.name for c in cf.domain.features if c.kind != 'category' and c.name not in fixed][:2]
-        target = None if y.max() == 1 else (cf.z_train[:30].argmax(1) + 1) % (int(y.max()) + 1)
-        cfs = cf.explain(rows, target, immutable=fixed, increase_only=up, max_changes=4)
-        pd.testing.assert_frame_equal(cfs.raw[fixed], rows[fixed])
-        assert cfs.raw.dtypes.equals(rows.dtypes) and cf.domain.legal(rows, cfs.raw).all()
-        assert (cfs.raw.astype(object) != rows.astype(object)).sum(axis=1).max() <= 4 and len(cfs.changes())
-        for c in df: self.check_column(df[c], rows[c], cfs.raw[c])
-        for c in up: assert (cfs.raw[c] >= rows[c]).all()
-
-    def check_column(self, fitted, old, new):
-        "Changed values lie in the fitted range, on its grid, and name levels that occur."
-        moved = new[old != new]
-        assert moved.isin(fitted).all() if pd.api.types.is_string_dtype(fitted) and not self.days(fitted) else moved.between(fitted.min(), fitted.max()).all()
-        if pd.api.types.is_integer_dtype(fitted): assert moved.dtype == fitted.dtype
-
-    def days(self, s): return s.astype(str).str.fullmatch(r'\d{4}-\d\d-\d\d.*').all()
-
     def test_compas_has_dates(self):
-        df,_ = read('compas')
+        df = read('compas')
         kinds = {c.name: c.kind for c in tabular(df).features}
         assert [c for c in df if kinds[c] == 'date'] == ['compas_screening_date', 'c_jail_in', 'c_jail_out']
         assert kinds['days_b_screening_arrest'] == 'integer' and df.days_b_screening_arrest.isna().any()
@@ -706,7 +632,6 @@ def test_huge_numbers_have_the_digits_that_32_bits_know():
 
 
 # Files of answers
-
 def test_a_broken_file_of_answers_is_an_error(tmp_path):
     df = pd.DataFrame({'x': filler(40), 'y': filler(40, 1)})
     cfs = explainer(df).explain(df[:8])
@@ -733,7 +658,6 @@ def test_what_nobody_can_do_stays_forbidden_in_the_bank_whatever_else_is():
 
 
 # 0/1 columns that nobody named
-
 CODES = dict(whole=lambda v, k: np.eye(k)[v], dropped=lambda v, k: np.eye(k)[v][:, 1:], rising=lambda v, k: (v[:, None] > np.arange(k - 1)).astype(float))
 NAMED = dict(shared=lambda part, j: f'{part}_{j}', none=lambda part, j: f'{"qxz"["abc".index(part)]}{"uvwy"[j]}')
 
@@ -816,7 +740,6 @@ def test_a_few_cells_with_decimals_leave_the_others_whole(share, decimals, scale
 
 
 # Levels that no training row has
-
 def with_one_hot(last, unknown='ignore'):
     return make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown=unknown), ['job']), remainder='passthrough'), last)
 

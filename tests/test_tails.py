@@ -107,19 +107,6 @@ def test_an_outlier_leaves_small_ratios_their_steps(outlier):
     assert domain.legal(rows, rows.assign(ratio=ratio[950])).all()
 
 
-def test_floats_that_are_whole_are_whole():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(dict(dependents=rng.poisson(1, 200).astype(float), months=rng.integers(1, 300, 200).astype(float), ratio=rng.random(200).round(3)))
-    X.loc[3, 'dependents'] = np.nan
-    domain = tabular(X)
-    assert [c.kind for c in domain.features] == ['integer', 'integer', 'number']
-    f = predictor(lambda df: np.c_[1.37*df.dependents.fillna(0) - .0101*df.months + df.ratio], domain, kind='logit')
-    cf = GradualCF(f, domain, 'sparse').fit(X)
-    answers = cf.explain(X[np.asarray(cf.model(domain.encode(X).x).argmax(1)) == 0].head(40), 1)
-    changed = answers.changes()
-    assert len(changed) and all(float(v).is_integer() for v in changed[changed.feature != 'ratio'].after)
-
-
 def test_an_answer_has_no_more_decimals_than_its_column():
     rng = np.random.default_rng(1)
     X = pd.DataFrame(dict(grade=rng.choice(np.linspace(1, 5, 41), 200).round(1), income=rng.lognormal(8, 2, 200).round(2), price=rng.random(200).astype('f4').round(1)))

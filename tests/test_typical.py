@@ -95,14 +95,6 @@ def test_missing_cells_and_precisions(double):
     assert (cfs.raw.gain.isna() == rows.gain.isna()).all()
 
 
-def test_trees_as_they_are():
-    X, model, cf = trees()
-    rows = X[model.predict(X) == 0].iloc[:10]
-    cfs = cf.explain(rows, 1)
-    plain = GradualCF(model, tabular(X), 'sparse').fit(X).explain(rows, 1)
-    assert cfs.valid.all() and (model.predict(cfs.raw) == 1).all() and cfs.typical.mean() > plain.typical.mean()
-
-
 def test_the_forest_of_a_target_is_read_once(monkeypatch):
     (X, model, cf), read, old = trees(), [], robust._forest_splits
     monkeypatch.setattr(robust, '_forest_splits', lambda forest, grid: read.append(forest) or old(forest, grid))
@@ -111,8 +103,7 @@ def test_the_forest_of_a_target_is_read_once(monkeypatch):
     assert len(read) == 1
     together = GradualCF(model, tabular(X), PLAUSIBLE).fit(X).explain(rows, 1, optimal="columns", seconds=60.)
     assert len(read) == 2   # another explainer has a forest of its own
-    for i, one in enumerate(one_by_one):
-        assert one.raw.equals(together.raw.iloc[[i]]) and one.proof[0] == together.proof[i]
+    for i, one in enumerate(one_by_one): assert one.raw.equals(together.raw.iloc[[i]]) and one.proof[0] == together.proof[i]
 
 
 def test_improve_keeps_company(case):
@@ -125,7 +116,6 @@ def test_improve_keeps_company(case):
 
 
 # How answers stand
-
 def test_typical_is_a_percentile(case):
     X, _, _, _, cf, _ = case
     fresh, _ = people(600, seed=9)
@@ -203,7 +193,6 @@ def test_a_proof_claims_no_company_that_was_left_out(many):
 
 
 # Other models
-
 def test_bootstrap_draws_rows_with_their_labels():
     X, y = pd.DataFrame({'a': range(50)}), np.arange(50)*2
     made = bootstrap(lambda x, t: (x, t), X, y, k=3, seed=1)
@@ -232,7 +221,6 @@ def test_a_list_of_models_is_worth_its_worst(case):
 
 
 # Judges
-
 def test_forest_agrees_with_scikit_learn():
     x = torch.randn(600, 8, generator=torch.Generator().manual_seed(1))*torch.tensor([1., 2, 1, 1, .5, 1, 3, 1])
     theirs = torch.from_numpy(-IsolationForest(n_estimators=100, random_state=0).fit(x.numpy()).score_samples(x.numpy()))
@@ -288,7 +276,6 @@ def test_several_answers_in_company(case):
 
 
 # Wide tables: what is asked is asked in parts
-
 def many_levels(levels=40, n=800):
     "A table with a category of many levels, and a network by hand that likes some of them."
     rng = np.random.default_rng(0)
@@ -351,7 +338,6 @@ def test_every_demand_grows_with_strength(case):
 
 
 # Pairs
-
 def tied_columns(n=1200):
     "Two columns that follow each other, one that does not, and a category that goes with the first; a network by hand."
     rng = np.random.default_rng(0)
@@ -408,7 +394,6 @@ def plausible_but_dear(): return replace(PLAUSIBLE, sparsity_weight=50., logit_m
 
 
 # What is lacking is said
-
 def test_what_an_answer_lacks(case, tmp_path):
     X, _, domain, net, cf, rows = case
     strict = GradualCF(net, domain, dial(2)).fit(X)
@@ -436,7 +421,6 @@ def test_pairs_and_likelihood_together(case):
 
 
 # Which rows set the bars
-
 def voted(x, own, least):
     "Plainly: which rows of a target have that share of it among their 20 nearest rows."
     far = torch.cdist(x, x)
@@ -515,7 +499,6 @@ def test_rare_targets_of_odd_tables(many):
 
 
 # The same answers, asked for one by one
-
 def twos_one_by_one(explainer, s):
     "Plainly: any two of the four changes that are missed least, put back one pair after the other."
     groups = explainer.groups(s.x)
@@ -580,7 +563,6 @@ def test_a_near_row_that_lacks_something_pays_for_its_columns(case, monkeypatch)
 
 
 # What each strength costs and buys
-
 def test_strengths_are_those_of_the_preset_and_their_judge(case):
     *_, cf, rows = case
     some = rows.iloc[:10]

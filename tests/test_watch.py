@@ -27,8 +27,8 @@ def lender(bar=1.2, **how): return GradualCF(card(bar), tabular(people()), 'spar
 def advice(): return lender(tau=.6).explain(people(200, 1), 'granted')
 
 
-def line(found, measure, group='all rows'):
-    lines = found.frame[(found.frame.measure == measure) & (found.frame.group == group)]
+def line(found, said, group='all rows', column='measure'):
+    lines = found.frame[(found.frame[column] == said) & (found.frame.group == group)]
     assert len(lines) == 1
     return lines.iloc[0]
 

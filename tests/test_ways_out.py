@@ -13,8 +13,7 @@ import torch
 from matplotlib.text import Text
 from typer.testing import CliRunner
 
-from gradual_cf.all import (GradualCF, actions, audit, explain_dataset, letter, plot_summary, relevance, save_model, save_page, summary, tabular,
-                            tabular_mlp)
+from gradual_cf.all import (GradualCF, actions, audit, explain_dataset, letter, plot_summary, relevance, save_model, save_page, summary, tabular, tabular_mlp)
 from gradual_cf.core import atomic
 from gradual_cf.render import csv_text, markdown, plot_text, terminal, without_math
 from gradual_cf.search.proven import ways

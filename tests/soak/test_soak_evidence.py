@@ -1,16 +1,7 @@
 """Chains of decisions, a tenth of SOAK_SIZE, and decisions about questions of any levels, a thousandth; SOAK_SEED asks one again."""
-import os
-
-import numpy as np
 from questions import ASKS
+from size import SIZE, seeds
 from test_evidence import chain_holds, evidence_of_anything
-
-SIZE = int(os.environ.get('SOAK_SIZE', 400))
-
-
-def seeds(n):
-    start = int(os.environ.get('SOAK_SEED', np.random.SeedSequence().generate_state(1)[0]))
-    return range(start, start + max(n, 1))
 
 
 def test_chains_hold():

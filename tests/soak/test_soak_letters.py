@@ -2,7 +2,6 @@
 import datetime
 import html
 import json
-import os
 import random
 import re
 
@@ -10,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from size import SIZE
 
 from gradual_cf.all import GradualCF, check_letter, letter, tabular
 
-SIZE = int(os.environ.get('SOAK_SIZE', 400))
 DAY = datetime.date(2026, 3, 1)
 UNSEEN = ['\u200b', '\u200c', '\u2060', '\ufeff', '\u00ad', '\u202e', '\u2066', '\u200f', '\u00a0', '\x00', '\x08']
 HIDDEN = ['hidden', 'style="display:none"', "style='visibility:hidden'", 'style=opacity:0', 'style="font-size:0"', 'style="position:absolute;left:-9999px"',

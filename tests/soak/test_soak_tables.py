@@ -1,5 +1,4 @@
 """Every answer about any table: legal, kept where it must be, what the model says, the same in any company."""
-import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,10 +8,11 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from judge import faults, is_missing, same
 from invented import ASKED, CHANGES, PRESETS, asked, domain_of, network, tables
+from size import SIZE  # rows that are explained, about
 
 from gradual_cf.all import Counterfactuals, GradualCF, predict
+from gradual_cf.search.proven import _NONE_EXISTS, prove
 
-SIZE = int(os.environ.get('SOAK_SIZE', 400))       # Rows that are explained, about
 QUICK = settings(max_examples=max(SIZE//(5*ASKED), 1), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 SHORT = dict(sigma=8)                              # Steps of the paper's setting
 STOPPING = [c for c in CHANGES if 'quantile' not in c] # a valid answer that has not come so far goes on when it is asked again
@@ -146,3 +146,25 @@ def test_changes_tell_all_that_changed(made, k):
             assert same(a, b) == ((i, c) not in told), (c, a, b)
             if not same(a, b): assert not is_missing(told[i, c][1])
     assert repr(cfs)
+
+
+@QUICK
+@given(made=tables(), k=st.sampled_from([2, 3]), tau=st.sampled_from([.25, .34, .5, .6]), tiny=st.integers(-9, 0), dtype=st.sampled_from([torch.float32, torch.float64]))
+def test_valid_is_the_decision_and_tau(made, k, tau, tiny, dtype):
+    domain = domain_of(made)
+    net = network(domain.encode(made.train).x.to(dtype), k, made.seed)
+    with torch.no_grad():
+        for p in list(net.parameters())[-2:]: p.mul_(10.**tiny)
+    cf = GradualCF(net, domain, 'sparse', tau=tau, sigma=8).fit(made.train)
+    target = other_class(cf, made.rows, k)
+    cfs = answers(cf, made, target)
+    for rows,valid in ((cfs.raw, cfs.valid), (made.rows, cfs.already)):
+        z = predict(cf.model, cf.domain.encode(rows).x.to(dtype))
+        p = z.double().softmax(1).gather(1, target[:, None])[:, 0]
+        sure = (p - tau).abs() > 1e-6
+        decided = (z.argmax(1) == target).numpy()
+        assert (valid <= decided).all()
+        assert (valid == decided & (p >= tau).numpy())[sure.numpy()].all()
+    if cf.domain.relations is None:
+        told = prove(cf, cfs[:4], seconds=1)
+        assert not (cfs.valid[:4] & (told.verdict == _NONE_EXISTS).to_numpy()).any()

@@ -2,16 +2,15 @@
 import csv
 import html
 import io
-import os
 import re
 
 import pandas as pd
 from hypothesis import HealthCheck, given, settings, strategies as st
 from matplotlib.cbook import is_math_text
+from size import SIZE
 
 from gradual_cf.render import csv_text, markdown, plot_text, terminal
 
-SIZE = int(os.environ.get('SOAK_SIZE', 400))
 QUICK = settings(max_examples=max(SIZE, 1), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 BITS = st.sampled_from(['$', '\\', '=', '+', '-', '@', '\t', '\r', '\n', '\r\n', '\x1b[31m', '\x1b]0;owned\x07', '\x9b2J', '\u202e', '\u200b', '"', "'", ',', ';',
                         '|', '<', '>', '&', '&amp;', '*', '_', '`', '#', '~', 'a', 'é', '1', ' ', 'cmd|x!A1', '\x00', '\x7f'])
