@@ -64,16 +64,11 @@ def _named_classes(text:str):
     pairs = [part.partition('=')[::2] for part in parts]
     return {int(label) if label.lstrip('-').isdigit() else label: name for label,name in pairs}
 
-def _json_value(v):
-    "A value as JSON: numpy's numbers as numbers, null for NaN, times as ISO 8601, the rest as it is written."
-    v = v.item() if hasattr(v, 'item') else v
-    if hasattr(v, 'isoformat') or isinstance(v, float): return None if v != v else v if isinstance(v, float) else v.isoformat()
-    return v if v is None or isinstance(v, (bool, int, float, str)) else str(v)
-
 def _json_lines(df, *known) -> list: # Names of columns that are left out
     "The lines of a frame as values of JSON."
+    from gradual_cf.render import json_value
     lines = df.drop(columns=['row', 'index', *known], errors='ignore').to_dict('records')
-    return [{k: _json_value(v) for k,v in line.items()} for line in lines]
+    return [{k: json_value(v) for k,v in line.items()} for line in lines]
 
 # %% ../nbs/92_cli.ipynb #c22
 def _given_rows(task, csv, image, text):
@@ -125,14 +120,15 @@ def _answer_text(cfs, task, row, plan=None, several=None):
 
 def _record(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as a JSON object."
+    from gradual_cf.render import json_value
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
-    if hasattr(cfs.data, 'columns'): row = _json_value(cfs.data.index[0])
+    if hasattr(cfs.data, 'columns'): row = json_value(cfs.data.index[0])
     told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item())
     told['target'] = cfs.goal.plain(cfs.tensors.target[0], cfs.classes)
     names = [name.removeprefix('cf_') for name in cfs.goal.told[-2:]] # the last two columns are what the model said
     told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item())))
     told['already'] = cfs.already[0].item()
-    if cfs.typical is not None: told['typical'] = _json_value(cfs.typical[0].item())
+    if cfs.typical is not None: told['typical'] = json_value(cfs.typical[0].item())
     told |= dict(proof=cfs.proof[0], optimal=cfs.optimal, changes=_json_lines(cfs.changes()))
     by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
     if plan is not None: told['plan'] = by(plan.changes(), 'step')

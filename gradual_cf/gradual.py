@@ -608,7 +608,7 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
     "What answers miss of that which the settings ask for, in words; '' where nothing."
     h = cf.settings
     if h.plausibility is None or cf.x_train is None or cf.summary is not None: return None
-    enc = cf.encode(cfs.data) if cfs.enc is None else cfs.enc
+    enc = cf.enc_of(cfs)
     target = cfs.tensors.target
     s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
     words:list = [[] for _ in range(len(cfs))]

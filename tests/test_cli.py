@@ -180,7 +180,7 @@ def test_help_imports_nothing_heavy():
     import subprocess
     import sys
     code = """import sys
-from gradual_cf.cli import _json_lines, app
+from gradual_cf.cli import app
 try: app(sys.argv[1:])
 except SystemExit: pass
 assert not {'torch', 'pandas', 'numpy', 'sklearn', 'matplotlib', 'jinja2'} & set(sys.modules)"""
@@ -285,5 +285,5 @@ def test_help_shows_options_in_groups_with_examples():
 
 
 def test_every_cell_has_a_form_in_json():
-    cells = pd.DataFrame(dict(row=[0], a=pd.Timestamp('2026-01-02'), b=[pd.NaT], c=[np.float32(.5)], d=[float('nan')], e=[Decimal('1.20')], f=[np.int64(3)], g=[None], h=['x']))
-    assert json.loads(json.dumps(_json_lines(cells))) == [dict(a='2026-01-02T00:00:00', b=None, c=.5, d=None, e='1.20', f=3, g=None, h='x')]
+    cells = pd.DataFrame(dict(row=[0], a=pd.Timestamp('2026-01-02'), b=[pd.NaT], c=[np.float32(.5)], d=[float('nan')], e=[Decimal('1.20')], f=[np.int64(3)], g=[None], h=['x'], i=[-np.inf]))
+    assert json.loads(json.dumps(_json_lines(cells))) == [dict(a='2026-01-02T00:00:00', b=None, c=.5, d=None, e='1.20', f=3, g=None, h='x', i='-inf')]

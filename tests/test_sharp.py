@@ -18,7 +18,7 @@ from gradual_cf.search.composition import admissible, loss_grad
 from gradual_cf.search.goals import Lead, Match, lacking, target_score, lead_of, merit, most_groups, spent, prototype_distance
 from gradual_cf.search.masking import gain_groups
 from gradual_cf.search.plausible import _usual_depth
-from gradual_cf.search.shorten import _enc_of, improve_states, put_back_smallest
+from gradual_cf.search.shorten import improve_states, put_back_smallest
 
 
 @pytest.fixture(scope='module')
@@ -379,7 +379,7 @@ def test_improving_counts_by_the_bar_that_answers_were_found_with(toy):
     better = improve(low, cfs)
     assert better is not cfs and better.tau == cfs.tau == .7 and np.array_equal(better.valid, cfs.valid)
     assert (better.prob[cfs.valid] >= .7 - 1e-6).all()
-    assert _enc_of(low, cfs) is cfs.enc and torch.equal(_enc_of(low, replace(cfs, enc=None)).x, cfs.x)
+    assert low.enc_of(cfs) is cfs.enc and torch.equal(low.enc_of(replace(cfs, enc=None)).x, cfs.x)
     assert torch.equal(improve(low, replace(cfs, enc=None)).xp, better.xp)      # as it comes from a file
 
 

@@ -515,7 +515,7 @@ def lacks(
         One line a row: probability, lead, lonely, strange, pairs, unlikely, ≥ 0; NaN where nobody asks
     """
     explainer.check_fitted()
-    enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
+    enc = explainer.enc_of(cfs)
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
     s = s._replace(target=required(explainer, s.target))
     found = dict(probability=shortfall(s._replace(target=s.target._replace(demands=()))))

@@ -251,7 +251,7 @@ class _Worker:
 
     def spawned(self) -> bool:
         import multiprocessing
-        context = multiprocessing.get_context('forkserver' if _FORKS else 'spawn')
+        context:Any = multiprocessing.get_context('forkserver' if _FORKS else 'spawn')
         self.pipe,theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, *self.told), daemon=True)
         self.process.start()

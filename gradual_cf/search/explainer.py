@@ -966,6 +966,7 @@ class Explainer:
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
     def denied(self, question:Question, cfs:Counterfactuals): return _denied(self, question, cfs)
+    def enc_of(self, cfs): return self.encode(cfs.data) if cfs.enc is None else cfs.enc # Read again for answers from a file
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
 
     def explain_many(self,

@@ -491,7 +491,7 @@ class _Reopened(NamedTuple):
 
 def _reopened(cf, answer:Counterfactuals) -> _Reopened:
     "Read a question from its answer."
-    enc = cf.encode(answer.data) if answer.enc is None else answer.enc
+    enc = cf.enc_of(answer)
     target,tau = required(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
     target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.about)
     lead = () if target.lead is not None else leading(target.label, target.level, tau)

@@ -175,7 +175,7 @@ def region(
     readings = _readings(cf, grid)
     names = [c.name for c in grid.columns]
     _check_names(grid.columns, free=free)
-    enc = cf.encode(answers.data) if answers.enc is None else answers.enc
+    enc = cf.enc_of(answers)
     changed = changed_groups(enc.x, answers.xp, cf.groups(enc.x)).cpu().numpy()
     open_ = np.broadcast_to(np.isin(names, list(free)), changed.shape)
     at = enc._replace(x=answers.xp, frozen=torch.from_numpy(~(changed | open_)).to(enc.frozen.device))

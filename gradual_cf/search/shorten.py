@@ -385,17 +385,13 @@ _NEVER = 2. # A probability that nobody reaches
 
 def _must_keep(explainer, cfs, z):
     "The target that each row must keep, from what it has."
-    enc = _enc_of(explainer, cfs)
+    enc = explainer.enc_of(cfs)
     aim,p = explainer.aim(cfs.tensors.target, enc), cfs.tensors.prob
     if explainer.cut not in (None, .5): p = target_prob(z, aim.label) # by logits, as levels are
     least = levels(explainer.level(cfs.tau)*_EXACT, aim.label, p)
     level = torch.maximum(torch.minimum(p*_EXACT, aim.level), least)
     kept = tuple(d.kept(State(enc, cfs.xp, z, aim)) for d in aim.demands)
     return aim._replace(level=torch.where(cfs.tensors.valid, level, _NEVER), demands=kept)
-
-def _enc_of(explainer, cfs):
-    "What the question allowed; read again for answers from a file."
-    return explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
 
 # %% ../../nbs/search/04_shorten.ipynb #c28
 def improve(
@@ -427,7 +423,7 @@ def improve(
     _check_answers(cfs)
     explainer = _explainer_of(explainer, cfs)
     z_xp = predict(explainer.model, cfs.xp)
-    question = Question(cfs.data, _enc_of(explainer, cfs), predict(explainer.model, cfs.x), cfs.tensors.target)
+    question = Question(cfs.data, explainer.enc_of(cfs), predict(explainer.model, cfs.x), cfs.tensors.target)
     s = State(question.enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
     def measured(new, rows):
         got = explainer.measure(question.take(rows), new.xp)

@@ -562,7 +562,7 @@ def _found_again(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows,
     again = pool.explainer.denied(pool.question, own)
     if again is None or (left := pool.until - time.perf_counter()) <= 0: return pool.row[:0], pool.xp[:0]
     rows,explainer,question = again
-    found = several(explainer, question, *how, None if math.isinf(left) else left)
+    found = several(explainer, question, *how, seconds=None if math.isinf(left) else left)
     return torch.from_numpy(rows[found.row]).to(pool.row), found.answers.xp
 
 def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
@@ -699,7 +699,7 @@ def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> t
 # %% ../../nbs/use/00_alternatives.ipynb #5667e624
 def _with_menu(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
     "Answers, and beside each what `ways` says of its row; raises `ValueError` for a menu of other rows."
-    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
+    enc = explainer.enc_of(answer)
     own = _newly(answer).nonzero()[:, 0]
     led,there = _led(explainer, answer, enc, menu)
     row,xp = torch.cat([own, led]), torch.cat([answer.xp[own], there])

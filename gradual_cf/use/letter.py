@@ -268,7 +268,7 @@ def _nothing_else(explainer, answer, others) -> list: # A bool for each row
     if not isinstance(others, pd.DataFrame): return [False]*len(answer)
     nowhere = {(i, chosen[0]) for i,chosen,proof in zip(others.row, others['columns'], others.proof)
                if len(chosen) == 1 and proof == _NONE_EXISTS}
-    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
+    enc = explainer.enc_of(answer)
     names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.tensors.changed)).tolist()
     return [any(free) and all((i, name) in nowhere for name,open_ in zip(names, free) if open_)
             for i,free in enumerate(left)]
@@ -355,7 +355,7 @@ def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict) ->
     lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
     enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
-    enc = explainer.encode(answer.data) if answer.enc is None else answer.enc
+    enc = explainer.enc_of(answer)
     cells,digests = _texts_of_row(answer), _digests(explainer)
     columns = answer.domain.features
     records,held = _records(said, cells), _what_held_columns(answer, enc, said)

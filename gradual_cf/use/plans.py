@@ -43,7 +43,7 @@ class _Between:
     def __init__(self, explainer, cfs):
         self.explainer,self.cfs,self.groups = explainer,cfs,explainer.groups(cfs.x)
         self.on = _own_changes(explainer, cfs.x, cfs.xp) & cfs.tensors.valid[:, None]
-        enc = explainer.encode(cfs.data) if cfs.enc is None else cfs.enc
+        enc = explainer.enc_of(cfs)
         self.question = Question(cfs.data, enc, _logits_of_read(explainer, cfs), cfs.tensors.target)
 
     def rows(self, rows, made) -> Tensor: # Positions, long `(q,)`; groups, bool `(q, g)`
