@@ -463,17 +463,19 @@ _CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'}
 
 _MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
 
-def _values_in(v, path:tuple=('', ''), seen:dict|None=None) -> Iterator[tuple]: # (estimator, name), and a value
-    "All that a fitted model, or anything else, is made of, and what part of it holds that."
-    seen = {} if seen is None else seen
-    if id(v) in seen: return
-    seen[id(v)] = v # kept, so that no other object gets its number
-    yield path, v
-    if isinstance(v, np.ndarray) and v.dtype == object: v = v.ravel().tolist()
-    if isinstance(v, (list, tuple, set)): each = [(path[1], u) for u in v]
-    else: each = list((v if isinstance(v, dict) else {} if isinstance(v, type) else getattr(v, '__dict__', {})).items())
-    owner = type(v).__name__ if hasattr(v, 'get_params') else path[0]
-    for name,u in each: yield from _values_in(u, (owner, str(name)), seen)
+def _values_in(whole) -> Iterator[tuple]: # (estimator, name), and a value
+    "All that a fitted model, or anything else, is made of, however deep, and what part of it holds that."
+    todo,seen = [('', '', whole)], {}
+    while todo:
+        of,part,v = todo.pop()
+        if id(v) in seen: continue
+        seen[id(v)] = v # kept, so that no other object gets its number
+        yield (of, part), v
+        if isinstance(v, np.ndarray) and v.dtype == object: v = v.ravel().tolist()
+        if isinstance(v, (list, tuple, set)): each = [(part, u) for u in v]
+        else: each = list((v if isinstance(v, dict) else {} if isinstance(v, type) else getattr(v, '__dict__', {})).items())
+        owner = type(v).__name__ if hasattr(v, 'get_params') else of
+        todo += [(owner, str(name), u) for name,u in reversed(each)]
 
 def _strange_types(path) -> list: # By name
     "Types of a skops file that are not known to be safe."
