@@ -1,7 +1,6 @@
 """One decision as one JSON: it fits the schema, a program without this package finds the same, and forgeries are found."""
 import functools
 import html
-import importlib.util
 import json
 import re
 import subprocess
@@ -15,19 +14,22 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
-import gradual_cf
 from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
+from gradual_cf.templates.evidence import check_evidence as checker
 from gradual_cf.use.evidence import _end, answer_schema, evidence, save_evidence
 from forged import changed, field_of, places, put_once, sealed, walk
 from made import by_hand, people
 from questions import SAID
 
-CHECKER = Path(gradual_cf.__file__).parent/'templates'/'evidence'/'check_evidence.py'
-spec = importlib.util.spec_from_file_location('check_evidence', CHECKER)
-checker = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(checker)
-checker.says = put_once(checker.says)
+CHECKER = Path(checker.__file__)
+
+
+@pytest.fixture(scope='module', autouse=True)
+def once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checker, 'says', put_once(checker.says))
+        yield
 
 
 @pytest.fixture(scope='module')
