@@ -14,7 +14,7 @@ from pathlib import Path
 from mapped import Map
 
 ROOT = Path(__file__).resolve().parents[2]
-CHEAP = .3  # seconds of all cases of a function
+CHEAP = .1  # seconds of all cases of a function
 WHOLE = 'contract', 'proofs', 'refusals', 'refusals_of_use', 'layout', 'docs', 'pages', 'written', 'soak'  # files that stay
 
 
