@@ -253,7 +253,7 @@ WORDS = {
 
 
 @pytest.fixture(scope='module')
-def bank():
+def coded():
     rng, n = np.random.default_rng(4), 160
     df = pd.DataFrame({'job_years': rng.integers(0, 30, n), 'debt_sum': rng.integers(0, 90, n)*1000, 'home_kind': rng.choice(['rent_ed', 'own_ed'], n)},
                       index=pd.RangeIndex(1608, 1608 + n))
@@ -264,8 +264,8 @@ def bank():
 
 @pytest.mark.parametrize('form', FORMATS + ('txt',))
 @pytest.mark.parametrize('language', WORDS)
-def test_where_words_are_given_nothing_of_the_table_is_left(bank, language, form):
-    cf, rows = bank
+def test_where_words_are_given_nothing_of_the_table_is_left(coded, language, form):
+    cf, rows = coded
     answer = cf.explain(rows.iloc[:12], 'granted')
     write = lambda form: letter(answer, names=WORDS, language=language, format=form, date=DAY, strict=True)
     texts = write(form)
@@ -279,8 +279,8 @@ def test_where_words_are_given_nothing_of_the_table_is_left(bank, language, form
     assert all(any(s in text for text in seen) for s in said)
 
 
-def test_what_has_no_words_is_named(bank):
-    cf, rows = bank
+def test_what_has_no_words_is_named(coded):
+    cf, rows = coded
     answer = cf.explain(rows.iloc[:2], 'granted')
     few = {'job_years': 'Zeit', 'home_kind': {'own_ed': 'Eigentum'}}
     missing = ["column 'debt_sum'", "column 'home_kind'", "level 'rent_ed' of 'home_kind'", "class 'refused'", "class 'granted'"]
