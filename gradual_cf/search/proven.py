@@ -479,31 +479,28 @@ def _unproven(cf, q:Question, effort:Effort) -> Counterfactuals:
 # %% ../../nbs/search/10_proven.ipynb #d28fa255
 _NORMS = dict(l0='columns', l1='distance', cost='columns, then distance') # How changes are counted, and its names
 
-class _Reopened(NamedTuple):
-    "Rows with what was asked and what was answered."
-    cf:Any              # The explainer
-    answer:Any          # What it answered
-    s:State             # Rows at their inputs; to reach is `tau`, without margin
-    columns:np.ndarray  # Columns that the answer changes, `(n,)`
-    far:np.ndarray      # Its distance, l1, `(n,)`
-    valid:np.ndarray    # Whether it reaches the target, and as the question allows, bool `(n,)`
-    most:np.ndarray     # Most columns that may change, `(n,)`
-
-def _reopened(cf, answer:Counterfactuals) -> _Reopened:
-    "Read a question from its answer."
+def _question_of_answer(cf, answer:Counterfactuals) -> State:
+    "Rows at their inputs, and what was asked for, without a margin."
     enc = cf.enc_of(answer)
     target,tau = required(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
     target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.about)
     lead = () if target.lead is not None else leading(target.label, target.level, tau)
-    target = target._replace(demands=target.demands + lead)
-    s = State(enc, enc.x.clone(), predict(cf.model, enc.x), target)
+    return State(enc, enc.x.clone(), predict(cf.model, enc.x), target._replace(demands=target.demands + lead))
+
+def _most_columns(cf, enc:Encoded) -> np.ndarray: # That may change, `(n,)`
+    return torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
+
+def _of_answer(cf, answer:Counterfactuals, enc:Encoded) -> _Certificate:
+    "What answers say of their rows before anything is proven; nothing where they miss the target or break a rule."
     on,relations = changed_groups(enc.x, answer.xp, cf.groups(enc.x)), cf.ties['relations']
     if relations is not None: on &= ~relations.consequences(enc.x, answer.xp) # what came along is no choice
+    valid = answer.tensors.valid.cpu().numpy()
+    if relations is None: valid = valid & _lawful_rows(cf, enc, answer.xp, _most_columns(cf, enc)) # whoever made it
+    xp = torch.where(torch.from_numpy(valid)[:, None].to(enc.x.device), answer.xp, enc.x)
     far = (answer.xp - enc.x).abs().flatten(1).sum(1)
-    most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1))
-    told = [v.cpu().numpy() for v in (on.sum(1), far.double(), answer.tensors.valid, most)]
-    if relations is None: told[2] &= _lawful_rows(cf, enc, answer.xp, told[3]) # whoever made it
-    return _Reopened(cf, answer, s, *told)
+    size,distance = (np.where(valid, v.double().cpu().numpy(), np.inf) for v in (on.sum(1), far))
+    none = np.zeros(len(valid))
+    return _Certificate(xp, size, none, distance, none, none, none.astype(int))
 
 # %% ../../nbs/search/10_proven.ipynb #ec9615bd
 _SAME_SIZE = 1e-5 # Relative difference of two sizes that counts as none
@@ -514,20 +511,21 @@ def _counted(norm:str, how:str, size:float) -> str:
     return f' in {norm}' + (f' on {_ASKED}' if how == _ASKED and size > 1 else '')
 
 # %% ../../nbs/search/10_proven.ipynb #f903ea30
-def _verdicts(q:_Reopened, known:_Certificate, norm:str, how:str) -> pd.DataFrame: # One line a row
-    "The size of each answer beside what is proven, in numbers and in words."
-    far = np.full(len(q.far), norm != 'l0') # whether distance counts, …
-    if norm == 'cost' and how == _BOXES: far = q.valid & (q.columns <= known.bound) # … once no column can be saved
-    done = (lacking(q.cf, q.s) <= 0).cpu().numpy() # rows that are there without a change
-    pairs = (q.far, q.columns), (known.distance_bound, known.bound), (known.distance, known.size)
+def _verdicts(answer:Counterfactuals, done:np.ndarray, own:_Certificate, known:_Certificate, norm:str) -> pd.DataFrame:
+    "The size of each answer beside what is proven, in numbers and in words; `done`: there without a change, bool `(n,)`."
+    valid = np.isfinite(own.size)
+    far = np.full(len(valid), norm != 'l0') # whether distance counts, …
+    if norm == 'cost' and known.xp is not None: far = valid & (own.size <= known.bound) # … once no column can be saved
+    pairs = (own.distance, own.size), (known.distance_bound, known.bound), (known.distance, known.size)
     size,bound,best = (np.where(done, 0., np.where(far, a, b)) for a,b in pairs)
-    told = dict(size=np.where(q.valid, size, np.inf), bound=bound, best=best, how=np.where(done, 'asked', how))
+    how = np.where(done, 'asked', _ASKED if known.xp is None else _BOXES)
+    told = dict(size=np.where(valid, size, np.inf), bound=bound, best=best, how=how)
     near = np.where(told['size'] <= bound*(1 + _SAME_SIZE) + _SAME_SIZE, bound, told['size'])
-    counted = map(_counted, np.where(far, _NORMS[norm], _NORMS['l0']), told['how'], near)
+    counted = map(_counted, np.where(far, _NORMS[norm], _NORMS['l0']), how, near)
     words = [_proof((a, b)*2, best=c, counted=text) for a,b,c,text in zip(near, bound, best, counted)]
-    words = [old if no else new for new,old,no in zip(words, q.answer.proof, q.answer.unread)]
+    words = [old if no else new for new,old,no in zip(words, answer.proof, answer.unread)]
     out = pd.DataFrame(dict(verdict=words, **told, seconds=known.seconds.round(4)))
-    return out.set_axis(getattr(q.answer.data, 'index', out.index))
+    return out.set_axis(getattr(answer.data, 'index', out.index))
 
 # %% ../../nbs/search/10_proven.ipynb #10d56974
 def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
@@ -538,38 +536,42 @@ def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
 _PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
 
 # %% ../../nbs/search/10_proven.ipynb #6c497a93
-def _certified_by_boxes(q:_Reopened, readings:list, norm:str, seconds:float) -> _Certificate:
-    "Certificates for a model with bounds."
-    start = torch.where(torch.from_numpy(q.valid)[:, None].to(q.s.x.device), q.answer.xp, q.s.x)
-    label,tau = q.answer.tensors.target, q.cf.level(q.answer.tau)
-    demands = _Demands(q.cf, readings, q.s.enc, Target(label, levels(tau, label, q.s.x[:, 0])), tau)
-    found,xp,toll = _searched_under_price(demands, _PRICES[norm], Effort(seconds=seconds), [start])
+def _demands_again(cf, answer:Counterfactuals, s:State) -> _Demands|None: # None where nothing can be bounded
+    "What answers must meet, for the search over boxes."
+    readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
+    if readings is None: return None
+    label,tau = answer.tensors.target, cf.level(answer.tau)
+    return _Demands(cf, readings, s.enc, Target(label, levels(tau, label, s.x[:, 0])), tau)
+
+def _certified_by_boxes(demands:_Demands, own:_Certificate, norm:str, seconds:float) -> _Certificate:
+    "Certificates for a model with bounds: the search of `explain`, begun at the answers."
+    found,xp,toll = _searched_under_price(demands, _PRICES[norm], Effort(seconds=seconds), [own.xp])
     if norm == 'l0': found = found._replace(bound=np.ceil(found.bound - _SAME_SIZE))
     return _certificate(found, xp, toll)
 
 # %% ../../nbs/search/10_proven.ipynb #c27
-def _certified_by_asking(q:_Reopened) -> _Certificate:
+def _certified_by_asking(cf, s:State, own:_Certificate) -> _Certificate:
     "What trying every proposed value says of one and two columns."
-    n,groups = len(q.far), q.cf.groups(q.s.x)
+    n,groups = len(own.size), cf.groups(s.x)
     begin = time.perf_counter()
-    bound,best = np.zeros(n), np.where(q.valid, q.columns, np.inf).astype(float)
-    s = q.s._replace(on=None, c=None)
-    one = _ask_all(q.cf, s, ~s.enc.frozen)[2].cpu().numpy() > 0
+    bound,best = np.zeros(n), own.size.copy()
+    s = s._replace(on=None, c=None)
+    one = _ask_all(cf, s, ~s.enc.frozen)[2].cpu().numpy() > 0
     best[one],bound[:] = 1, np.where(one, 1, 2)
-    rows = np.flatnonzero(~one & (q.most >= 2) & (best > 2))
+    rows = np.flatnonzero(~one & (_most_columns(cf, s.enc) >= 2) & (best > 2))
     if len(rows):
-        two = _best_pair(q.cf, s.take(torch.from_numpy(rows)), groups)[1].cpu().numpy() > 0
+        two = _best_pair(cf, s.take(torch.from_numpy(rows)), groups)[1].cpu().numpy() > 0
         best[rows],bound[rows] = np.where(two, 2, best[rows]), np.where(two, 2, 3)
     took,none = np.full(n, (time.perf_counter() - begin)/max(n, 1)), np.zeros(n)
-    return _Certificate(None, best, bound, np.where(q.valid, q.far, np.inf), none, took, none.astype(int))
+    return _Certificate(None, best, bound, own.distance, none, took, none.astype(int))
 
 # %% ../../nbs/search/10_proven.ipynb #c31
-def _with_smaller_changes(q:_Reopened, told:pd.DataFrame, xp:Tensor|None) -> Counterfactuals: # As `_verdicts` tells them
-    "The answers, with the smaller changes that were met."
+def _with_smaller_changes(cf, answer:Counterfactuals, s:State, told:pd.DataFrame, xp:Any) -> Counterfactuals:
+    "The answers, with the smaller changes that were met, as `_verdicts` tells them."
     better = told.best.to_numpy() < told['size'].to_numpy()*(1 - _SAME_SIZE)
-    if xp is None or not better.any(): return q.answer
-    xp = torch.where(torch.from_numpy(better)[:, None].to(q.s.x.device), xp, q.answer.xp)
-    return q.cf.measure(Question(q.answer.data, q.s.enc, q.s.logits, q.answer.tensors.target), xp)
+    if xp is None or not better.any(): return answer
+    xp = torch.where(torch.from_numpy(better)[:, None].to(s.x.device), xp, answer.xp)
+    return cf.measure(Question(answer.data, s.enc, s.logits, answer.tensors.target), xp)
 
 # %% ../../nbs/search/10_proven.ipynb #c33
 def _check_norm(cf, norm:str, seconds:float):
@@ -617,11 +619,11 @@ def prove(
     _check_answers(answer, 'answer')
     cf = _of_decision(_explainer_of(cf, answer))
     _check_norm(cf, norm, seconds)
-    q = _reopened(cf, answer)
-    readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
-    known = _certified_by_asking(q) if readings is None else _certified_by_boxes(q, readings, norm, seconds)
-    told = _verdicts(q, known, norm, _ASKED if readings is None else _BOXES)
-    return (told, _with_smaller_changes(q, told, known.xp)) if better else told
+    s = _question_of_answer(cf, answer)
+    own,demands = _of_answer(cf, answer, s.enc), _demands_again(cf, answer, s)
+    known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
+    told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
+    return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if better else told
 
 # %% ../../nbs/search/10_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
