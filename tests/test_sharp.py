@@ -15,7 +15,7 @@ from gradual_cf.answers import CHANGED
 from gradual_cf.gradual import _aim_inside, _least_lead, _loss_of, _reachable
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.composition import admissible, loss_grad
-from gradual_cf.search.goals import Lead, Match, lacking, target_score, lead_of, merit, most_groups, spent, prototype_distance
+from gradual_cf.search.goals import Lead, Match, arrived, lacking, target_score, lead_of, merit, most_groups, spent, prototype_distance
 from gradual_cf.search.masking import gain_groups
 from gradual_cf.search.plausible import _usual_depth
 from gradual_cf.search.shorten import improve_states, put_back_smallest
@@ -582,6 +582,11 @@ def test_changes_of_a_row_come_in_the_order_of_the_columns():
 def test_the_score_of_a_target_falls_as_its_logit_rises():
     s = State(None, None, torch.tensor([[1., 2.], [3., -4.]]), Target(torch.tensor([1, 0]), torch.full((2,), .5)))
     assert target_score(s).tolist() == [-2, -3]
+
+
+def test_whoever_arrives_is_as_sure_as_tau_asks():
+    z, target = torch.tensor([[0., 1], [0, 2]]), torch.tensor([1, 1])  # .73 and .88
+    assert arrived(z, target, .8).tolist() == [False, True] and arrived(z, target, .5).all()
 
 
 # ---- company
