@@ -2,7 +2,7 @@
 
 `run.py` begins it. An import hook writes a mark into each *block* of the package: statements of which all run where the first does, an error
 apart. Each arm of an `if` is a block, with what stands after it, an `else` that nobody wrote too, and so is the body of a loop. A mark costs
-one list store, where a tracer's call for every line makes a run five times as long.
+one list store, and a tracer a call for every line.
 
 What a fixture of a module, class or session runs, or a cached helper of the tests, counts for every test that uses it: it is a *unit*, with
 blocks of its own. Otherwise the first test of a file would own what the others only read.
