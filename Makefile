@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check --use-pep517 --no-compile -c constraints.txt
 # Byte code of what was installed, on all cores where pip compiles on one; what does not compile is nobody's import.
 CODE   := $(BIN)/python -W ignore -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
-EXTRAS := ray,dask,polars,duckdb,transformers,models,fluent,app,excel,languages,letters,serve
+EXTRAS := ray,dask,polars,duckdb,transformers,models,fluent,excel,languages,letters,serve
 
 JOBS   ?= 2
 CLEAN  := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH   # nothing of the shell decides whether the suite is green
@@ -107,7 +107,7 @@ $(VENV)/.dev: $(VENV)/.base
 	$(CODE)
 	touch $@
 
-$(VENV)/.extras: $(VENV)/.dev   # Ray, Dask, Polars, transformers, the app and more makes of models: without them their tests skip
+$(VENV)/.extras: $(VENV)/.dev   # Ray, Dask, Polars, transformers and more makes of models: without them their tests skip
 	$(PIP) -e ".[$(EXTRAS)]"
 	$(CODE)
 	touch $@

@@ -125,7 +125,7 @@ def pytest_terminal_summary(terminalreporter):
     if reasons: terminalreporter.write_line(f'{reasons.total()} skipped: ' + ', '.join(f'{n} {why}' for why, n in reasons.most_common()))
 
 
-LONG = ['engines', 'images', 'batch', 'app', 'audit', 'explorer', 'predictors', 'baselines', 'abele', 'real_data', 'browser', 'letter', 'text', 'reproduce']  # files that take longest
+LONG = ['engines', 'images', 'batch', 'audit', 'explorer', 'predictors', 'baselines', 'abele', 'real_data', 'browser', 'letter', 'text', 'reproduce']  # files that take longest
 
 
 def turn(scope):

@@ -40,7 +40,6 @@ from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.templates.evidence import check_evidence
 from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.evidence import evidence, save_evidence
-from gradual_cf.use.explorer import dashboard_tab
 from gradual_cf.use.reasons import against_direction
 from gradual_cf.use.suites import run_suite
 
@@ -208,7 +207,6 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
         'rows must be True for settings with plausibility'),
     *[(f'without {name}', lambda d, name=name, call=call: lacking(name, lambda: call(d)), says, ImportError) for name, call, says in (
         ('mlflow', lambda d: log_explainer(own()), "pip install 'gradual_cf[mlflow]'"),
-        ('explainerdashboard.custom', lambda d: dashboard_tab(cf()), 'needs explainerdashboard: pip install explainerdashboard'),
         ('openpyxl', lambda d: answers().to_excel(d/'out'), "needs openpyxl: pip install 'gradual_cf"),
         ('shap', lambda d: answers().to_shap(), "needs shap: pip install 'gradual_cf"))],
     ('a folder without a file', lambda d: (d/'in').mkdir() or run(d, d/'in'), 'ds must be a folder with parquet files, got'),

@@ -4,14 +4,11 @@
 
 # %% ../../nbs/use/07_explorer.ipynb #c4
 from __future__ import annotations
-import base64, html, json, logging, os, secrets, signal, socket, sys, time
+import base64, html, json
 from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module
 from importlib.resources import files
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Lock, RLock, Thread
+from threading import RLock
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +31,7 @@ from .letter import letter
 from .reasons import reasons
 
 # %% auto #0
-__all__ = ['explorer', 'dashboard_tab']
+__all__ = ['explorer']
 
 # %% ../../nbs/use/07_explorer.ipynb #c9
 def _kept_frame(kept:list) -> pd.DataFrame: # (name of the row, question, answer); one line each
@@ -288,7 +285,7 @@ _TOLD = 'row', 'said', 'lines', 'answer', 'panes', 'many', 'status', 'done', 'tr
 def _box_class():
     "A widget that knows its panel; made when somebody asks, since widgets are slow to import."
     try: from anywidget import AnyWidget
-    except ImportError as e: raise ImportError("explorer needs anywidget: pip install 'gradual_cf[app]'") from e
+    except ImportError as e: raise ImportError("explorer needs anywidget: pip install anywidget") from e
     from traitlets import Dict, Int, List, Unicode
     read = lambda name: files('gradual_cf').joinpath('templates', 'explorer', name).read_text(encoding='utf-8')
     class Explorer(AnyWidget):
@@ -395,256 +392,3 @@ def explorer(
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
     box.on_msg(lambda _, told, __: box.panel.hear(told))
     return box
-
-# %% ../../nbs/use/07_explorer.ipynb #tab2
-def _tab_page(cf:Explainer, find:Callable, target) -> str: # () -> one raw row
-    "What the model says of a row, and what would change that; or why there is no answer."
-    try:
-        row = find()
-        cfs = cf.explain(row, target)
-        z = cf.logits(row, cf.encode(row).x)
-        label = cf.aimed(target, z) if cf.numbers else cf.decided(row, z)
-        said = cf.goal.text(cf.says(z, label).item())
-        if not cf.numbers: said = f'{cf.goal.words(cf.goal.told_of(label, cf.classes)[0])}, probability {said}'
-    except Exception as e:
-        why = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
-        return render('answers/page', title='There is no answer', parts=[why])
-    usual = vars(type(cf.settings)())
-    own = [f'{name}={getattr(v, "__name__", v)}' for name,v in vars(cf.settings).items() if v != usual[name]]
-    settings = f'Settings: {", ".join(own) or "all as they are by default"}.'
-    parts = [f'Wanted: {aimed_at(cfs, 0)}.', Markup(cfs._repr_html_()), settings]
-    return render('answers/page', title=f'The model says {said}', parts=parts)
-
-# %% ../../nbs/use/07_explorer.ipynb #tab5
-def _rows_by_name(rows) -> dict|None: # Name of a row -> its position
-    "Where to find a row by what the dashboard calls it; raises `ValueError` for names that are there twice."
-    if rows is None: return None
-    if not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
-    names = rows.index.astype(str)
-    if twice := list(names[names.duplicated()].unique()[:3]):
-        raise ValueError(f'rows must have an index of which every name is there once, got {twice} more than once')
-    return {name: i for i,name in enumerate(names)}
-
-def dashboard_tab(
-    cf:Explainer,           # Fitted, of a table
-    target=None,            # The class that is chosen at first, or (low, high) of a number; None for the second class
-    rows:Any=None,          # Raw rows, with the dashboard's index; None for the dashboard's own
-    title:str='What would change it?', # What the tab is called
-) -> type:                  # A class, for `ExplainerDashboard(explainer, [it, …])`
-    """A tab of explainerdashboard with the answer for a row; raises `ImportError` without explainerdashboard.
-
-    Parameters
-    ----------
-    cf : Explainer
-        Fitted, of a table
-    target : default None
-        The class that is chosen at first, or (low, high) of a number; None for the second class
-    rows : Any, default None
-        Raw rows, with the dashboard's index; None for the dashboard's own
-    title : str, default 'What would change it?'
-        What the tab is called
-
-    Returns
-    -------
-    type
-        A class, for `ExplainerDashboard(explainer, [it, …])`
-
-    Raises
-    ------
-    ImportError
-        Without explainerdashboard
-    """
-    try: custom,dash = import_module('explainerdashboard.custom'), import_module('dash')
-    except ImportError as e:
-        raise ImportError('dashboard_tab needs explainerdashboard: pip install explainerdashboard') from e
-    cf.check_fitted()
-    first,by_name = _checked_target(cf, cf.z_train[0], target), _rows_by_name(rows)
-    goals = [first] if cf.numbers else list(cf.classes or range(cf.z_train.shape[1]))
-    words = [cf.goal.words(cf.goal.told_of(cf.aimed(v, cf.z_train[:1]), cf.classes)[0]) for v in goals]
-    one_at_a_time = Lock()
-    class Ways(custom.ExplainerComponent):
-        "What would have to be different about a row."
-        _state_props = dict(index=('ways-index-', 'value'), goal=('ways-goal-', 'value')) # Kept in a link, and exported
-
-        def __init__(self, explainer, title=title, name=None, index=None, goal=goals.index(first)):
-            super().__init__(explainer, title, name)
-            self.index = next(iter(explainer.get_index_list()), None) if index is None else index
-            self.selector = custom.IndexSelector(explainer, f'ways-index-{self.name}', index=self.index)
-
-        def row(self, index):
-            "The row that the dashboard calls so."
-            if by_name is None: return self.explainer.get_X_row(index).set_axis([str(index)]) # which it numbers anew
-            if str(index) not in by_name: raise ValueError(f'rows must have the row {index!r}, got no such name')
-            return rows.iloc[[by_name[str(index)]]]
-
-        def page(self, index, goal):
-            "The answer for a row as a page."
-            if index in (None, '') or goal is None:
-                return render('answers/page', title='Choose a row', parts=['and what is wanted.'])
-            with one_at_a_time: return _tab_page(cf, lambda: self.row(index), goals[int(goal)])
-
-        def layout(self):
-            options = [dict(label=text, value=i) for i,text in enumerate(words)]
-            at = f'ways-goal-{self.name}'
-            return dash.html.Div([
-                dash.html.Label('Row', htmlFor=self.selector.name), self.selector.layout(),
-                dash.html.Label('Wanted', htmlFor=at), dash.dcc.Dropdown(options, self.goal, id=at, clearable=False),
-                dash.html.Iframe(id=f'ways-page-{self.name}', title=self.title, sandbox='', srcDoc='',
-                                 style=dict(width='100%', height='70vh', border='0'))])
-
-        def component_callbacks(self, app):
-            asked = [dash.Input(start + self.name, value) for start,value in self._state_props.values()]
-            app.callback(dash.Output(f'ways-page-{self.name}', 'srcDoc'), *asked)(self.page)
-
-        def to_html(self, state_dict=None, add_header=True): # As the dashboard stores itself
-            page = self.page(**self.get_state_args(state_dict))
-            frame = f'<iframe sandbox="" style="width:100%;height:70vh;border:0" srcdoc="{html.escape(page)}"></iframe>'
-            return import_module('explainerdashboard.to_html').add_header(frame) if add_header else frame
-    return Ways
-
-# %% ../../nbs/use/07_explorer.ipynb #c47
-_HOST = '127.0.0.1'
-
-def _free_port(port):
-    "The port, or one that is free for 0; raises `ValueError` where it cannot be had."
-    with socket.socket() as s:
-        if os.name == 'posix': s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try: s.bind((_HOST, port))
-        except (OSError, OverflowError) as e:
-            raise ValueError(f'port must be free, got {port} ({e}); --port 0 takes any other') from None
-        return s.getsockname()[1]
-
-# %% ../../nbs/use/07_explorer.ipynb #c50
-_TEMPLATES = files('gradual_cf')/'templates'/'app'
-
-# %% ../../nbs/use/07_explorer.ipynb #c58
-_KERNEL = 'gradual_cf'
-
-def _write_folder(folder, source, title):
-    "Write what is served into a folder: a notebook of one cell, and how a visitor's process is started."
-    source = f'import os\nos.chdir({os.getcwd()!r})\n{source}'
-    told = dict(kernel=_KERNEL, source=source, title=title, python=sys.executable, folder=str(folder/'ipython'))
-    made = {'panel.ipynb': 'app/notebook', f'kernels/{_KERNEL}/kernel.json': 'app/kernel'}
-    (folder/'ipython').mkdir()
-    for name,template in made.items():
-        (folder/name).parent.mkdir(parents=True, exist_ok=True)
-        (folder/name).write_text(render(template, 'json', **told), encoding='utf-8')
-
-# %% ../../nbs/use/07_explorer.ipynb #c61
-_EXTENSIONS = ['@jupyter-widgets/jupyterlab-manager', '@voila-dashboards/widgets-manager8', 'anywidget']
-
-
-def _policy(port): # A line of HTTP
-    "Where the page may load from: this server, and what it carries itself."
-    return '; '.join(render('app/policy', 'txt', host=_HOST, port=port).split('\n'))
-
-# %% ../../nbs/use/07_explorer.ipynb #c63
-def _voila_settings(folder, port, token) -> dict[str, Any]:
-    "Settings of Voilà, of its kernels and of its login, by class."
-    headers = {'Content-Security-Policy': _policy(port), 'Referrer-Policy': 'same-origin'}
-    server = dict(
-        ip=_HOST, port=port, port_retries=0, open_browser=False, token=token, log_level='ERROR',
-        config_file_paths=[], root_dir=str(folder), connection_dir_root=str(folder),
-        notebook_path=str(folder/'panel.ipynb'),
-        tornado_settings=dict(allow_remote_access=False, headers=headers))
-    page = dict(
-        template='lab', allow_template_override='NO', allow_theme_override='NO', strip_sources=True,
-        show_tracebacks=False, file_allowlist=[], extension_allowlist=_EXTENSIONS)
-    return dict(
-        Voila=server, VoilaConfiguration=page, KernelRestarter=dict(restart_limit=0, time_to_dead=1.),
-        MappingKernelManager=dict(cull_interval=60),
-        IdentityProvider=dict(cookie_options=dict(samesite='Strict')))
-
-# %% ../../nbs/use/07_explorer.ipynb #c66
-def _door(policy):
-    "A class that identifies visitors by the token alone, and refuses others with a page."
-    from tornado.web import RequestHandler
-    from voila.voila_identity_provider import VoilaIdentityProvider
-    class Refusal(RequestHandler):
-        def get(self):
-            self.set_status(403)
-            self.set_header('Content-Security-Policy', policy)
-            self.finish(_TEMPLATES.joinpath('door.html').read_text(encoding='utf-8'))
-    class Door(VoilaIdentityProvider):
-        def get_handlers(self): return [('/login', Refusal)]
-    return Door
-
-# %% ../../nbs/use/07_explorer.ipynb #c69
-def _voila():
-    "The class of the server; raises `ValueError` where Voilà is not installed."
-    try: from voila.app import Voila
-    except ImportError as e:
-        raise ValueError(f"app needs Voilà, got {e}: pip install 'gradual_cf[app]'") from None
-    return Voila
-
-def _only_kernels_of(folder):
-    "A class that finds the kernels of one folder and no others."
-    from jupyter_client.kernelspec import KernelSpecManager
-    class Kernels(KernelSpecManager):
-        ensure_native_kernel = False
-        def _kernel_dirs_default(self): return [str(folder/'kernels')]
-    return Kernels
-
-_STARTS = 10 # Seconds in which a process appears
-
-def _let_in(visitors:int, idle:int) -> Callable: # (handler, notebook, cwd)
-    "Handle a request for a page: give it a place, or say that there is none."
-    from tornado.web import Finish
-    asked:list = [] # Of visitors whose process has not appeared yet: until when they count, and the processes then
-    def let_in(handler, notebook, cwd):
-        handler.xsrf_token # the cookie without which the page may not end its process
-        now,there = time.monotonic(), len(handler.kernel_manager.list_kernel_ids())
-        asked[:] = [(until, before) for until,before in asked if now < until and there <= before]
-        if there + len(asked) < visitors: return asked.append((now + _STARTS, there))
-        handler.set_status(503)
-        handler.set_header('Retry-After', '60')
-        handler.finish(render('app/full', visitors=visitors, minutes=idle))
-        raise Finish
-    return let_in
-
-def _server(folder, port, token, visitors:int, idle:int):
-    "Voilà for what a folder holds, not yet started."
-    from traitlets.config import Config
-    settings = _voila_settings(folder, port, token)
-    settings['MappingKernelManager'] |= dict(cull_idle_timeout=60*idle, cull_connected=True)
-    settings['Voila']['identity_provider_class'] = _door(_policy(port))
-    kernels = _only_kernels_of(folder)
-    settings['VoilaConfiguration'] |= dict(kernel_spec_manager_class=kernels, prelaunch_hook=_let_in(visitors, idle))
-    logging.getLogger('tornado').setLevel(logging.CRITICAL) # what is refused is no error of ours, and has the token
-    voila = _voila()(config=Config(settings))
-    voila.initialize([])
-    voila.template_paths.insert(0, str(_TEMPLATES))
-    return voila
-
-# %% ../../nbs/use/07_explorer.ipynb #c71
-def _open_browser(folder, address):
-    "Open an address in the browser through a file that only its owner can read."
-    import webbrowser
-    page = folder/'open.html'
-    to = f'<meta http-equiv="refresh" content="0;url={html.escape(address)}">'
-    page.write_text(f'<!doctype html>{to}<title>What if?</title>')
-    Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
-
-# %% ../../nbs/use/07_explorer.ipynb #c73
-def _serve(page:tuple, how:dict, token:bool, browser:bool, say:Callable): # Python, and a title; what `_server` is told
-    "Serve the widget in the last line of some Python until interrupted; calls `say` with the address of the page."
-    from tornado.ioloop import IOLoop
-    secret = secrets.token_urlsafe(24) if token else ''
-    address = f'http://{_HOST}:{how["port"]}/' + (f'?token={secret}' if token else '')
-    with TemporaryDirectory(prefix='gradual_cf-app-') as name:
-        folder = Path(name)
-        _write_folder(folder, *page)
-        voila = _server(folder, token=secret, **how)
-        if hasattr(signal, 'SIGHUP'): signal.signal(signal.SIGHUP, signal.default_int_handler)
-        loop = IOLoop.current()
-        loop.add_callback(say, address)
-        if browser: loop.add_callback(_open_browser, folder, address)
-        voila.start()
-
-# %% ../../nbs/use/07_explorer.ipynb #c75
-def _panel_or_why(make:Callable) -> Any: # () -> widget
-    "The widget, or one that says why there is none."
-    import ipywidgets as W
-    try: return make()
-    except Exception as e:
-        return W.HTML(f'<p role="alert"><b>There is no panel.</b> {type(e).__name__}: {html.escape(str(e))}</p>')
