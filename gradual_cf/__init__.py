@@ -8,10 +8,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .use.actions import actions as actions
     from .answers import Counterfactuals as Counterfactuals
     from .use.audit import audit as audit
     from .scale.batch import as_batches as as_batches, explain_dataset as explain_dataset
+    from .use.checks import checks as checks
     from .use.explorer import explorer as explorer
     from .gradual import IMAGE as IMAGE, PAPER as PAPER, PLAUSIBLE as PLAUSIBLE
     from .gradual import ROBUST as ROBUST, SPARSE as SPARSE, TEXT as TEXT
@@ -37,7 +37,7 @@ _HOMES = {  # Module -> names
     'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate confirm',
     'search.shorten': 'improve', 'search.proven': 'prove',
     'scale.batch': 'as_batches explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
-    'use.audit': 'audit', 'use.actions': 'actions'}
+    'use.audit': 'audit', 'use.checks': 'checks'}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 __all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 

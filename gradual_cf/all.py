@@ -51,9 +51,7 @@ from .use.evidence import reconsider
 from .use.letter import check_letter, letter
 from .use.audit import Audit, audit
 from .use.reasons import against_direction, Reasons, reasons
-from .use.watch import Watch, watch
-from .use.suites import run_suite, Suite
-from .use.actions import Actions, actions
+from .use.checks import Checks, checks
 from .paper.survey import questions, survey, tally
 from .paper.reproduce import ablate, reproduce
 
@@ -67,8 +65,8 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'wordings', 'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
-           'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer', 'Actions', 'actions',
+           'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer',
            'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons',
-           'Watch', 'watch', 'run_suite', 'Suite', 'ablate', 'questions',
+           'Checks', 'checks', 'ablate', 'questions',
            'against_direction', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove', 'reachable']

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 import toy
 from scipy import stats
-from test_watch import line as watch_line
 
 from gradual_cf.all import Audit, GradualCF, audit, tabular
-from gradual_cf.use.audit import (_cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down, _told_apart)
+from gradual_cf.use.audit import (_chosen, _cohorts, _holm, _impact_line, _ratio_line, _share_ratio_interval, _shuffled, _standard_errors, _step_down, _told_apart)
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'benchmarks'))
 
@@ -37,7 +36,10 @@ def told():
     return cf, rows, audit(cf, rows, ['sex', 'region'], resamples=199)
 
 
-def line(a, group, measure): return watch_line(a, measure, group)
+def line(a, group, measure):
+    lines = a.frame[(a.frame.measure == measure) & (a.frame.group == group)]
+    assert len(lines) == 1
+    return lines.iloc[0]
 
 
 # Statistics
@@ -378,3 +380,46 @@ def test_an_audit_says_what_it_is(told):
     assert isinstance(a, Audit) and re.fullmatch(r'audit of 600 rows in 11 groups, \d+ differences found, \d+ groups withheld', repr(a))
     assert len(replace(a, level=1e-9).differences) == 0
     assert 'to be granted' in a.text()
+
+
+# One advice for many
+ADVISED = dict(increase_only=['income'], decrease_only=['debt'], bounds=dict(income=(None, 90)))
+
+
+def test_advice_is_legal_and_what_the_model_says_and_costs_add_up():
+    cf, rows = made(n=600)
+    found = audit(cf, rows, 'sex', least=5, resamples=99, **ADVISED)
+    told = found.advice(3, columns=2)
+    old, new = told.answers.data, told.answers.raw
+    given = cf.explain(new, 'granted').decided[:, 0]
+    assert (given == told.helped).all() and told.helped.mean() > .6 and len(told.words) <= 3
+    assert (new.income >= old.income).all() and (new.debt <= old.debt).all() and (new.sex == old.sex).all()
+    assert (new.income[new.income != old.income] <= 90).all()
+    assert new[~told.helped].equals(old[~told.helped])
+    df = told.frame
+    np.testing.assert_allclose(df.takes.sum(), told.helped.mean())
+    np.testing.assert_allclose(df.helped_so_far.iloc[-1], told.helped.mean())
+    assert (df.helps >= df.takes).all() and (df.helped_so_far.diff().iloc[1:] >= 0).all() and all('at ' in w for w in told.words)
+    moved = (abs(new[['income', 'debt']] - old[['income', 'debt']])/100).sum(axis=1)
+    np.testing.assert_allclose(told.cost[told.helped].min(1), moved[told.helped], atol=.02)
+
+
+def test_advice_that_costs_too_much_helps_nobody_and_rules_out_what_it_must():
+    cf, rows = made(n=600)
+    found = audit(cf, rows, 'sex', least=5, resamples=99, **ADVISED)
+    some, whole = found.advice(2, worth=.2), found.advice(2)
+    assert (some.cost[np.isfinite(some.cost)] < .2).all() and 0 < some.helped.sum() < whole.helped.sum()
+    same = found.advice(2)
+    assert same.words == whole.words and repr(same) == repr(whole) and '<p>' in whole._repr_html_() and whole.text()
+
+
+def test_greed_and_exchange_against_all_choices():
+    equal = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        gain, k = np.where(rng.random((30, 9)) < .35, rng.random((30, 9))*2, 0), 2 + seed % 3
+        best = max(gain[:, list(s)].max(1).sum() for s in combinations(range(9), k))
+        value = gain[:, _chosen(gain, k)].max(1).sum()
+        assert (1 - (1 - 1/k)**k)*best <= value <= best*(1 + 1e-12)
+        equal += value >= best*(1 - 1e-12)
+    assert equal > 30

@@ -103,7 +103,7 @@ def test_every_result_leaves_in_five_ways_and_by_arrow(shop, tmp_path):
     "No cell of CSV is a formula, JSON is strict, and a column of cells of several kinds becomes text in a file with types."
     import pyarrow as pa
     cf, rows, answer = shop
-    for result in (answer, cf.explain_many(rows[:4], '=yes'), actions(cf, rows[:20], target='=yes')):
+    for result in (answer, cf.explain_many(rows[:4], '=yes')):
         for name in result._TABLES:
             frame = result.table(name)
             back = pd.read_csv(result.to_csv(tmp_path/'a.csv', name), dtype=str, keep_default_na=False)
@@ -121,7 +121,7 @@ def told(shop):
     cf, rows, answer = shop
     by = pd.Series(np.where(np.arange(len(rows)) % 2, '=odd', '<b>even</b>'), rows.index, name='@by')
     return dict(audit=audit(cf, rows, by, '=yes', least=5, resamples=99), reasons=reasons(cf, rows, target='=yes', codes={NAMES[1]: ('=7', '+age')}),
-                watch=watch(answer), actions=actions(cf, rows[:20], target='=yes'))
+                checks=checks(cf, answer, fewest=2))
 
 
 def plain(v):
@@ -193,7 +193,7 @@ def test_files_are_whole_or_not_there(shop, tmp_path, monkeypatch):
 # What is made of an explainer and its answers, as a text; each time in a folder of its own
 USES = {
     'letters': lambda c, a, d: [check_letter(texts := letter(a[:1], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
-    'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(), 'actions': lambda c, a, d: actions(c.cf, c.X[:60], 2, 1).df().to_json(),
+    'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(),
     'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, resamples=99, least=9).text(),
     'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(), 'strengths': lambda c, a, d: strengths(c.cf, c.rows, tried=(1,)).to_json(),
     'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}

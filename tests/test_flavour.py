@@ -135,25 +135,3 @@ def test_explainers_without_a_file_or_a_table_are_refused(client):
     own = GradualCF(asked, cf.domain, 'sparse', classes=list(cf.classes))
     with pytest.raises(ValueError, match='cf must have a model that can be saved without pickle'): log_explainer(own.fit(X))
     with pytest.raises(ValueError, match='fit'): log_explainer(GradualCF(cf.model, cf.domain, 'sparse'))
-
-
-def recipe(n):
-    "Code of a cell of *Watch it*, or of its chapter."
-    cells = [c for page in ('tutorials/watch_it', 'use/09_watch') for c in json.loads((Path(__file__).parent.parent/f'nbs/{page}.ipynb').read_text())['cells']]
-    return ''.join(next(c for c in cells if c['id'] == f'rm{n}')['source'])
-
-
-@pytest.mark.parametrize('module, cell', [('mlflow', 4), ('evidently', 6)])
-@pytest.mark.filterwarnings('ignore')  # theirs
-def test_recourse_stands_among_the_metrics_of_others(module, cell, tmp_path, monkeypatch):
-    pytest.importorskip(module, reason=f'need {module}')
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv('MLFLOW_TRACKING_URI', f'sqlite:///{tmp_path}/runs.db')
-    X, y, X_test, y_test = load_loans()
-    model = loans()[0].model.predictor.source
-    names = dict(vars(everything), X_test=X_test, y_test=y_test, model=model, new=model, cf=loans()[0])
-    exec(recipe(2).replace('head(60)', 'head(4)'), names)
-    exec(recipe(cell), names)
-    assert names['told']['recourse_rate'] == names['told']['confirmed'] == 1
-    if module == 'mlflow': assert {k.split('/')[0]: v for k, v in names['done'].metrics.items()}.items() >= names['told'].items()
-    else: assert [m['result']['value'] for m in names['report'].as_dict()['metrics']] == list(names['told'].values())

@@ -1,4 +1,4 @@
-"""A plan is the best order: every row on the way is legal, and no legal order has a larger area."""
+"""A plan goes from a row to its answer: every row on the way is legal, and no step loses what was reached."""
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from gradual_cf.all import Counterfactuals, Domain, Encoded, Explainer, GradualCF, predictor, tabular
-from gradual_cf.use.plans import _exact_paths, _greedy_paths, _Between
 
 
 class AllOnes(Explainer):
@@ -37,43 +36,25 @@ def heights(e, m):
     return e.model(x).softmax(1)[:, 1].double().numpy()
 
 
-def chains(m, allowed):
-    "Every sequence of legal choices from none to all."
-    def after(s):
-        if s == 2**m - 1: return [[]]
-        return [[t, *more] for t in range(2**m) if t & s == s and t != s and allowed[t] for more in after(t)]
-    return after(0)
-
-
-def worth(chain, p):
-    "Number of steps, then the area under the staircase, of which a step of several changes takes as long as they would."
-    before = [0, *chain[:-1]]
-    area = sum(((t ^ s).bit_count() - 1)*p[s] + p[t] for s,t in zip(before, chain))
-    return len(chain), area
-
-
 def chain_of(plan): return numbered(plan.taken.xp).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(.2, 1))
-def test_every_row_on_the_way_is_legal_and_no_order_is_better(seed, m, share):
+def test_every_row_on_the_way_is_legal_and_the_best_single_change_comes_first(seed, m, share):
     allowed = np.random.default_rng(seed).random(2**m) < share
     allowed[[0, -1]] = True
     e,found = world(m, allowed, seed)
-    chain = chain_of(found.plan())
+    chain,p = chain_of(found.plan()), heights(e, m)
     assert allowed[chain].all() and chain[-1] == 2**m - 1
-    p = heights(e, m)
-    p = (p - p.min())/(p.max() - p.min())
-    rises = lambda c: all(p[t] >= p[s] for s,t in zip([0, *c], c))
-    assert rises(chain) or len(chain) == 1
-    best = max(worth(c, p) for c in chains(m, allowed) if rises(c) or len(c) == 1)
-    assert worth(chain, p)[0] == best[0] and worth(chain, p)[1] == pytest.approx(best[1], abs=1e-5)
+    assert len(chain) == 1 or (np.diff(p[[0, *chain]]) >= -1e-6).all()
+    first = [1 << j for j in range(m) if allowed[1 << j] and p[0] <= p[1 << j] <= p[-1]]
+    if first: assert p[chain[0]] == pytest.approx(p[first].max(), abs=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.integers(11, 14))
-def test_beyond_ten_changes_every_row_is_legal_too(seed, m):
+def test_many_changes_that_move_together_are_legal_too(seed, m):
     rng = np.random.default_rng(seed)
     a,b,c,d = rng.permutation(m)[:4]               # a only with b, and d not before c
     made = lambda j: (np.arange(2**m) >> j & 1) == 1
@@ -81,18 +62,8 @@ def test_beyond_ten_changes_every_row_is_legal_too(seed, m):
     e,found = world(m, allowed, seed)
     plan = found.plan()
     chain,p = [0, *chain_of(plan)], heights(e, m)
-    assert not plan.exact.any() and allowed[chain].all() and chain[-1] == 2**m - 1
+    assert allowed[chain].all() and chain[-1] == 2**m - 1
     assert len(chain) == 2 or (np.diff(p[chain]) >= -1e-6).all()  # no step lowers what was reached
-
-
-def test_greedy_and_exact_start_from_the_same_rows_and_exact_is_no_worse():
-    for seed in range(20):
-        e,found = world(5, seed=seed)
-        between,rows = _Between(e, found), torch.tensor([0])
-        p = heights(e, 5)
-        exact,greedy = (worth(numbered(paths[0].float()).tolist(), (p - p.min())/(p.max() - p.min()))
-                        for paths in (_exact_paths(between, rows, 5), _greedy_paths(between, rows)))
-        assert exact[0] > greedy[0] or exact[0] == greedy[0] and exact[1] >= greedy[1] - 1e-5
 
 
 def test_an_answer_that_is_not_legal_itself_can_be_planned():

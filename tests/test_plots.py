@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.all import GradualCF, actions, audit, reasons, tabular, watch
 from gradual_cf.answers import STYLE
 from gradual_cf.search.proven import ways
-from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.use.enough import _card_lines
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'docs'))
@@ -39,13 +38,12 @@ def pictures():
     refused = rows[model.predict(rows) == 'refused']
     answers = cf.explain(refused[:24], 'granted')
     groups = pd.Series(np.where(np.arange(n) % 3, 'tenants of a flat', 'owners of a house'), rows.index, name='housing')
-    menu = ways(cf, refused[:6], 'granted', k=2)
     wide = cf.explain(refused[:5], 'granted', bounds={c: (None, None) for c in rows}, immutable=[])
     return dict(
         answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain_many(refused[:1], 'granted', 3).plot(),
-        actions=actions(cf, refused[:8], 3, 'granted').plot(), audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, resamples=99).plot(),
-        reasons=reasons(cf, rows[:40], target='granted').plot(), watch=watch(answers, rows=rows[:40]).plot(),
-        card=wide[0].plot(card=True, units={'open debts': '€'}), ways=plot_ways(menu), empty=answers[:0].plot(), many=answers.plot())
+        audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, resamples=99).plot(),
+        reasons=reasons(cf, rows[:40], target='granted').plot(), checks=checks(cf, answers, rows[:40], fewest=2).plot(),
+        card=wide[0].plot(card=True, units={'open debts': '€'}), empty=answers[:0].plot(), many=answers.plot())
 
 
 def words(fig):

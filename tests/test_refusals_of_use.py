@@ -21,10 +21,10 @@ from torch import nn
 from toy import Level, waves
 from typer.testing import CliRunner
 
-from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter, actions,
-    as_batches, audit, because, bootstrap, box, check_letter, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
+from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter,
+    as_batches, audit, because, bootstrap, box, check_letter, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
     load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, reconsider, relevance, reproduce,
-    save_model, sentences, series, strengths, summary, tabular, tally, watch, wordings)
+    save_model, sentences, series, strengths, summary, tabular, tally, wordings)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import _word_spans
@@ -36,12 +36,10 @@ from gradual_cf.scale.workers import fingerprint, open_source
 from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
-from gradual_cf.use.alternatives import plot_ways
 from gradual_cf.templates.evidence import check_evidence
 from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.evidence import evidence, save_evidence
 from gradual_cf.use.reasons import against_direction
-from gradual_cf.use.suites import run_suite
 
 DAY = datetime.date(2026, 3, 1)
 
@@ -73,15 +71,6 @@ def lacking(name, call):
 
 # Several answers, plans, proofs
 @table(
-    ('no action', lambda: actions(cf(), X(), 0, 1), 'k must be a whole number of at least 1, got 0'),
-    ('actions of no column', lambda: actions(cf(), X(), 2, 1, columns=0), 'columns must be a whole number … got 0'),
-    ('actions that are worth nothing', lambda: actions(cf(), X(), 2, 1, worth=0), 'worth must be above 0, got 0'),
-    ('actions for those who need none', lambda: actions(cf(), high(), 2, 1), 'rows must include one without the target, got'),
-    ('actions to several targets', lambda: actions(cf(), X(), 2), 'target must be the same for all rows … got'),
-    ('actions on images', lambda: actions(picture(), pictures()[1][:4], 2, 1), 'cf must explain a table, got Domain'),
-    ('actions for a row that cannot be read', lambda: actions(cf(),
-        X().astype({'age': object}).assign(age=lambda d: d.age.where(d.index != 'id3', 'old')), target=1), "in column 'age', got 'old'"),
-    ('another action than there are', lambda: actions(cf(), X(), 1, 1).apply(X(), action=4), 'action must be one of 1..1, got 4'),
     ('improve before fit', lambda: improve(unfitted(), answers()), 'fit must be called'),
     ('a plan before fit', lambda: unfitted().plan(answers()), 'fit must be called'),
     ('a plan of answers from a file', lambda d: loaded(d).plan(), 'plan needs answers that know their model'),
@@ -109,8 +98,6 @@ def lacking(name, call):
     ('a region of pictures', lambda: region(picture(), picture_answers()), 'answers must be about a table, got'),
     ('a region of a table with relations', lambda: region(tied(), tied().explain(refused_by_trees()[:2], 1)),
         'answers must be about a table without relations'),
-    *[(f'a picture of {name}', lambda m=m: plot_ways(m()), 'menu must hold sets of one or two columns')
-      for name, m in (('sets of three', lambda: menu().assign(columns=[('age', 'income', 'debt')]*len(menu()))), ('no set', lambda: menu()[:0]))],
     ('a card of a picture', lambda: picture_answers()[:1].plot(card=True), 'card needs a row of a table, got'),
     ('a card of two rows', lambda: cf().explain(low()[:2], 1).plot(card=True), 'card needs one row, got 2'),
     ('names of a card that are one', lambda: cf().explain(low()[:1], 1).plot(card=True, names='age'), 'names and units must be dicts of columns'),
@@ -212,8 +199,6 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
     ('a folder without a file', lambda d: (d/'in').mkdir() or run(d, d/'in'), 'ds must be a folder with parquet files, got'),
     *[(f'an explainer without rows of {name}', lambda d, how=how: cf(**how).save(d/'cf', rows=False), f'settings with {name}')
       for name, how in (('logit_margin', dict(logit_margin=.1)), ("init='prototype'", dict(init='prototype')))],
-    ('a watch over pictures', lambda: watch(picture_answers()), 'batch must be answers of a table, got'),
-    ('a watch without a model', lambda d: watch(loaded(d)), 'model must be given for a batch without explainer'),
 )
 def test_batch(row, tmp_path): refuses(row, tmp_path)
 
@@ -348,16 +333,25 @@ GROUPS = {
     ('groups of whom none is refused', lambda: audited(dict(rows=high(), least=2)), 'that the model refuses, got'),
     ('groups without a way', lambda: audited(dict(immutable=list(X()))), 'with an answer, got none among'),
     ('groups without a column', lambda: audit(cf(), X().drop(columns='debt'), 'job'), "missing ['debt']"),
-    *[(f'watch: {called(how)}', lambda how=how: watch(advice(), **how), says) for how, says in (
-        (dict(least=0), 'least must be … got'), (dict(least=1.), 'least must be … got'), (dict(level=0), 'level must be … got'),
-        (dict(level=1), 'level must be … got'), (dict(target='rich'), "batch must include rows that were refused 'rich', got none"),
-        (dict(by='sex'), 'by must name columns … got'))],
-    ('watch a number', lambda: watch(3), 'batch must be … got'),
-    ('watch an empty folder', lambda d: watch(d, model=of_today()), 'with parts'),
-    ('watch with a model', lambda: watch(advice().df(), model=cf().model), 'fitted explainer … got'),
-    ('watch before fit', lambda: watch(advice(), model=unfitted()), 'fit must be called'),
-    ('watch without a target', lambda: watch(of_today().explain(X())), 'target must be given'),
-    ('watch those who were granted', lambda: watch(of_today().explain(high(), 'granted')), 'must include rows that were refused'),
+    *[(f'advice {called(how)}', lambda how=how: audited(dict(least=2)).advice(**how), says) for how, says in (
+        (dict(k=0), 'k must be a whole number of at least 1, got 0'), (dict(columns=0), 'columns must be a whole number … got 0'),
+        (dict(worth=0), 'worth must be above 0, got 0'))],
+    *[(f'checks: {called(how)}', lambda how=how: checks(of_today(), advice(), **how), says) for how, says in (
+        (dict(limits=dict(held=1)), "limits must name checks among … got ['held']"), (dict(limits={}), 'limits must name checks … got'),
+        (dict(limits=dict(holds=2)), 'limits of holds must be … got'), (dict(limits=dict(length_then=0)), 'limits of length_then must be … got'),
+        (dict(limits=dict(reasons=.5)), 'earlier must be an explainer for the check reasons'), (dict(level=0), 'level must be … got'),
+        (dict(limits=dict(recourse_others=.8)), 'by must be given for the check recourse_others, got None'),
+        (dict(fewest=1), 'fewest must be a whole number … got 1'), (dict(target='rich'), "earlier must include rows that were refused 'rich', got none"),
+        (dict(by='sex'), 'by must name columns … got'), (dict(rows=3), 'rows must be a frame, got int'))],
+    ('checks of a number', lambda: checks(of_today(), 3), 'earlier must be … got int'),
+    ('checks of an empty folder', lambda d: checks(of_today(), d), 'with parts'),
+    ('checks of a model', lambda: checks(cf().model, advice()), 'cf must be a fitted explainer, got'),
+    ('checks before fit', lambda: checks(unfitted(), advice()), 'fit must be called'),
+    ('checks of nothing', lambda: checks(of_today()), 'limits must be given where nothing was said earlier'),
+    ('checks of letters of nobody', lambda: checks(of_today(), limits=dict(holds=.9)), 'earlier must be given for the check holds'),
+    ('checks without rows', lambda: checks(of_today(), limits=dict(recourse=.9)), 'rows must be given'),
+    ('checks without a target', lambda: checks(of_today(), of_today().explain(X())), 'target must be given'),
+    ('checks of those who were granted', lambda: checks(of_today(), of_today().explain(high(), 'granted')), 'must include rows that were refused'),
     ('evidence of a text', lambda: evidence('x'), 'cfs must be answers of explain, got str'),
     ('evidence of answers from a file', lambda d: evidence(loaded(d)), 'answers that know their model and question'),
     ('evidence with reasons of others', lambda: evidence(found(), reasons(cf(), low()[:3], target=1)), 'reasons must be about the same 6 rows, got 3'),
@@ -633,16 +627,6 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
     ('a table without data', lambda d: reproduce('table4', d, path=d), 'path must be a data folder'),
     ('results of another file', lambda: results('../README.md'), "name must be that of a committed result, such as … got '../README.md'"),
     ('labels of other rows', lambda: bootstrap(lambda x, y: None, X(), [1, 0]), 'y must have a label for each row (90), got 2'),
-    *each([3, [1]], run_suite, 'suite must be a mapping or a file, got', 'suite '),
-    ('a suite of an unknown key', lambda: run_suite(dict(modell=1)), 'suite must have the keys'),
-    *[(f'a suite of {name}', lambda told=told: run_suite(dict(model=cf(), rows=X(), target=1, check=[dict(check='recourse', least=.1)]) | told), says)
-      for name, told, says in (
-        ('no check', dict(check=[]), 'check must be a list of at least one check, got []'),
-        ('a number', dict(model=3), 'model must be a file, a folder or a fitted explainer, got int'),
-        ('an explainer with a preset', dict(preset='sparse'), "['preset'] must be left out where model is an explainer"),
-        ('rows that are none', dict(rows=3), 'rows must be a file or a frame, got int'),
-        ('a check of an unknown key', dict(check=[dict(check='recourse', colour=3)]), "and no others, got ['colour']"),
-        ('a check against nobody', dict(check=[dict(check='recourse', least=.3, against='me')]), "must be 'champion', or 'others' with by, got 'me'"))],
     ('LORE of other classes', lambda: because(own('line', 'text').explain(N()[:2]), LORE(own().model, own().domain, samples=40).fit(N())),
         'lore must have the classes of the answers'),
     *each([42, 50], lambda v: LORE(cf().model, domain(), samples=v), 'samples must be a multiple of 4, got {v}', 'samples='),

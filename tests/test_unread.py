@@ -159,8 +159,3 @@ def test_a_folder_goes_on_and_keeps_the_reason(asked, tmp_path):
     assert out.cf_valid.tolist() == whole.valid.tolist() and np.allclose(out['cf:income'].drop(bad), whole.raw.income.drop(bad)) and out['cf:income'][bad].isna().all()
     assert check_folder(tmp_path/'run')['faults'] == []
     assert explain_dataset(cf, given, tmp_path/'run', 1, batch_size=4)
-
-
-def test_a_call_that_is_refused_names_the_cell_that_is_no_number(asked):
-    cf, rows = asked
-    with pytest.raises(ValueError, match="in column 'age', got 'old'"): actions(cf, rows.astype({'age': object}).pipe(spoilt, ('d', 'age', 'old')), target=1)

@@ -17,7 +17,6 @@ from gradual_cf.all import (GradualCF, actions, audit, explain_dataset, letter, 
 from gradual_cf.core import atomic
 from gradual_cf.render import csv_text, markdown, plot_text, terminal, without_math
 from gradual_cf.search.proven import ways
-from gradual_cf.use.alternatives import plot_ways
 
 TITLE = '\x1b]0;owned\x07'
 EVIL = f'{TITLE}=cmd|$x_1$ {{$ \x9b2J'
@@ -91,8 +90,7 @@ def drawn(fig):
 def test_a_dollar_sign_in_a_plot_is_one(shop, tmp_path):
     cf, rows, answer = shop
     explain_dataset(cf, rows, tmp_path/'out', 1)
-    figures = [plot_ways(ways(cf, rows[:5], 1)), answer.plot(), cf.explain_many(rows[:4], 1, k=3).plot(), answer.plan().plot(), audit(cf, rows, '-home', target=1, least=2).plot(), plot_summary(summary(tmp_path/'out')),
-               actions(cf, rows, 2, 1).plot()]
+    figures = [answer.plot(), cf.explain_many(rows[:4], 1, k=3).plot(), answer.plan().plot(), audit(cf, rows, '-home', target=1, least=2).plot(), plot_summary(summary(tmp_path/'out'))]
     for fig in figures: assert '$' in drawn(fig)
     assert '$' in drawn(relevance(cf.model, cf.domain, rows[:2]).plot())
     assert plot_text('a $x$\x1b') == 'a \\$x\\$\\x1b'
@@ -100,7 +98,7 @@ def test_a_dollar_sign_in_a_plot_is_one(shop, tmp_path):
 
 def test_a_dollar_sign_in_a_notebook_is_one(shop):
     cf, rows, answer = shop
-    for shown in (answer, cf.explain_many(rows[:4], 1, k=3), answer.plan(), audit(cf, rows, '-home', target=1, least=2), actions(cf, rows, 2, 1)):
+    for shown in (answer, cf.explain_many(rows[:4], 1, k=3), answer.plan(), audit(cf, rows, '-home', target=1, least=2)):
         page = shown._repr_html_()
         assert '$' in page and page.startswith('<div class="tex2jax_ignore mathjax_ignore">')
     assert without_math('<p>1 €</p>') == '<p>1 €</p>' and markdown('$x$') == r'\$x\$'

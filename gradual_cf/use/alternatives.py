@@ -26,7 +26,7 @@ from ..search.shorten import _group_sizes
 from .plans import _Between, _legal_steps, _own_changes, each_put_back
 
 # %% auto #0
-__all__ = ['minimal', 'Alternatives', 'plot_ways']
+__all__ = ['minimal', 'Alternatives']
 
 # %% ../../nbs/use/00_alternatives.ipynb #c8
 def _newly(cfs) -> Tensor: # bool `(n,)`
@@ -583,54 +583,6 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     first = _with_begun(pool.measured(_everybody(pool), xp, standing=True), begun)
     answers = pool.measured(row, chosen, standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())
-
-# %% ../../nbs/use/00_alternatives.ipynb #w1
-def _column_shares(menu:pd.DataFrame) -> pd.DataFrame: # Column × column; NaN where no row may change them
-    "The share of rows that one or two columns lead to the target."
-    rows,sets = menu.row.nunique(), menu.assign(there=np.isfinite(menu.distance)).groupby('columns').there.sum()
-    names = list(dict.fromkeys(name for chosen in menu['columns'] for name in chosen))
-    out = pd.DataFrame(np.nan, names, names)
-    for chosen,many in sets.items():
-        at = [names.index(name) for name in chosen]
-        out.iloc[max(at), min(at)] = many/rows
-    return out
-
-def plot_ways(
-    menu:pd.DataFrame, # What `ways` returned, with `k` of at most 2
-    most:int=12,       # Most columns, those that lead there most often
-):                     # A matplotlib figure
-    """How many rows each one or two columns lead to the target; raises `ValueError` for larger sets, or none.
-
-    Parameters
-    ----------
-    menu : pd.DataFrame
-        What `ways` returned, with `k` of at most 2
-    most : int, default 12
-        Most columns, those that lead there most often
-
-    Raises
-    ------
-    ValueError
-        For larger sets, or none
-    """
-    check_range('most', most, least=1, whole=True)
-    if not len(menu) or menu['columns'].map(len).max() > 2:
-        raise ValueError('menu must hold sets of one or two columns: ways(cf, rows, target, k=2)')
-    share = _column_shares(menu)
-    best = np.maximum(share.max(axis=0).fillna(0), share.max(axis=1).fillna(0))
-    some = list(share.index[np.sort(np.argsort(-best.to_numpy(), kind='stable')[:most])])
-    share = share.loc[some, some]
-    fig,ax = subplots(figsize=(max(2.2 + .55*len(some), 5), 1.6 + .45*len(some)))
-    ax.imshow(share, cmap='Oranges', vmin=0, vmax=1, aspect='auto')
-    for (i,j),v in np.ndenumerate(share.to_numpy()):
-        if v == v: ax.text(j, i, f'{v:.0%}', ha='center', va='center', fontsize=8, color='w' if v > .6 else '.2')
-    names = list(map(plot_text, some))
-    ax.set_xticks(range(len(some)), names, rotation=40, ha='right', rotation_mode='anchor', fontsize=8)
-    ax.set_yticks(range(len(some)), names, fontsize=8)
-    ax.set_title(f'share of {menu.row.nunique()} rows that\nthese columns lead to the target', fontsize=9)
-    ax.spines[:].set_visible(False)
-    ax.tick_params(length=0)
-    return fig
 
 # %% ../../nbs/use/00_alternatives.ipynb #0c14d761
 def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cell) pairs for each row

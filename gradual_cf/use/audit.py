@@ -7,17 +7,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from markupsafe import escape
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import check_range, comparable, Effort, Question
-from ..render import Exports, plot_text, render, subplots, value_text
+from ..core import changed_groups, check_range, comparable, Effort, Question
+from ..data.columns import _decoded_numbers, _entry_slices
+from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
 from ..search.explainer import Explainer
+from ..search.goals import leading_by
+from .alternatives import several
+from .plans import _legal_steps, _own_changes
 
 # %% auto #0
 __all__ = ['Audit', 'audit']
@@ -277,6 +283,208 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
         lines += [(by, name, _group_name(answers, g), *(v[g] for v in means)) for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
+# %% ../../nbs/use/03_audit.ipynb #ad1
+class _Move(NamedTuple):
+    "One column's part in a piece of advice."
+    group:int   # Position of the column
+    way:str     # 'at least', 'at most' or 'becomes'
+    value:float # A raw number; for a category the position of the level
+
+def _threshold(c, v:float) -> float:
+    "A number of two digits that the column can hold, inside its bounds."
+    places = c.digits if not v or c.measure or not c.scalable else min(1 - int(np.floor(np.log10(abs(v)))), c.digits)
+    v = float(np.round(v, places)) + 0.
+    if c.every: v = float(c.multiple(np.rint(v/c.every)))
+    return float(np.clip(v, c.low, c.high))
+
+def _said_of_advice(columns, advice:tuple) -> str:
+    "A piece of advice in words."
+    parts = [f'{value_text(columns[m.group].name)} {m.way} {columns[m.group].text(m.value)}' for m in advice]
+    return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+# %% ../../nbs/use/03_audit.ipynb #ad4
+_NEAR = 1e-6           # What a bound may be missed by in 32 bits
+_PAIRS_AT_ONCE = 2**15 # Rows with a piece of advice each that the model is asked about at once
+
+def _numbers_of(c, x:Tensor) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
+    "The numbers of a column as the table has them; of a category the positions of levels."
+    return _decoded_numbers(c, x[:, 0].cpu().numpy()) if c.ordered else x.argmax(1).cpu().numpy().astype(float)
+
+class _Advised:
+    "Rows that are refused, and what pieces of advice make of them."
+    def __init__(self, explainer, question:Question):
+        self.explainer,self.question,self.enc,self.columns = explainer, question, question.enc, explainer.domain.features
+        self.at,self.groups = _entry_slices(self.columns), explainer.groups(self.enc.x)
+        self.raw = [_numbers_of(c, self.enc.x[:, at]) for c,at in zip(self.columns, self.at)]
+
+    def after(self, advice:tuple) -> tuple[Tensor, Tensor]: # `(n, d)`; whether that is legal and a change, bool `(n,)`
+        "Rows that follow a piece of advice."
+        enc,xp,relations = self.enc, self.enc.x.clone(), self.explainer.ties['relations']
+        for g,way,value in advice:
+            c,v,at = self.columns[g], self.raw[g], self.at[g]
+            if not c.ordered:
+                xp[:, at] = 0.
+                xp[:, at.start + int(value)] = 1.
+                continue
+            new = (np.maximum if way == 'at least' else np.minimum)(v, value)
+            go = torch.from_numpy(~np.isnan(v) & ~np.isin(v, c.codes) & (new != v)).to(xp.device)
+            xp[go, at.start] = torch.as_tensor(c.encoded(np.array(value)), dtype=xp.dtype, device=xp.device)
+        moved = xp != enc.x
+        ok = moved.any(1) & ~(changed_groups(enc.x, xp, self.groups) & enc.frozen).any(1)
+        if enc.low is not None and enc.high is not None:
+            ok &= (~moved | (xp >= enc.low - _NEAR) & (xp <= enc.high + _NEAR)).all(1)
+            xp = torch.where(moved, torch.minimum(torch.maximum(xp, enc.low), enc.high), xp)
+        if relations is not None: xp = relations.follow(xp, enc.x)
+        if relations is not None: ok &= relations.holds(enc, xp)
+        if enc.most is not None: ok &= changed_groups(enc.x, xp, self.groups).sum(1) <= enc.most
+        return xp, ok
+
+    def cost(self, pieces:list) -> np.ndarray: # `(n, m)`
+        "What each piece costs each row, infinite where it does not help."
+        out,n,some = np.full((len(self.enc.x), len(pieces)), np.inf), len(self.enc.x), max(1, _PAIRS_AT_ONCE//len(self.enc.x))
+        for start in range(0, len(pieces), some):
+            xp,ok = (torch.cat(v) for v in zip(*map(self.after, pieces[start:start + some])))
+            i = ok.nonzero()[:, 0]
+            x,xp = self.enc.x[i % n], xp[i]
+            there = leading_by(self.explainer, xp, self.question.target[i % n]) >= 0
+            paid = torch.where(there, paid_for(self.explainer.domain, x, xp).double(), torch.inf).cpu().numpy()
+            out[(i % n).cpu().numpy(), start + (i//n).cpu().numpy()] = paid
+        return out
+
+# %% ../../nbs/use/03_audit.ipynb #ad7
+_SIZES = np.linspace(.1, 1, 10) # Quantiles of what answers needed
+
+def _candidates(rows:_Advised, found:Counterfactuals, most:int) -> tuple[list, list]: # Whole answers; single moves
+    "Pieces of advice that answers suggest."
+    before,after = (rows.explainer.domain.encode(v).x for v in (found.data, found.raw))
+    on = _own_changes(rows.explainer, found.x, found.xp).cpu().numpy() & found.valid[:, None]
+    whole,singles = [()]*len(found), []
+    for g,(c,at) in enumerate(zip(rows.columns, rows.at)):
+        i = np.flatnonzero(on[:, g])
+        v,w = (_numbers_of(c, x[i][:, at]) for x in (before, after))
+        way = np.where(w > v, 'at least', 'at most') if c.ordered else np.full(len(i), 'becomes')
+        said = lambda way, v: _Move(g, str(way), _threshold(c, v) if c.ordered else float(v))
+        for at_row,one,value in zip(i, way, w): whole[at_row] += (said(one, value),)
+        for one in np.unique(way):
+            ends = w[way == one]
+            sizes = np.quantile(ends, _SIZES, method='nearest') if c.ordered else np.unique(ends)
+            singles += [said(one, value) for value in sizes]
+    return [a for a in dict.fromkeys(whole) if 0 < len(a) <= most], list(dict.fromkeys(singles))
+
+def _chosen(gain:np.ndarray, k:int) -> list: # `(n, m)`, at least 0 -> positions
+    "At most `k` pieces, by greed and exchange."
+    def best(rest): # Position of the piece that adds most to these, and what they are worth with it
+        held = gain[:, rest].max(1, initial=0)
+        more = np.maximum(gain - held[:, None], 0).sum(0)
+        return int(more.argmax()), held.sum() + more.max()
+    chosen:list = []
+    while gain.shape[1] and len(chosen) < k:
+        one,worth = best(chosen)
+        if worth <= gain[:, chosen].max(1, initial=0).sum(): break
+        chosen.append(one)
+    while chosen:
+        rests = [chosen[:j] + chosen[j + 1:] for j in range(len(chosen))]
+        j,(one,worth) = max(enumerate(map(best, rests)), key=lambda found: found[1][1])
+        if worth <= gain[:, chosen].max(1).sum()*(1 + _TIED): break
+        chosen = [*rests[j], one]
+    return chosen
+
+# %% ../../nbs/use/03_audit.ipynb #ad10
+_AWAY = (-.1, -.03, -.01, .01, .03, .1) # Ranges that a threshold is moved by
+_SAMPLE,_ASKED,_EACH = 256, 128, 5      # Rows on which advice is varied, of which answers are asked for, and how many
+_ROUNDS,_LAST,_KEPT = 6, 3, 60          # Times that it is varied, on all rows, and what each place offers all rows
+
+def _varied(rows:_Advised, advice:tuple, singles:list, most:int) -> list:
+    "Advice that differs in one move."
+    out = []
+    for j,move in enumerate(advice):
+        rest,c = advice[:j] + advice[j + 1:], rows.columns[move.group]
+        near = [_threshold(c, move.value + share*(c.high - c.low)) for share in _AWAY] if c.ordered else []
+        near += [move.value - c.step, move.value + c.step] if c.ordered and (c.unit or c.every) else []
+        out += [rest, *((*rest, move._replace(value=float(v))) for v in near), *((*rest, m) for m in singles)]
+    out += [(*advice, m) for m in singles]*(len(advice) < most)
+    tidy = [tuple(sorted(a)) for a in out if a and len({m.group for m in a}) == len(a)]
+    return list(dict.fromkeys(tidy))
+
+def _improved(rows:_Advised, pieces:list, terms:tuple, singles:list, rounds:int, kept:int) -> list: # Pieces
+    "The best choice among pieces and their variants, and what else each place could hold."
+    k,worth,most = terms
+    cost,pieces = rows.cost(pieces), list(pieces)
+    for last in range(rounds + 1):
+        there = np.isfinite(cost)
+        value = 1 + len(cost)*cost[there].max(initial=0) if worth is None else worth
+        gain = np.where(there, np.maximum(value - np.where(there, cost, 0), 0), 0)
+        chosen = _chosen(gain, k)
+        new = [a for i in chosen for a in _varied(rows, pieces[i], singles, most)] if last < rounds else []
+        new = list(dict.fromkeys(new).keys() - {*pieces})
+        new.sort()
+        if not new: break
+        more = rows.cost(new)
+        good = np.flatnonzero(np.isfinite(more).any(0))
+        pieces,cost = pieces + [new[i] for i in good], np.concatenate([cost, more[:, good]], 1)
+    out = list(chosen)
+    for j in range(len(chosen) if kept else 0):
+        held = gain[:, chosen[:j] + chosen[j + 1:]].max(1, initial=0)
+        out += np.argsort(-np.maximum(gain - held[:, None], 0).sum(0), kind='stable')[:kept].tolist()
+    return [pieces[i] for i in dict.fromkeys(out)]
+
+def _advice_for(rows:_Advised, terms:tuple, seed:int) -> list: # Most pieces, most that helping a row may cost, most moves
+    "Pieces of advice for all rows."
+    spread = lambda n, most: np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist()
+    at = spread(len(rows.question), _SAMPLE)
+    few = _Advised(rows.explainer, rows.question.take(at))
+    found = several(rows.explainer, few.question.take(spread(len(at), _ASKED)), _EACH, .5, seed).answers
+    whole,singles = _candidates(few, found, terms[2])
+    best = _improved(few, [*whole, *((m,) for m in singles)], terms, singles, _ROUNDS, _KEPT)
+    return _improved(rows, best, terms, [], _LAST, 0)
+
+# %% ../../nbs/use/03_audit.ipynb #ad13
+@dataclass(frozen=True, repr=False)
+class _Advice(Exports):
+    "A few pieces of advice for many rows."
+    _TABLES = dict(advice=lambda a: a.frame)
+    words:list              # Each piece as a text
+    answers:Counterfactuals # Each row after the cheapest piece that helps it; as it was where none does
+    cost:np.ndarray         # What each piece costs each row, `(n, k)`; infinite where it does not help
+
+    @property
+    def helped(self) -> np.ndarray: return np.isfinite(self.cost).any(1) # Rows that some piece helps, bool `(n,)`
+    @property
+    def taken(self) -> np.ndarray: return np.where(self.helped, self.cost.argmin(1) + 1 if self.words else 0, 0) # From 1; 0: none
+    @property
+    def frame(self) -> pd.DataFrame: # A line a piece: advice, helps, takes, cost, helped_so_far
+        near,lines = np.isfinite(self.cost), []
+        for j,words in enumerate(self.words):
+            own = self.taken == j + 1
+            lines.append((words, near[:, j].mean(), own.mean(), self.cost[own, j].mean() if own.any() else np.nan,
+                          near[:, :j + 1].any(1).mean()))
+        return pd.DataFrame(lines, columns=['advice', 'helps', 'takes', 'cost', 'helped_so_far'])
+
+    def __repr__(self):
+        n,there = len(self.cost), int(self.helped.sum())
+        mean = f' at a mean cost of {self.cost[self.helped].min(1).mean():.3g}' if there else ''
+        told = f'{count_text(len(self.words), "piece")} of advice for {n:,} rows: {there:,} helped ({share_text(there/n)}){mean}'
+        lines = [f'{l.Index + 1}. {l.advice}: helps {share_text(l.helps)}, taken by {share_text(l.takes)}' for l in self.frame.itertuples()]
+        return '\n'.join([told, *lines])
+
+    def _shown(self, format:str) -> str:
+        return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
+
+def _advice_told(explainer, question:Question, terms:tuple, seed:int) -> _Advice:
+    "Pieces of advice, as the model sees them on rows that are written down."
+    rows = _Advised(explainer, question)
+    pieces = _advice_for(rows, terms, seed)
+    cost,xp = np.full((len(question), len(pieces)), np.inf), rows.enc.x.clone()
+    for j,piece in enumerate(pieces):
+        new,ok = rows.after(piece)
+        cfs = explainer.measure(question, torch.where(ok[:, None], new, rows.enc.x), False)
+        there = ok & cfs.tensors.valid & _legal_steps(cfs) & explainer.decides(cfs.raw, explainer.logits(cfs.raw, cfs.xp), question.target)
+        paid = torch.where(there, paid_for(explainer.domain, cfs.x, cfs.xp).double(), torch.inf).cpu().numpy()
+        paid = np.where(paid < (np.inf if terms[1] is None else terms[1]), paid, np.inf)
+        better = torch.from_numpy(paid < cost.min(1, initial=np.inf)).to(xp.device)
+        cost[:, j],xp[better] = paid, cfs.xp[better]
+    return _Advice([_said_of_advice(rows.columns, p) for p in pieces], explainer.measure(question, xp), cost)
+
 # %% ../../nbs/use/03_audit.ipynb #c58
 _MOST_TOLD = 20 # Differences on a page; the frame has all
 
@@ -390,6 +598,40 @@ class Audit(Exports):
         """
         none = self.frame[self.frame.rows.isna()]
         return list(dict.fromkeys(zip(none.by, none.group)))
+
+    def advice(self,
+        k:int=4,                 # Most pieces of advice, ≥ 1
+        worth:float|None=None,   # Most that helping a row may cost; None for any: more rows first, then cheaper ones
+        columns:int=3,           # Most columns that a piece of advice names, ≥ 1
+        seed:int=0,              # Seed of the search
+    ) -> _Advice: # `words`, `frame`, `helped` (bool `(n,)`, of the rows refused), `answers`: each row after its advice
+        """A few pieces of advice that together help as many refused rows as possible, at the least cost; or `ValueError`.
+
+        Parameters
+        ----------
+        k : int, default 4
+            Most pieces of advice, ≥ 1
+        worth : float | None, default None
+            Most that helping a row may cost; None for any: more rows first, then cheaper ones
+        columns : int, default 3
+            Most columns that a piece of advice names, ≥ 1
+        seed : int, default 0
+            Seed of the search
+
+        Returns
+        -------
+        _Advice
+            `words`, `frame`, `helped` (bool `(n,)`, of the rows refused), `answers`: each row after its advice
+        """
+        cfs = self.answers
+        if cfs.explainer is None or not cfs.domain.features:
+            raise ValueError(f'answers must be of a table and know their explainer, got {cfs!r}')
+        for name,v in dict(k=k, columns=columns).items(): check_range(name, v, least=1, whole=True)
+        check_range('worth', worth, none=True, above=0)
+        if (cfs.target != cfs.target[0]).any(): raise ValueError('target must be the same for all rows, got several')
+        enc = cfs.explainer.enc_of(cfs)
+        question = Question(cfs.data, enc, cfs.explainer.logits(cfs.data, enc.x), cfs.tensors.target)
+        return _advice_told(cfs.explainer, question, (k, worth, columns), seed)
 
     def __repr__(self):
         n,found = len(self.frame.groupby(['by', 'group'])) - 1, len(self.differences)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,51 +68,6 @@ def _legal_steps(cfs):
     if cfs.domain.legal is None: return torch.ones(len(cfs), dtype=torch.bool, device=cfs.x.device)
     return torch.as_tensor(cfs.domain.legal(cfs.data, cfs.raw).all(1), device=cfs.x.device)
 
-# %% ../../nbs/use/01_plans.ipynb #c12
-def _subsets_of_changes(m:int) -> Tensor: # bool `(2**m, m)`
-    "Every choice among `m` changes; bit j of its number says whether change j is made."
-    return (torch.arange(2**m)[:, None] >> torch.arange(m)) & 1 == 1
-
-# %% ../../nbs/use/01_plans.ipynb #c15
-def _ways_back(height:np.ndarray, legal:np.ndarray, there=None) -> np.ndarray: # `(n, 2**m)` each; heights in [0, 1]
-    "The choice before each choice on the best way to it that never falls, `(n, 2**m)`."
-    there = np.zeros(height.shape, bool) if there is None else there # at the target
-    m = height.shape[1].bit_length() - 1
-    best,before = np.full(height.shape, -np.inf), np.zeros(height.shape, int)
-    best[:, 0] = 0
-    for s in range(1, height.shape[1]):
-        u = np.arange(s)[::-1]
-        u = u[u & s == u] # the choices that lack some change of this one
-        wait = np.array([(s ^ int(v)).bit_count() - 1 for v in u])
-        value = best[:, u] + (m + 1) + wait*height[:, u]  # one more step outweighs any area
-        falls = (height[:, u] > height[:, s, None]) | there[:, u] & ~there[:, s, None]
-        value = np.where(falls, -np.inf, value)
-        before[:, s] = np.where(np.isfinite(value).any(1), u[value.argmax(1)], 0) # else all at once
-        best[:, s] = np.where(legal[:, s], value.max(1) + height[:, s], -np.inf)
-    return before
-
-def _path(before:np.ndarray) -> list: # `(2**m,)`
-    "The choices of one row from the first step to the last."
-    s,out = len(before) - 1, []
-    while s: out,s = [s, *out], before[s]
-    return out
-
-# %% ../../nbs/use/01_plans.ipynb #c20
-_MOST_COMPARED = 10 # Changes of an answer of which all orders are compared
-
-def _exact_paths(between, rows, m:int) -> list: # A bool `(steps, g)` for each row
-    "The best order of rows with `m` changes."
-    choices,n = _subsets_of_changes(m).to(rows.device), len(rows)
-    places = between.on[rows].nonzero()[:, 1].view(n, m)
-    made = torch.zeros(n, 2**m, between.on.shape[1], dtype=torch.bool, device=rows.device)
-    made.scatter_(2, places[:, None].expand(n, 2**m, m), choices.expand(n, 2**m, m))
-    height,legal,there = (v.view(n, -1) for v in between.asked(rows.repeat_interleave(2**m), made.flatten(0, 1)))
-    low,high = height.amin(1, keepdim=True), height.amax(1, keepdim=True)
-    height = (height - low)/(high - low).clamp_min(1e-12)
-    legal = legal | ~legal[:, -1:]  # where the answer itself is not legal, no step can be asked to be
-    ways = _ways_back(height.double().cpu().numpy(), legal.cpu().numpy(), there.cpu().numpy())
-    return [on[_path(way)] for on,way in zip(made, ways)]
-
 # %% ../../nbs/use/01_plans.ipynb #c22
 def _further(between, rows, made, size:int) -> tuple:
     "Every way to make `size` more changes: place among the rows, long `(q,)`, and what is made then, bool `(q, g)`."
@@ -127,13 +81,14 @@ def _further(between, rows, made, size:int) -> tuple:
 # %% ../../nbs/use/01_plans.ipynb #c25
 def _greedy_step(between, rows, made):
     "What is made after one more step of each row; none lowers what was reached, or stands higher than the answer."
-    (least,_,was),(most,_,_) = between.asked(rows, made), between.asked(rows, between.on[rows])
+    (least,_,was),(most,whole,_) = between.asked(rows, made), between.asked(rows, between.on[rows])
     new,stuck = between.on[rows].clone(), torch.ones_like(rows, dtype=torch.bool)
     for size in (1, 2):
         live = stuck.nonzero()[:, 0]
         at,then = _further(between, rows[live], made[live], size)
         if not len(at): break
         height,legal,there = between.asked(rows[live[at]], then)
+        legal |= ~whole[live[at]] # where the answer itself is not legal, no step can be asked to be
         legal &= (height >= least[live[at]]) & (height <= most[live[at]]) & (there | ~was[live[at]])
         height = height.masked_fill(~legal, -torch.inf)
         best = height.new_full((len(live),), -torch.inf).scatter_reduce(0, at, height, 'amax')
@@ -141,28 +96,15 @@ def _greedy_step(between, rows, made):
         new[live[at[won]]],stuck[live[at[won]]] = then[won],False
     return new
 
-def _greedy_paths(between, rows) -> list: # A bool `(steps, g)` for each row
-    "An order made step by step."
-    made,out = torch.zeros_like(between.on[rows]), [[] for _ in rows]
-    while len(live := (made != between.on[rows]).any(1).nonzero()[:, 0]):
-        made[live] = _greedy_step(between, rows[live], made[live])
-        for i in live.tolist(): out[i].append(made[i].clone())
-    return [torch.stack(steps) for steps in out]
-
-# %% ../../nbs/use/01_plans.ipynb #c28
 def _paths(between) -> list: # A bool `(steps, g)` for each row; none for rows without changes
     "The order of every row."
-    count = between.on.sum(1)
-    out:list[Any] = [between.on[:0]]*len(count)
-    for m in count.unique().tolist():
-        rows = (count == m).nonzero()[:, 0]
-        if not m: continue
-        some = max(1, _AT_ONCE >> m) if m <= _MOST_COMPARED else len(rows)
-        for part in rows.split(some):
-            found = _exact_paths(between, part, m) if m <= _MOST_COMPARED else _greedy_paths(between, part)
-            for i,steps in zip(part.tolist(), found): out[i] = steps
-    return out
+    made,out = torch.zeros_like(between.on), [[] for _ in between.on]
+    while len(live := (made != between.on).any(1).nonzero()[:, 0]):
+        made[live] = _greedy_step(between, live, made[live])
+        for i in live.tolist(): out[i].append(made[i].clone())
+    return [torch.stack(steps) if steps else between.on[:0] for steps in out]
 
+# %% ../../nbs/use/01_plans.ipynb #c28
 def _steps_as_answers(between, paths) -> tuple: # Steps as `Counterfactuals`, and the row of each, long `(q,)`
     "Every step as an answer of its own."
     rows = torch.tensor([i for i,steps in enumerate(paths) for _ in steps], dtype=torch.long, device=between.on.device)
@@ -235,17 +177,6 @@ class Plan:
     answers:Counterfactuals # What is planned
     taken:Counterfactuals   # One row for each step: the row before it, and the row after it
     row:np.ndarray          # Position of the answer that each step belongs to, ascending, `(q,)`
-
-    @property
-    def exact(self) -> np.ndarray: # bool `(n,)`
-        """Whether all orders of an answer were compared; beyond ten changes they are not.
-
-        Returns
-        -------
-        np.ndarray
-            bool `(n,)`
-        """
-        return self.answers.changed.sum(1) <= _MOST_COMPARED
 
     @property
     def enough(self) -> np.ndarray: # bool `(q,)`

@@ -8,4 +8,4 @@ from test_labels import test_explainers_of_every_table_are_copied_whole  # noqa:
 from test_proof import (test_calibrated_trees_are_read_and_their_proofs_hold_for_all_rows,  # noqa: F401
                         test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row)
 from test_tails import test_no_proof_denies_a_value_that_stands_in_the_training_rows  # noqa: F401
-from test_watch import test_bad_days_raise_an_alarm_and_quiet_ones_do_not  # noqa: F401
+from test_checks import test_bad_days_raise_an_alarm_and_quiet_ones_do_not  # noqa: F401
