@@ -119,8 +119,8 @@ def test_what_never_may_be_is_broken_by_one_row():
 def test_planted_defects_are_found_and_quiet_pairs_pass(defect):
     better = dict(income='higher', debt='lower')
     make = lambda w, bar: GradualCF(toy.Score(w, -bar), tabular(people(), better=better), 'sparse', tau=.8, classes=('refused', 'granted')).fit(people())
-    weights = dict(nothing=[6., -4.], holds=[6., -4.], reasons=[1., -9.], direction=[6., 2.])[defect]
-    found = checks(make(weights, 4. if defect == 'holds' else 1.2), make([6., -4.], 1.2), people(300, 1),
+    weights, bar = dict(nothing=([6., -4.], 1.2), holds=([6., -4.], 4.), reasons=([1., -9.], -4.), direction=([3., 3.], 3.))[defect]
+    found = checks(make(weights, bar), make([6., -4.], 1.2), people(300, 1),
                    dict(recourse=.9, holds=.8, reasons=.8, direction=0), target='granted')
     assert (found.exit_code == 0) if defect == 'nothing' else defect in set(found.failures.check)
 

@@ -109,7 +109,7 @@ class _Run:
             legal = self.cf.domain.legal(_read_by(self.cf, data), raw).all(1) if len(raw) else np.ones(0)
             return [_Measured(data, 1. - legal)]
         what,_,beside = name.partition('_')
-        out = [self.ways(said, what) for said in (self.now, self.then)[:1 + (beside == 'then')]]
+        out = [self.ways(said, what) for said in ([self.now, self.then] if beside == 'then' else [self.now])]
         if name != 'length_then' or self.issued and self.rows is not self.issued.data: return out
         both = set.intersection(*(set(v.rows.index) for v in out))
         some = [(v, v.rows.index.isin(both)) for v in out]
