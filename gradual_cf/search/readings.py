@@ -449,6 +449,7 @@ def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None
 # %% ../../nbs/search/09_readings.ipynb #lit90055
 _COMPARED = 500  # Training rows that are compared
 _NOTHING_READ = 'an inside that nothing here reads'
+_INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
 
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
@@ -485,7 +486,8 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
             if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_sum(m, grid, rows), z, rows)
         except _Unfit as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
-        if isinstance(m, FrameModel): m.unread = '' if r is not None else m.unread or _NOTHING_READ
+        if isinstance(m, FrameModel) and not isinstance(m, _Trees):
+            m.inside,m.unread = (_INSIDE[r.of], '') if r is not None else ('', m.unread or _NOTHING_READ)
         if r is None: return None
         out.append(r)
     return out
