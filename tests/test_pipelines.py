@@ -105,3 +105,18 @@ def test_absent_cells_are_missing_for_xgboost():
     rows = FULL[cf.model.predictor.source.predict(FULL) == 0][:8]
     answers = cf.explain(rows, 1)
     assert _has_bounds(cf) and set(answers.proof) == {'optimal'} and (cf.model.predictor.source.predict(answers.raw) == 1).all()
+
+
+@pytest.mark.parametrize('tiny', [0., 1e-9, 1e-3, -1e-7, 3e-12])
+@pytest.mark.parametrize('step', [1., 1000., 1e9])
+def test_every_training_cell_is_a_place_of_the_search(tiny, step):
+    "Cells many magnitudes below the steps of their column are legal places, bounds may name them, and proofs know them."
+    df = pd.DataFrame(dict(debt=np.where(rng.random(400) < .2, tiny, rng.integers(1, 60, 400)*step), k=rng.integers(0, 4, 400)))
+    c = tabular(df).features[0]
+    cells = np.unique(df.debt)
+    assert np.array_equal(c.at(c.place(cells)), cells)
+    model = tree.DecisionTreeClassifier(random_state=0).fit(df, df.debt < step/2)
+    cf, rows = GradualCF(model, tabular(df), 'sparse').fit(df), df[df.debt > 5*step][:3]
+    for bound in (None, tiny, step):
+        answers = cf.explain(rows, True, bounds={} if bound is None else {'debt': (None, bound)})
+        assert set(answers.proof) == {'optimal'} and (answers.raw.debt == tiny).all()
