@@ -364,7 +364,7 @@ class Column:
     def on_steps(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest numbers on the steps
         return self.multiple(np.rint(v/self.every)) if self.every else self.stored(v.round(self.digits) + 0.)
     def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers are on the steps of the column, bool `(n,)`
-        return np.abs(self.on_steps(v) - v) <= _SAME*self.grain
+        return np.abs(self.on_steps(v) - v) <= _SAME*np.minimum(self.grain, np.abs(v)) # 1e-9 is no 0
     def stored(self, v:Any) -> Any: # Numbers -> the numbers that cells of its dtype hold
         if not self.bits: return v
         with np.errstate(over='ignore'): return np.asarray(v, float).astype(self.bits).astype(float)

@@ -269,6 +269,7 @@ def _about_frame(predictor:Predictor, method:str, frame:pd.DataFrame) -> Tensor:
 # %% ../../nbs/models/02_decisions.ipynb #c51
 class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
+    inside = '' # As what its inside was read, so that answers are proven
     unread = '' # What kept its inside from being read, where that is known
 
     def __init__(self,
@@ -310,6 +311,7 @@ class FrameModel(Adapted):
     @property
     def about(self) -> str:
         "What it is, and how it is asked."
+        if self.inside: return f'{self.predictor!r}, read as {self.inside}'
         return f'{self.predictor!r}, asked' + (f', since it has {self.unread}' if self.unread else '')
 
     def __repr__(self): return f'FrameModel({self.about})'

@@ -501,8 +501,7 @@ def _room_in(folder:Path) -> Iterator[Path]:
 def _learnt(cf) -> dict:
     "Training rows, what the model says of them and, if told, their labels; what jurors said of targets so far."
     known = None if cf.labels is None else torch.as_tensor(cf.labels)
-    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=known, promises={str(t): p for t,p in cf.promises.items()},
-                opened=cf._opened())
+    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=known, promises={str(t): p for t,p in cf.promises.items()})
 
 def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its training rows are kept
     "Write a fitted explainer into a folder."
@@ -553,7 +552,6 @@ def _remembered(cf, learnt:dict, manifest:dict, given:bool):
         known = learnt.get('labels')
         cf.labels = None if known is None else known.numpy()
         cf._learn().promises = {int(t): p for t,p in learnt.get('promises', {}).items()}
-        cf.kept = kept if isinstance(kept := learnt.get('opened'), list) else []
         return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']

@@ -591,7 +591,6 @@ class Explainer:
         self.z_train:Any = None
         self.crowds:dict = {} # Target -> rows of it that no search sees
         self.read:Any = None  # How a fitted model is read, once somebody asked for a proof
-        self.kept:list = []   # What was read of each model elsewhere, to begin with
         self.labels:Any = None # Positions of the classes of training rows, where somebody told them
         self.jurors:list = [] # Models that might have been, once somebody asked whether they agree
         self.account:Any = None # How often `fit` asked the model, and about how many rows
@@ -599,8 +598,7 @@ class Explainer:
         self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
-    def __getstate__(self): return self.__dict__ | dict(read=None, kept=self._opened(), jurors=[]) # Another process makes them
-    def _opened(self) -> list: return [r.kept for r in self.read[1] or ()] if self.read else self.kept
+    def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them
     def __repr__(self): return _summary_of(self)
 
     @property

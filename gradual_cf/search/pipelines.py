@@ -4,6 +4,8 @@
 
 # %% ../../nbs/search/09_pipelines.ipynb #p3
 from __future__ import annotations
+from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +20,143 @@ from .trees import _Ensemble, _Unfit
 __all__ = []
 
 # %% ../../nbs/search/09_pipelines.ipynb #c17
+class _Source(NamedTuple):
+    "Which columns of a table a feature reads, and how; as what stands for features, any number of these."
+    columns:frozenset
+    how:str='line' # 'line' or 'rises', of one number; 'any' function of them; 'sum' of one term each; 'one' of them alone, nobody says which
+
+_HOW = ('line', 'rises', 'any')
+_STEPS = ( # Start of a module, its exact classes, what an output reads, and how
+    ('sklearn.preprocessing.', 'StandardScaler MinMaxScaler MaxAbsScaler RobustScaler', 'each', 'line'),
+    ('sklearn.preprocessing.', 'PowerTransformer QuantileTransformer Binarizer', 'each', 'rises'),
+    ('sklearn.preprocessing.', 'KBinsDiscretizer SplineTransformer OneHotEncoder OrdinalEncoder TargetEncoder', 'each', 'any'),
+    ('sklearn.impute.', 'SimpleImputer MissingIndicator', 'each', 'line'),
+    ('sklearn.feature_selection.', 'VarianceThreshold SelectKBest SelectPercentile SelectFpr SelectFdr SelectFwe GenericUnivariateSelect '
+                                   'SelectFromModel RFE RFECV SequentialFeatureSelector', 'chosen', 'line'),
+    ('sklearn.decomposition.', 'PCA TruncatedSVD', 'mixed', 'sum'),
+    ('sklearn.random_projection.', 'GaussianRandomProjection SparseRandomProjection', 'mixed', 'sum'),
+    ('category_encoders.', 'OneHotEncoder OrdinalEncoder TargetEncoder WOEEncoder CountEncoder BinaryEncoder', 'each', 'any'),
+    ('feature_engine.', 'MeanMedianImputer CategoricalImputer ArbitraryNumberImputer EndTailImputer AddMissingIndicator OneHotEncoder '
+                        'OrdinalEncoder MeanEncoder CountFrequencyEncoder RareLabelEncoder Winsorizer LogTransformer '
+                        'YeoJohnsonTransformer EqualWidthDiscretiser EqualFrequencyDiscretiser', 'each', 'any'))
+_JOINING = 'composite_cols', 'specific_transformers' # Settings by which such a class reads columns together
+_RISING = 'log log2 log10 log1p exp exp2 expm1 sqrt cbrt arctan tanh arcsinh'.split() # Functions of numpy
+
+def _known_step(step) -> tuple: # What an output reads, and how; nothing for another class
+    "What the class of a fitted step says."
+    t = type(step)
+    if 'transform' in vars(step) or any(getattr(step, name, None) for name in _JOINING): return ()
+    reads,how = next((v for lib,names,*v in _STEPS if t.__module__.startswith(lib) and t.__name__ in names.split()), ('', ''))
+    if getattr(step, 'clip', False): how = 'rises'
+    if (none := getattr(step, 'missing_values', None)) is not None and none == none: how = 'any' # a number that stands for none
+    return (reads, how) if reads else ()
+
+def _after(how:str, s:_Source) -> _Source:
+    "What a feature reads behind a function of it."
+    if s.how == 'one' or how == 'line': return s
+    return s._replace(how='any' if s.how == 'sum' else max(s.how, how, key=_HOW.index))
+
+def _union(of) -> frozenset: return of.columns if isinstance(of, _Source) else frozenset().union(*(s.columns for s in of))
+
+# %% ../../nbs/search/09_pipelines.ipynb #pt000002
+def _inputs_of_outputs(step, n:int) -> list|None: # Number of the input of each output; None where names do not tell
+    "Which input each output of a fitted step is made of, told by its names."
+    if callable(getattr(step, 'feature_name_combiner', None)): return None
+    one = copy(step)
+    one.__dict__.pop('feature_names_in_', None)
+    try: return [int(str(v).split('\x00')[1]) for v in one.get_feature_names_out(np.array([f'\x00{i}\x00' for i in range(n)], object))]
+    except _UNLIKE: return None
+
+_UNLIKE = (AttributeError, IndexError, KeyError, TypeError, ValueError) # What parts of another make may raise
+
+def _sources_of_each(step, of:list, reads:str, how:str) -> Any: # As `_sources_behind`
+    "A step that makes outputs of one input each, or that leaves inputs out."
+    if reads == 'chosen': return [of[i] for i in np.flatnonzero(step.get_support())]
+    inputs = _inputs_of_outputs(step, len(of))
+    return _Source(_union(of), 'one') if inputs is None else [_after(how, of[i]) for i in inputs]
+
+def _sources_of_function(step, of:list) -> list:
+    "A `FunctionTransformer`: of no function, or of one that takes numbers one by one."
+    if (f := step.func) is None: return of
+    one_by_one = type(f) in (np.ufunc, np.vectorize) and f.signature is None and getattr(f, 'nin', 1) == 1
+    if not one_by_one or step.kw_args: raise _Unfit(f'a function over several columns ({getattr(f, "__name__", f)}): hand it one column at a time, or use np.vectorize')
+    return [_after('rises' if getattr(f, '__name__', '') in _RISING else 'any', s) for s in of]
+
+def _column_places(columns, names:list, n:int) -> list: # As `ColumnTransformer` takes them: a name, names, places, a slice, a mask
+    "Numbers of columns."
+    if isinstance(columns, str): return [names.index(columns)]
+    if isinstance(columns, slice):
+        ends = [names.index(v) if isinstance(v, str) else v for v in (columns.start, columns.stop)]
+        return list(range(n))[slice(ends[0], ends[1] + isinstance(columns.stop, str) if ends[1] is not None else None)] # of names, both ends
+    some = list(np.atleast_1d(np.asarray(columns, object)))
+    if some and isinstance(some[0], (bool, np.bool_)): return np.flatnonzero(some).tolist()
+    return [names.index(c) if isinstance(c, str) else range(n)[int(c)] for c in some]
+
+def _sources_of_columns(step, of:list) -> list:
+    "A `ColumnTransformer`: its parts one after the other, as it tells."
+    names,out = [str(v) for v in getattr(step, 'feature_names_in_', ())], []
+    for name,part,columns in step.transformers_:
+        places = [] if isinstance(part, str) and part == 'drop' else _column_places(columns, names, len(of))
+        if not places: continue
+        made,at = _sources_behind(part, [of[i] for i in places]), step.output_indices_[name]
+        made = [made]*(at.stop - at.start) if isinstance(made, _Source) else made
+        if (at.start, at.stop) != (len(out), len(out) + len(made)): raise _Unfit(f'parts of other sizes in {type(step).__name__}')
+        out += made
+    return out
+
+# %% ../../nbs/search/09_pipelines.ipynb #pt000004
+def _sources_behind(step, of:Any) -> Any: # A fitted step; a `_Source` of each of its inputs, or one for any number of them
+    "What the outputs of a step read, as `of`; raises `_Unfit` where its class does not say."
+    if step is None or isinstance(step, str): return of # 'passthrough'
+    try: return _sources_by_class(step, of)
+    except _Unfit:
+        if len(one := _union(of)) != 1: raise
+        return _Source(one, 'any')
+
+def _sources_by_class(step, of:Any) -> Any: # As `_sources_behind`
+    name,ours,known = type(step).__name__, type(step).__module__.startswith('sklearn.'), _known_step(step)
+    if ours and name == 'Pipeline':
+        for _,inner in step.steps: of = _sources_behind(inner, of)
+        return of
+    if known and isinstance(of, _Source): return of._replace(how='one' if of.how != 'any' else 'any') if known[0] != 'mixed' else _Source(of.columns, 'any')
+    if known and known[0] == 'mixed':
+        alike = all(s.how in ('line', 'sum') or len(s.columns) < 2 for s in of) # a term of each column, whatever it is
+        return [_Source(_union(of), 'sum' if alike else 'any')]*len(step.components_)
+    if known: return _sources_of_each(step, of, *known)
+    if isinstance(of, _Source): raise _Unfit(_may_read_several(step))
+    if ours and name == 'FunctionTransformer': return _sources_of_function(step, of)
+    if ours and name == 'PolynomialFeatures':
+        return [of[np.flatnonzero(p)[0]] if p.sum() == 1 else _Source(_union([of[i] for i in np.flatnonzero(p)]), 'any') for p in step.powers_]
+    if ours and name == 'FeatureUnion':
+        parts = [_sources_behind(part, of) for _,part in step.transformer_list if part != 'drop']
+        return _Source(_union(of), 'one') if any(isinstance(v, _Source) for v in parts) else [s for part in parts for s in part]
+    if ours and name == 'ColumnTransformer': return _sources_of_columns(step, of)
+    if type(step).__module__.startswith('skrub.') and name == 'TableVectorizer':
+        names = [str(v) for v in step.feature_names_in_]
+        return [_after('any', of[names.index(str(step.output_to_input_[v]))]) for v in step.all_outputs_]
+    raise _Unfit(_may_read_several(step))
+
+def _may_read_several(step) -> str: return f'a step that may read several columns ({type(step).__name__})'
+
+def _raw_sources(model:FrameModel, x:np.ndarray) -> list: # A row, encoded
+    "What the raw columns of a model read, in the order in which it is given them: 0/1 columns of one category may lie apart."
+    place = {s: g for g,c in enumerate(model.columns) for s in c.sources}
+    names = model.predictor.names or model.write(torch.from_numpy(x[:1])).columns
+    if odd := [n for n in names if n not in place]: raise _Unfit(f'a column that follows from others ({odd[0]})')
+    return [_Source(frozenset([place[n]])) for n in names]
+
+def _sources_of(steps:list, of:list) -> Any: # Fitted steps, as `_sources_behind`
+    for step in steps: of = _sources_behind(step, of)
+    return of
+
+def _leaves_sums(of:Any, linear:bool) -> bool: # Of features; whether a line stands behind them, or any function of each
+    "Whether a sum of one term a feature is a sum of one term a column."
+    return all(len(s.columns) < 2 or s.how == 'one' or linear and s.how == 'sum' for s in ([of] if isinstance(of, _Source) else of))
+
+# %% ../../nbs/search/09_pipelines.ipynb #a3joint2
 _MOST_VALUES = 200_000 # Legal values of a column up to which each is asked about
 _SPREAD = 2**12        # Values that are asked about where there are more, besides those of training rows
-_SOME_VALUES = 2**12   # As many are enough to find out which features a column moves
+_HELD = 2**22          # Numbers that are asked about at a time
 
 class _Features(NamedTuple):
     "What a model reads, as functions of the columns of a table."
@@ -31,15 +167,15 @@ class _Features(NamedTuple):
     of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
     ask:Any          # (column, positions) -> its features `(positions, its features)`
 
-    @property
-    def kept(self) -> tuple: # What another process may begin with; nothing where that is too much
-        return (self.owner, self.still, self.values) if sum(v.size for v in self.values) <= _HELD else ()
-
-def _features_asked(model:FrameModel, transform) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
+def _features_asked(model:FrameModel, transform, absent:float=0.) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
-    return lambda x: _as_dense(asked_alike(transform, model.predictor, model.write(torch.from_numpy(x))))
+    return lambda x: _as_dense(asked_alike(transform, model.predictor, model.write(torch.from_numpy(x))), absent)
 
-def _as_dense(v) -> np.ndarray: return np.asarray(v.toarray() if hasattr(v, 'toarray') else v, float)
+def _as_dense(v, absent:float=0.) -> np.ndarray: # … what a sparse one does not hold: XGBoost takes it for a missing number
+    if not hasattr(v, 'toarray'): return np.asarray(v, float)
+    out,some = np.full(v.shape, absent), v.tocoo()
+    out[some.row, some.col] = some.data
+    return out
 
 def _every_position(grid:_Grid, g:int) -> np.ndarray: # Ascending
     "Where a column may be: its legal values, or its levels."
@@ -56,140 +192,56 @@ def _asked_positions(grid:_Grid, g:int, own:np.ndarray, most:int, spread:int) ->
     evenly = low + 2*np.linspace(0, (high - low)//2, spread).astype(np.int64)
     return np.unique(np.r_[evenly, own[(own >= low) & (own <= high) & (own % 2 == 0)]])
 
-def _features_at(of, grid:_Grid, start:np.ndarray, g:int, at:np.ndarray) -> np.ndarray: # One row `(1, d)` -> `(q, j)`
-    "All features of one row with a column at positions."
-    rows = np.repeat(start, len(at), 0)
-    rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, at)
-    return of(rows)
-
-# %% ../../nbs/search/09_pipelines.ipynb #a3joint2
-_FEWEST = 64   # Rows of a sweep, at least
-
 def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
-class _Sweeps:
-    "What features are asked about: training rows, and the positions of all columns."
-    def __init__(self, of, grid:_Grid, x:np.ndarray): # Encoded rows `(n, d)` -> features `(n, j)`; training rows
-        self.of,self.grid,self.x,self.rng = of, grid, x, np.random.default_rng(0)
-        self.own = _own_positions(grid, x, np.nan)[0]
-        asked = lambda most, spread: [_asked_positions(grid, g, v, most, spread) for g,v in enumerate(self.own.T)]
-        self.some = asked(_SOME_VALUES, _SOME_VALUES//2) # enough to find out which features a column moves
-        self.at = asked(_MOST_VALUES, _SPREAD)
-
-    def together(self, at:list) -> tuple: # Rows `(q, d)`, and the place of each column in `at`, `(q, g)`
-        "Rows in which all columns move at once, each through all of its positions, in an order of its own."
-        q,grid,rng = max(_FEWEST, *map(len, at)), self.grid, self.rng
-        rows,place = np.repeat(self.x[:1], q, 0), np.zeros((q, len(at)), int)
-        for g,there in enumerate(at):
-            if not len(there): continue
-            place[:, g] = rng.permutation(np.resize(rng.permutation(len(there)), q))
-            rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[place[:, g]])
-        return rows, place
-
-_SWEEPS = 6    # Sweeps, at most, until every feature has one column
-_GLANCED = 24  # Rows that rule out most columns
-
-def _foretold(said:np.ndarray, now:np.ndarray, which:np.ndarray, may:np.ndarray): # Rows of the first sweep; bool `(j,)`
-    "Rule out features of a sweep that are not those of another one at the positions of a column; writes to `may`."
-    for most in (_GLANCED, len(which)):
-        some = np.flatnonzero(may)
-        may[some] = (said[np.ix_(which[:most], some)] == now[:most, some]).all(0)
-
-_NO_NUMBER = 1.234e301 # Stands for a missing one, which equals another
-
-def _gaps_filled(v:np.ndarray) -> np.ndarray: return np.where(np.isnan(v), _NO_NUMBER, v)
-
-def _owners(s:_Sweeps) -> tuple: # Column of each feature `(j,)`, -1 for none; a row of features
-    "Which column moves which feature; raises `_Unfit` where one has several."
-    rows,place = s.together(s.some)
-    said = s.of(rows)
-    still,first = _same(said, said[0]).all(0), [np.unique(v, return_index=True)[1] for v in place.T]
-    moving = np.flatnonzero(~still)
-    some,may = _gaps_filled(said[:, moving]), np.ones((len(first), len(moving)), bool)
-    for _ in range(_SWEEPS):
-        rows,place = s.together(s.some)
-        now = s.of(rows)
-        if (late := still & ~_same(now, said[0]).all(0)).any(): raise _Unfit(np.flatnonzero(late))
-        then = _gaps_filled(now[:, moving])
-        for g,row in enumerate(first): _foretold(some, then, row[place[:, g]], may[g])
-        if (may.sum(0) <= 1).all(): break
-    if (mixed := may.sum(0) != 1).any(): raise _Unfit(moving[mixed])
-    owner = np.full(said.shape[1], -1)
-    owner[moving] = may.argmax(0)
-    return owner, said[0]
-
 # %% ../../nbs/search/09_pipelines.ipynb #a3joint4
+def _said_together(of, grid:_Grid, start:np.ndarray, at:dict) -> Any: # Yields the first row and features `(q, j)`, some rows at a time
+    "What features are where columns go through positions, all at once; a column that has no more stays at the start."
+    size = max(64, _HELD//max(start.shape[1], 1))
+    for i in range(0, max(map(len, at.values())), size):
+        some = {g: there[i:i + size] for g,there in at.items()}
+        rows = np.repeat(start, max(map(len, some.values())), 0)
+        for g,there in some.items(): rows[:len(there), grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there)
+        yield i, of(rows)
+
+def _moved_alone(of, grid:_Grid, start:np.ndarray, sources:list, at:list) -> list:
+    "The same sources, where each that reads one of several columns has its own: the one that moves it, or none that may."
+    apart = [i for i,s in enumerate(sources) if s.how == 'one' and len(s.columns) > 1]
+    out = [s._replace(columns=frozenset()) if s.how == 'one' and len(s.columns) > 1 else s for s in sources]
+    for g in {g for i in apart for g in sources[i].columns}:
+        said = np.concatenate([v for _,v in _said_together(of, grid, start, {g: at[g]})]) if len(at[g]) else start[:0]
+        for i in apart:
+            if len(said) and not _same(said[:, i], said[0, i]).all(): out[i] = _Source(frozenset([g]), 'any')
+    return out
+
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
 
-def _moved_by_illegal_values(s:_Sweeps, owner:np.ndarray, still:np.ndarray):
-    "Find the columns of features that only values move which nobody proposes; writes to `owner`, raises `_Unfit`."
-    x,own = s.x[:_CHECKED], s.own[:_CHECKED]
-    odd = (~_same(s.of(x), still) & (owner < 0)).any(1)
-    for g,there in enumerate(s.at):
-        rows = np.flatnonzero(odd & ~np.isin(own[:, g], there)) if len(there) else []
-        if not len(rows): continue
-        pair = x[rows[:1]].repeat(2, 0)
-        pair[1, s.grid.first[g]:s.grid.first[g + 1]] = _entries_at(s.grid, g, there[:1])[0]
-        moved = np.logical_not(_same(*s.of(pair)))
-        if (twice := moved & (owner >= 0) & (owner != g)).any(): raise _Unfit(np.flatnonzero(twice))
-        owner[moved] = g
-
-_HELD = 2**22 # Numbers that are asked about at a time
-
-def _values_together(s:_Sweeps, owner:np.ndarray, still:np.ndarray) -> list: # `(positions, its features)`
-    "What the features of each column are at its positions; raises `_Unfit` where one is not always the same there."
-    rows,place = s.together(s.at)
-    mine,known = [np.flatnonzero(owner == g) for g in range(len(s.at))], [np.zeros(len(v), bool) for v in s.at]
-    values,fixed = [np.zeros((len(v), len(m))) for v,m in zip(s.at, mine)], owner < 0
-    size = max(_FEWEST, _HELD//max(rows.shape[1], len(owner)))
-    for i in range(0, len(rows), size):
-        said = s.of(rows[i:i + size])
-        bad = fixed & ~_same(said, still).all(0)
-        for g,m in enumerate(mine):
-            if not len(s.at[g]) or not len(m): continue
-            where,now = place[i:i + size, g], said[:, m]
-            old = known[g][where]
-            bad[m] = ~_same(now[old], values[g][where[old]]).all(0)
-            values[g][where],known[g][where] = now, True
-            bad[m] |= ~_same(now, values[g][where]).all(0)
-        if bad.any(): raise _Unfit(np.flatnonzero(bad))
-    return values
-
-# %% ../../nbs/search/09_pipelines.ipynb #a3joint6
-def _opened_anew(s:_Sweeps) -> tuple:
-    "Owners, features that never move, and values at all positions."
-    owner,still = _owners(s)
-    _moved_by_illegal_values(s, owner, still)
-    return owner, still, _values_together(s, owner, still)
-
-def _opened_as_kept(s:_Sweeps, kept) -> tuple|None: # `_Features.kept`, or anything
-    "The same as it was kept, if the pipeline says all of it again in an order that nobody could foretell."
-    try:
-        owner,still,values = kept
-        known = owner.dtype.kind == 'i' and ((owner >= -1) & (owner < len(s.at))).all()
-        if not known or not owner.shape == still.shape == s.of(s.x[:1])[0].shape: return None
-        s.rng,drawn = np.random.default_rng(), s.rng
-        said = _values_together(s, owner, still)
-        s.rng = drawn
-        same = len(said) == len(values) and all(a.shape == b.shape and _same(a, b).all() for a,b in zip(said, values))
-        return (owner, still, said) if same else None
-    except (_Unfit, *_UNLIKE): return None
-
-_UNLIKE = (AttributeError, IndexError, KeyError, TypeError, ValueError) # What parts of another make may raise
-
-def _opened_parts(of, grid:_Grid, x:np.ndarray, kept=()) -> _Features|None: # Training rows `(n, d)`; `_Features.kept`
+def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absent:float=0.) -> _Features|None: # Steps side by side; training rows
     """Which column moves which feature, and how; None where parts do not say what the whole says.
 
-    Raises `_Unfit` where a feature reads several columns.
+    Raises `_Unfit` where a feature reads several columns, or where that cannot be told.
     """
-    s = _Sweeps(of, grid, x)
-    owner,still,values = _opened_as_kept(s, kept) or _opened_anew(s)
-    for g,(there,said) in enumerate(zip(s.at, values)):
+    raw,asked = _raw_sources(model, x), [_features_asked(model, partial(_through_all, steps), absent) for steps in chains]
+    of = asked[0] if len(asked) == 1 else lambda x: np.concatenate([one(x) for one in asked], 1)
+    sources = []
+    for steps,one in zip(chains, asked):
+        told,n = _sources_of(steps, raw), one(x[:1]).shape[1]
+        sources += [told]*n if isinstance(told, _Source) else told
+        if not isinstance(told, _Source) and len(told) != n: raise _Unfit('features that nothing here reads')
+    own = _own_positions(grid, x, np.nan)[0]
+    at = [_asked_positions(grid, g, v, _MOST_VALUES, _SPREAD) for g,v in enumerate(own.T)]
+    sources = _moved_alone(of, grid, x[:1], sources, at)
+    if (mixed := [j for j,s in enumerate(sources) if len(s.columns) > 1]): raise _Unfit(np.array(mixed))
+    owner = np.array([next(iter(s.columns), -1) for s in sources], int)
+    values = [np.zeros((len(v), (owner == g).sum())) for g,v in enumerate(at)]
+    for i,said in _said_together(of, grid, x[:1], dict(enumerate(at))):
+        for g,v in enumerate(values): v[i:i + len(said)] = said[:len(v[i:i + len(said)]), owner == g]
+    for g,(there,said) in enumerate(zip(at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
-        if not every and not _one_way(said): return None
-    ask = lambda g, there: _features_at(of, grid, x[:1], g, there)[:, owner == g]
-    made = _Features(owner, s.at, values, np.where(owner < 0, still, 0.), of, ask)
-    return made if _adds_up(made, x[:_CHECKED], s.own[:_CHECKED]) else None
+        if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)): return None
+    def ask(g, there): return np.concatenate([v for _,v in _said_together(of, grid, x[:1], {g: there})])[:, owner == g]
+    made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask)
+    return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
 
 def _one_way(v:np.ndarray) -> bool: # `(q, j)`
     "Whether features only rise, or only fall."
@@ -206,6 +258,10 @@ def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`
         close = np.isclose(said[legal][:, mine], values[place[legal]], rtol=1e-6, atol=1e-9, equal_nan=True)
         if not close.all(): return False
     return bool(_same(said[:, f.owner < 0], f.still[f.owner < 0]).all())
+
+def _through_all(steps:list, rows) -> Any:
+    for step in steps: rows = step.transform(rows)
+    return rows
 
 # %% ../../nbs/search/09_pipelines.ipynb #c20
 def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)`, bool `(nodes, q)` -> ascending

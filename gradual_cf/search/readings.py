@@ -19,7 +19,7 @@ from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
                                      _LeafLines, _net, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
                                      _TANH, _TreeBound, _with_one_kink)
-from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts
+from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
 from .sums import (_additive_scores, _is_linear_whole, _is_product, _parted_steps, _steps_of,
@@ -251,7 +251,6 @@ class _Reading(NamedTuple):
     slack:float=0.  # Room for rounding, in scores
     of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'products', 'sums'
     layers:Any=None # `_Layers`, where these were read
-    kept:tuple=()   # What another process may begin with
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
@@ -323,11 +322,11 @@ def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:floa
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
-def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
-    "The reading of a fitted model as a sum of one term a column, if it is one."
-    found = _additive_scores(model)
-    terms = None if found is None else _terms_read(found[0], grid, x, kept)
-    return None if found is None or terms is None else _reading_of_sum(terms, found[1])._replace(kept=terms.kept)
+def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
+    "The reading of a fitted model as a sum of one term a column, if it is one; `_Unfit` where steps before it prevent that."
+    found = _additive_scores(model, x)
+    terms = None if found is None else _terms_read(found[0], grid, x)
+    return None if found is None or terms is None else _reading_of_sum(terms, found[1])
 
 # %% ../../nbs/search/09_readings.ipynb #besd0002
 def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
@@ -375,17 +374,18 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
     return f'{reads} several columns ({shown})'
 
 # %% ../../nbs/search/09_readings.ipynb #lit90046
-def _seen_through(e:_Ensemble, model:FrameModel, steps:list, x:np.ndarray) -> tuple: # Features, and trees that read them
+def _seen_through(e:_Ensemble, model:FrameModel, steps:list, x:np.ndarray) -> tuple: # Steps side by side, and trees that read these
     "All that trees read through steps of their own, side by side."
     key = lambda view: tuple(map(id, view))
     views = {key(v): v for v in e.views}
-    ways = [_features_asked(model, partial(_through_steps, [*steps[:-1], *v, None])) for v in views.values()]
-    start = dict(zip(views, np.cumsum([0, *(way(x[:1]).shape[1] for way in ways)])))
+    chains = [[*steps[:-1], *v] for v in views.values()]
+    width = [_features_asked(model, partial(_through_all, some))(x[:1]).shape[1] for some in chains]
+    start = dict(zip(views, np.cumsum([0, *width])))
     shift = lambda t, by: t._replace(feature=np.where(t.feature < 0, -1, t.feature + by))
     trees = [shift(t, start[key(v)]) for t,v in zip(e.trees, e.views)]
-    return lambda x: np.concatenate([way(x) for way in ways], 1), e._replace(trees=trees)
+    return chains, e._replace(trees=trees)
 
-def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Reading|None:
+def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `_Unfit` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: raise _Unfit('a predict that its numbers do not tell')
@@ -400,24 +400,21 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray, kept=()) -> _Readin
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
     if e is not None and terms is not None and not e.trees:
         return _reading_of_sum(terms, e.link._replace(threshold=threshold))
-    if e is not None and any(e.views): of,e = _seen_through(e, model, steps, x)
-    else: of = _features_asked(model, partial(_through_steps, steps))
-    try: f = _opened_parts(of, grid, x, kept)
+    chains,e = _seen_through(e, model, steps, x) if e is not None and any(e.views) else ([steps[:-1]], e)
+    absent = np.nan if type(steps[-1]).__module__.startswith('xgboost.') else 0. # what a sparse matrix does not hold
+    try: f = _opened_parts(model, chains, grid, x, absent)
     except _Unfit as why:
-        line = net is not None and len(net.weight) == 1
-        if line and any(map(_is_product, steps)): return _read_products(model, cast(_Net, net), grid, x)
-        raise _Unfit(_words_of_mixed(steps, model.predictor.names, *why.args)) from None
+        raise why if isinstance(why.args[0], str) else _Unfit(_words_of_mixed(steps, model.predictor.names, *why.args)) from None
     if f is None: return None
     if e is not None:
         nodes = _nodes_behind(e, f, grid)
         if nodes is None: return None
-        made = _reading_of_trees(nodes, threshold) if terms is None else _reading_beside_sum(nodes, terms, threshold)
-        return made._replace(kept=f.kept)
+        return _reading_of_trees(nodes, threshold) if terms is None else _reading_beside_sum(nodes, terms, threshold)
     layers = _layers_behind(net := cast(_Net, net), f, grid)
-    if layers is not None: return _reading_on_table(layers, grid, x, model, threshold)._replace(kept=f.kept)
+    if layers is not None: return _reading_on_table(layers, grid, x, model, threshold)
     if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')
     terms = _terms_behind(net, f, grid, x)
-    return None if terms is None else _reading_of_sum(terms, _link_of(model, threshold))._replace(kept=f.kept)
+    return None if terms is None else _reading_of_sum(terms, _link_of(model, threshold))
 
 # %% ../../nbs/search/09_readings.ipynb #lit90049
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
@@ -452,6 +449,7 @@ def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None
 # %% ../../nbs/search/09_readings.ipynb #lit90055
 _COMPARED = 500  # Training rows that are compared
 _NOTHING_READ = 'an inside that nothing here reads'
+_INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
 
 def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
@@ -472,23 +470,24 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
     rows = x.detach().cpu().double().numpy()
-    for whole,kept in zip(models, [*cf.kept, *((),)*len(models)]):
+    for whole in models:
         m = whole
         if isinstance(m, _Asked): m = m.model
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
             elif isinstance(m, FrameModel):
-                try: r = _read_fitted(m, grid, rows, kept)
+                try: r = _read_fitted(m, grid, rows)
                 except _Unfit as why: r,m.unread = None, str(why)
             else:
                 net = _unfolded(m, x.shape[1], _always_one_level(grid))
                 r = None if net is None else _reading_on_table(_layers_on_table(net, grid), grid, rows, m)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, rows)
-            if r is None and isinstance(m, FrameModel):
-                r = _with_rounding(_read_sum(m, grid, rows, kept), z, rows)
+            if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_sum(m, grid, rows), z, rows)
+        except _Unfit as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
-        if isinstance(m, FrameModel): m.unread = '' if r is not None else m.unread or _NOTHING_READ
+        if isinstance(m, FrameModel) and not isinstance(m, _Trees):
+            m.inside,m.unread = (_INSIDE[r.of], '') if r is not None else ('', m.unread or _NOTHING_READ)
         if r is None: return None
         out.append(r)
     return out

@@ -14,7 +14,8 @@ import pandas as pd
 from ..models.decisions import FrameModel
 from ..models.fitted import _curve_of, _risk_link, RiskByTime
 from .bounds import _Layers, _needed, _Net, _rate
-from .pipelines import _as_dense, _every_position, _Features, _features_asked, _HELD, _MOST_VALUES, _UNLIKE
+from .pipelines import (_as_dense, _every_position, _Features, _features_asked, _HELD, _leaves_sums, _MOST_VALUES,
+                                        _raw_sources, _sources_of, _through_all)
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Ensemble, _Link, _Unfit
 from ..data.columns import MISSING
@@ -31,10 +32,14 @@ def _is_linear_whole(last) -> bool: # A fitted estimator
     "Whether its coefficients are all of it: those of support vectors vote where there are several classes."
     return not hasattr(last, 'support_') or last.kernel == 'linear' and len(getattr(last, 'classes_', (0, 1))) == 2
 
+def _is_linear(last) -> bool: # A fitted estimator
+    return hasattr(last, 'coef_') and hasattr(last, 'intercept_') and _is_linear_whole(last)
+
 def _is_sum(last) -> bool: # A fitted estimator
-    "Whether an estimator is a sum of what it reads, column by column."
-    linear = hasattr(last, 'coef_') and hasattr(last, 'intercept_') and _is_linear_whole(last)
-    return type(last).__module__.split('.')[0] in _LIBRARIES or type(last).__name__ in _NAIVE or linear
+    "Whether an estimator is a sum of what it reads, column by column: by its class, without terms of several columns."
+    if any(len(v) > 1 for v in getattr(last, 'term_features_', ())): return False
+    if any(t.istensor or getattr(t, 'by', None) is not None for t in getattr(last, 'terms', None) or () if hasattr(t, 'istensor')): return False
+    return type(last).__module__.split('.')[0] in _LIBRARIES or type(last).__name__ in _NAIVE or _is_linear(last)
 
 def _steps_of(source) -> list: # Of a pipeline, and of those within it, without those that do nothing
     if not hasattr(source, 'steps'): return [source]
@@ -67,10 +72,6 @@ def _fold_of(fold) -> tuple|None: # One of `calibrated_classifiers_` -> its mode
 
 def _falling_shares(curve, v:np.ndarray) -> np.ndarray: return _behind_shares(curve, -v) # … that falls
 
-def _through_all(steps:list, rows) -> Any:
-    for step in steps: rows = step.transform(rows)
-    return rows
-
 def _through_steps(steps:list, rows) -> Any: return _through_all(steps[:-1], rows) # Rows behind all steps but the last
 
 def _one_said(inner, numbers:bool, rows) -> np.ndarray: # A fitted model of two classes, or of numbers -> `(n,)`
@@ -91,8 +92,14 @@ def _beside_trees(e:_Ensemble, steps:list, rows) -> np.ndarray: # `(n, k)`
         out[:, k] += weight*_one_said(inner, not hasattr(inner, 'classes_'), rows if handed is None else handed(rows))
     return out
 
-def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k)`, and its link
-    "The scores of a model that is a sum, as a function of encoded rows; None for another."
+def _check_leaves_sums(model:FrameModel, x:np.ndarray, chains:list): # Rows; steps of which the last is a sum
+    "Raise `_Unfit` where steps before a sum leave it none of these columns."
+    raw = _raw_sources(model, x)
+    for *steps,last in chains:
+        if not _leaves_sums(_sources_of(steps, raw), _is_linear(last)): raise _Unfit('features that read several columns')
+
+def _additive_scores(model:FrameModel, x:np.ndarray) -> tuple|None: # Rows -> what they say `(n, k)`, and its link
+    "The scores of a model that is a sum, as a function of encoded rows; None for another, `_Unfit` for one of other columns."
     source,threshold = model.predictor.source, model.predictor.threshold
     if source is None or model.predictor.over: return None
     steps = _steps_of(source)
@@ -100,20 +107,22 @@ def _additive_scores(model:FrameModel) -> tuple|None: # What its rows say `(n, k
     if len(folds := getattr(last, 'calibrated_classifiers_', ())) and len(last.classes_) == 2:
         parts:Any = [_fold_of(fold) for fold in folds]
         if None in parts: return None
-        said = partial(_folds_said, parts, steps)
+        said,chains = partial(_folds_said, parts, steps), [[*steps[:-1], *_steps_of(inner)] for inner,*_ in parts]
         link = _Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
     elif isinstance(last, RiskByTime) and hasattr(last.model, 'coef_'):
+        chains = [[*steps[:-1], last.model]]
         said = lambda rows: _scores_said(last.model, True, _through_steps(steps, rows))
         link = _risk_link(last, np.zeros(1))._replace(threshold=threshold)
     elif not _is_sum(last): return None
     else:
-        numbers = model.kind == 'number'
+        numbers,chains = model.kind == 'number', [steps]
         said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
         link = _Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
+    _check_leaves_sums(model, x, chains)
     return _features_asked(model, said), link
 
 # %% ../../nbs/search/09_sums.ipynb #2cfa7036
-_PAIRS,_MOVED = 64, 500 # Pairs of rows that exchange columns, and rows in which all columns move
+_MOVED = 500 # Rows in which all columns move
 _ADDS_UP = 1e-6 # Largest difference from the sum of parts, relative to the largest score
 
 class _Terms(NamedTuple):
@@ -126,10 +135,6 @@ class _Terms(NamedTuple):
     of:Any           # Encoded rows -> what the model says, `(n, k)`
     error:float=0.   # Largest difference between what it says and the sum of parts
     products:Any=None# `_Products`, where features of two columns add something together
-
-    @property
-    def kept(self) -> tuple: # What another process may begin with; nothing where that is too much
-        return (self.table,) if sum(v.size for v in self.table) <= _HELD else ()
 
     @property
     def entries(self) -> list: # Encoded entries of each legal value of each column, `(values, entries)`
@@ -157,14 +162,6 @@ class _Terms(NamedTuple):
         "The sum of parts."
         if self.products is not None: return self.base + self.products.scores(self.products.f.of(x))
         return self.base + self.parts(x).sum(1)
-
-def _exchanges(of, grid:_Grid, x:np.ndarray, rng) -> bool:
-    "Whether rows that exchange some columns say together what they said before."
-    a,b = x[rng.integers(0, len(x), _PAIRS)], x[rng.integers(0, len(x), _PAIRS)]
-    gives = np.repeat(rng.random((_PAIRS, len(grid.columns))) < .5, np.diff(grid.first), 1)
-    said = of(np.concatenate([a, b, np.where(gives, b, a), np.where(gives, a, b)])).reshape(4, _PAIRS, -1)
-    far = np.abs(said[0] + said[1] - said[2] - said[3]).max(initial=0.)
-    return bool(far <= _ADDS_UP*max(1., np.abs(said).max()))
 
 def _tables_asked(t:_Terms) -> list: # `(values, k)` of each column
     "What is added where one column differs from the start, at each of its legal values."
@@ -194,29 +191,13 @@ def _by_chance(t:_Terms) -> list: # Places for `_checked`
     rng = np.random.default_rng(0)
     return [rng.integers(0, len(v), _MOVED) for v in t.table]
 
-def _terms_as_kept(t:_Terms, kept) -> _Terms|None: # `_Terms.kept`, or anything
-    "Terms as they were kept, if each is what the model says, in rows that nobody could foretell."
-    try:
-        (table,),entries,grid = kept, t.entries, t.grid
-        rows = np.repeat(t.start, len(entries), 0)
-        if [v.shape for v in table] != [(len(v), len(t.base)) for v in entries]: return None
-        for g,v in enumerate(entries): rows[g, grid.first[g]:grid.first[g + 1]] = v[0]
-        alone = np.abs(t.of(rows) - t.base - np.stack([v[0] for v in table])).max() # that no two are off by the same
-        rng,most = np.random.default_rng(), max(map(len, entries))
-        places = [rng.permutation(np.resize(np.arange(len(v)), most)) for v in entries]
-        return _checked(t._replace(table=table), places) if alone <= _EXACTLY*max(1., np.abs(t.base).max()) else None
-    except _UNLIKE: return None
-
 def _many_values(grid:_Grid) -> bool: return bool((~grid.named & ((grid.high - grid.low)//2 >= _MOST_VALUES)).any())
 
-_EXACTLY = 1e-9 # Largest difference of a single term
-
-def _terms_read(of, grid:_Grid, x:np.ndarray, kept=()) -> _Terms|None: # Training rows, `(n, d)`
-    "What each value adds; None where it is no sum of these columns, or where a column has too many values to ask about."
+def _terms_read(of, grid:_Grid, x:np.ndarray) -> _Terms|None: # A sum by its class; training rows, `(n, d)`
+    "What each value adds; None where parts do not add up, or where a column has too many values to ask about."
     if _many_values(grid): return None
     start = x[:1].copy()
     t = _Terms(grid, start, of(start)[0], [], _ways(grid), of)
-    if (again := _terms_as_kept(t, kept)) or not _exchanges(of, grid, x, np.random.default_rng(0)): return again
     t = t._replace(table=_tables_asked(t))
     return _checked(t, _by_chance(t))
 
@@ -228,6 +209,7 @@ def _terms_beside(e:_Ensemble, model:FrameModel, grid:_Grid, x:np.ndarray) -> _T
     steps = _steps_of(model.predictor.source)
     inner = [_steps_of(m)[-1] for m,*_ in e.terms]
     if other := [type(last).__name__ for last in inner if not _is_sum(last)]: raise _Unfit(f'{other[0]} within it')
+    _check_leaves_sums(model, x, [[*steps[:-1], *_steps_of(m)] for m,*_ in e.terms])
     of = _features_asked(model, partial(_beside_trees, e, steps))
     if (terms := _terms_read(of, grid, x)) is None: raise _Unfit('a part that is no sum of one term a column')
     return terms

@@ -1,0 +1,122 @@
+"""What a pipeline reads is told by the classes of its steps: features equal the pipeline's own, and what may read several columns is asked."""
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import compose, decomposition, feature_selection, impute, naive_bayes, pipeline, preprocessing, random_projection, tree
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.linear_model import LogisticRegression
+
+from gradual_cf.all import GradualCF, tabular
+from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.pipelines import _entries_at, _every_position, _opened_parts
+from gradual_cf.search.readings import _has_bounds
+from gradual_cf.search.sums import _steps_of
+
+rng, N = np.random.default_rng(0), 500
+X = pd.DataFrame(dict(income=rng.integers(15, 90, N)*1000., age=rng.integers(4, 15, N)*5, debt=rng.integers(0, 60, N)*200.,
+                      job=pd.Categorical(rng.choice(['none', 'part', 'full', 'own', 'rare'], N, p=[.3, .3, .2, .18, .02])), flag=rng.integers(0, 2, N)))
+Y = np.where(X.income/1000 + .4*X.age - X.debt/300 + 20*X.flag*(X.job == 'full') + rng.normal(0, 8, N) > 50, 'yes', 'no')
+X.loc[rng.random(N) < .2, 'income'] = np.nan
+NUMBERS, FULL = ['income', 'age', 'debt', 'flag'], X.assign(income=X.income.fillna(40000.))
+fill, one, make = impute.SimpleImputer, preprocessing.OneHotEncoder(handle_unknown='ignore'), pipeline.make_pipeline
+P = preprocessing
+
+
+class Doubled(P.StandardScaler):
+    "A subclass may do anything."
+
+
+def beside(numbers, levels=one, **how): return compose.make_column_transformer((numbers, NUMBERS), (levels, ['job']), **how)
+def filled(*steps, **how): return beside(make(fill(), *steps), **how)
+
+
+READ = dict(
+    plain=filled(), median=beside(fill(strategy='median', add_indicator=True)), constant=beside(fill(strategy='constant', fill_value=-1)),
+    scaled=filled(P.StandardScaler()), ranged=filled(P.MinMaxScaler(clip=True)), robust=filled(P.RobustScaler()), power=filled(P.PowerTransformer()),
+    ranks=filled(P.QuantileTransformer(n_quantiles=20)), signs=filled(P.Binarizer(threshold=1000)), splines=filled(P.SplineTransformer(4)),
+    bins=filled(P.KBinsDiscretizer(4, encode='onehot-dense', quantile_method='averaged_inverted_cdf')), logs=filled(P.FunctionTransformer(np.log1p)),
+    each=filled(P.FunctionTransformer(np.vectorize(lambda v: v % 7))), dropped=beside(fill(), P.OneHotEncoder(drop='first')),
+    seldom=beside(fill(), P.OneHotEncoder(min_frequency=.05)), ordered=beside(fill(), P.OrdinalEncoder()), target=beside(fill(), P.TargetEncoder(random_state=0)),
+    best=make(filled(), feature_selection.SelectKBest(feature_selection.f_classif, k=5)), moving=make(filled(), feature_selection.VarianceThreshold()),
+    both=make(filled(), pipeline.make_union(P.StandardScaler(), P.MinMaxScaler())),
+    frames=beside(make(fill(), P.StandardScaler()), P.OneHotEncoder(sparse_output=False)).set_output(transform='pandas'),
+    places=compose.make_column_transformer((fill(), [0, 2]), (fill(), slice('age', 'age')), (one, compose.make_column_selector(dtype_include='category')), remainder='passthrough'),
+    alone=compose.make_column_transformer((make(fill(), P.FunctionTransformer(lambda v: np.c_[np.asarray(v) > 30000, np.asarray(v)])), ['income']), (one, ['job']), remainder='passthrough'),
+    twice=compose.make_column_transformer((fill(), ['income', 'debt']), (make(fill(), P.StandardScaler()), ['income']), (one, ['job'])),
+    nested=make(compose.make_column_transformer((make(fill(), make(P.StandardScaler())), NUMBERS), (make(one), ['job'])), P.MaxAbsScaler()))
+ASKED = dict(
+    neighbours=beside(impute.KNNImputer()), rounds=beside(impute.IterativeImputer(random_state=0, max_iter=2)), norms=filled(P.Normalizer()),
+    function=filled(P.FunctionTransformer(lambda v: np.c_[v, (np.asarray(v)[:, 0] == 0) & (np.asarray(v)[:, 2] == 0)])), products=filled(P.PolynomialFeatures(2)),
+    components=filled(P.StandardScaler(), decomposition.PCA(2)), projected=filled(random_projection.GaussianRandomProjection(2, random_state=0)),
+    subclass=filled(Doubled()), kernel=filled(decomposition.KernelPCA(2)))
+
+
+def explained(before, last, rows=X, intent='sparse'):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        model = pipeline.make_pipeline(before, last).fit(rows, Y)
+    return GradualCF(model, tabular(rows, missing='keep') if rows is X else tabular(rows), intent).fit(rows)
+
+
+@pytest.mark.parametrize('name', READ)
+def test_features_of_each_column_are_those_of_the_pipeline(name):
+    "On random legal rows, and on training rows with missing cells, to the last bit."
+    cf = explained(READ[name], tree.DecisionTreeClassifier(max_depth=4, random_state=0))
+    assert _has_bounds(cf) and 'asked, since' not in cf.model.about, cf.model.about
+    grid, x = _grid_of(cf.domain.features), cf.x_train.double().numpy()
+    f = _opened_parts(cf.model, [_steps_of(cf.model.predictor.source)[:-1]], grid, x)
+    rows, draw = x[:200].copy(), np.random.default_rng(1)
+    at = [draw.integers(0, len(v), 200) for v in f.at]
+    for g, (there, place) in enumerate(zip(f.at, at)): rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[place])
+    own = f.of(rows)
+    for g, (values, place) in enumerate(zip(f.values, at)):
+        assert np.array_equal(own[:, f.owner == g], values[place], equal_nan=True)
+        assert np.array_equal(f.at[g], _every_position(grid, g))
+    assert np.array_equal(own[:, f.owner < 0], np.tile(f.still[f.owner < 0], (200, 1)), equal_nan=True)
+
+
+@pytest.mark.parametrize('name', ASKED)
+def test_what_may_read_several_columns_is_asked(name):
+    "No proof stands on rows that were tried; the sentence names the step, and answers are the model's own."
+    for last in (tree.DecisionTreeClassifier(max_depth=4, random_state=0), naive_bayes.GaussianNB()):
+        cf = explained(ASKED[name], last)
+        rows = X[cf.model.predictor.source.predict(X) == 'no'][:6]
+        answers = cf.explain(rows, 'yes')
+        assert not _has_bounds(cf) and not any(answers.proof), answers.proof
+        assert 'several columns' in cf.model.about, cf.model.about
+        assert ((cf.model.predictor.source.predict(answers.raw) == 'yes') == answers.valid).all()
+
+
+@pytest.mark.parametrize('before, read', [(decomposition.PCA(2), True), (make(P.StandardScaler(), decomposition.PCA(2)), True), (make(P.PowerTransformer(), decomposition.PCA(2)), True),
+                                          (P.PolynomialFeatures(2), False), (make(P.PolynomialFeatures(2), decomposition.PCA(3)), False)])
+def test_a_line_over_sums_is_a_sum(before, read):
+    "Components of single columns leave a linear model a sum of one term a column; behind products nothing is."
+    cf = explained(before, LogisticRegression(max_iter=2000), FULL[NUMBERS])
+    assert _has_bounds(cf) == read
+    assert not _has_bounds(explained(before, naive_bayes.GaussianNB(), FULL[NUMBERS]))
+
+
+def test_absent_cells_are_missing_for_xgboost():
+    xgboost = pytest.importorskip('xgboost')
+    model = pipeline.make_pipeline(beside(fill(), P.OneHotEncoder(), sparse_threshold=1.), xgboost.XGBClassifier(n_estimators=8, max_depth=3, n_jobs=1))
+    cf = GradualCF(model.fit(FULL, Y == 'yes'), tabular(FULL), 'sparse').fit(FULL)
+    rows = FULL[cf.model.predictor.source.predict(FULL) == 0][:8]
+    answers = cf.explain(rows, 1)
+    assert _has_bounds(cf) and set(answers.proof) == {'optimal'} and (cf.model.predictor.source.predict(answers.raw) == 1).all()
+
+
+@pytest.mark.parametrize('tiny', [0., 1e-9, 1e-3, -1e-7, 3e-12])
+@pytest.mark.parametrize('step', [1., 1000., 1e9])
+def test_every_training_cell_is_a_place_of_the_search(tiny, step):
+    "Cells many magnitudes below the steps of their column are legal places, bounds may name them, and proofs know them."
+    df = pd.DataFrame(dict(debt=np.where(rng.random(400) < .2, tiny, rng.integers(1, 60, 400)*step), k=rng.integers(0, 4, 400)))
+    c = tabular(df).features[0]
+    cells = np.unique(df.debt)
+    assert np.array_equal(c.at(c.place(cells)), cells)
+    model = tree.DecisionTreeClassifier(random_state=0).fit(df, df.debt < step/2)
+    cf, rows = GradualCF(model, tabular(df), 'sparse').fit(df), df[df.debt > 5*step][:3]
+    for bound in (None, step, tiny):
+        answers = cf.explain(rows, True, bounds={} if bound is None else {'debt': (None, bound)})
+        assert set(answers.proof) == {'optimal'} and model.predict(answers.raw).all()
