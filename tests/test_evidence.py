@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from gradual_cf.all import check_letter, GradualCF, load_loans, predictor, reasons, reconsider, tabular
+from gradual_cf.all import check_evidence, GradualCF, load_loans, predictor, reasons, reconsider, tabular
 from gradual_cf.render import json_value, LANGUAGES
 from gradual_cf.templates.evidence import check_evidence as checker
 from gradual_cf.use.evidence import _end, answer_schema, evidence, save_evidence
@@ -641,7 +641,7 @@ def test_the_letter_says_what_was_corrected_and_whether_that_changed_it(format, 
     assert json.loads(stands.evidence)['reconsidered']['decided'] == dict(was=False, **{'is': False})
     assert view in plain(stands.letter) and 'months_in_job: ' in plain(stands.letter) and '<b>' not in stands.letter
     assert view in plain(stands.worksheet) and 'Reviewed by' in stands.worksheet and json.loads(texts[0])['sha256'] in stands.worksheet
-    assert turned.template is None and bool(check_letter(stands.letter, cf, template=stands.template).flips.all())
+    assert turned.template is None and bool(check_evidence(stands.letter, cf, template=stands.template).flips.all())
 
 
 def test_an_end_that_is_the_own_value_moves_with_it():

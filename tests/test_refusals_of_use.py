@@ -22,7 +22,7 @@ from toy import Level, waves
 from typer.testing import CliRunner
 
 from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter, actions,
-    as_batches, audit, because, bootstrap, box, check_letter, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
+    as_batches, audit, because, bootstrap, box, check_evidence, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
     load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, reconsider, relevance, reproduce,
     save_model, sentences, series, strengths, summary, tabular, tally, watch, wordings)
 from gradual_cf.cli import app
@@ -241,7 +241,7 @@ def menu(): return ways(of_table(), refused_by_trees(), 1)
 @cache
 def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
 def with_ways(others): return letter(of_table().explain(refused_by_trees()[:3], 1), others=others() if callable(others) else others)
-def wrong(text): return check_letter(text, cf())
+def wrong(text): return check_evidence(text, cf())
 @cache
 def poor(): return GradualCF(own().model, tabular(N()), 'sparse').fit(low_by_line())
 @cache
@@ -313,20 +313,20 @@ GROUPS = {
     ('a record of fewer columns', lambda: wrong(resealed(cells=[['1', '']])), 'text must hold a record of 6 columns, got 1'),
     ('no model', lambda: wrong(text().replace('"model"', '"Model"')), 'text must hold a record … got none'),
     ('no records', lambda: wrong(text('txt')), 'text must hold a record … got none; records'),
-    ('more records than letters', lambda: check_letter(text('txt'), cf(), records=[text('json')]*2), 'records must be one for each of 1'),
-    ('a record of another letter', lambda: check_letter(text('txt'), cf(), records=[7]), 'records must be letters in JSON'),
-    ('no letter', lambda: check_letter([], cf()), 'at least one letter'),
+    ('more records than letters', lambda: check_evidence(text('txt'), cf(), records=[text('json')]*2), 'records must be one for each of 1'),
+    ('a record of another letter', lambda: check_evidence(text('txt'), cf(), records=[7]), 'records must be letters in JSON'),
+    ('no letter', lambda: check_evidence([], cf()), 'at least one letter'),
     ('a level that is none', lambda: wrong(celled(4, 'castle')), "known level … 'castle'"),
     ('a number that is none', lambda: wrong(celled(0, 'old')), "'old'"),
     *each(['2', '9', '-1'], lambda v: wrong(resealed(target=v)), 'one of 2 classes', 'a class '),
     ('an interval of classes', lambda: wrong(resealed(target='1..2')), 'what the model answers'),
-    ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
+    ('a letter to several rows', lambda: check_evidence(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
     *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)), 'text must hold … got', 'a value '),
     *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES],
     *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
-    ('a letter with no reasons', lambda: check_letter(text(), cf(), reasons=0), 'reasons must be … got 0'),
+    ('a letter with no reasons', lambda: check_evidence(text(), cf(), reasons=0), 'reasons must be … got 0'),
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
-    ('a letter that was about images', lambda: check_letter('x', picture()), 'rows of a table'),
+    ('a letter that was about images', lambda: check_evidence('x', picture()), 'rows of a table'),
     *[(f'ways {i}', lambda others=others: with_ways(others), says) for i, (others, says) in enumerate(MENUS)],
     *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
     *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (

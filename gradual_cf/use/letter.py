@@ -14,28 +14,29 @@ import numpy as np
 import pandas as pd
 import torch
 from markupsafe import Markup
-from torch import Tensor
 
-from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names, _STANDINGS
-from ..core import check_range, comparable, Question
+from ..answers import _check_answers, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
+from ..core import check_range, comparable
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
-from ..render import (compiled, date_text, ENGLISH, environment, first_difference, Language, language_of,
-                               LANGUAGES, N_, once, plain_json, sided_percent, taken_apart, value_text, with_unit)
+from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
+                               LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
-from ..search.robust import _scope, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
-from ..search.goals import class_words, goal_of, in_target, NUMBERS
+from ..search.robust import _scope
+from ..search.goals import class_words, in_target, NUMBERS
+from ..templates.evidence import check_evidence as checker
 from .alternatives import _with_menu, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _line_said,
+from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
-from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
+from .evidence import answers_of, evidence, own_answers, rows_of
+from .papers import pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
-__all__ = ['letter', 'check_letter']
+__all__ = ['letter', 'check_evidence']
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
@@ -93,7 +94,7 @@ def _labels_of(explainer) -> tuple: # Of the classes
     return tuple(explainer.classes) or (() if explainer.z_train is None else tuple(range(explainer.z_train.shape[1])))
 
 # %% ../../nbs/use/04_letter.ipynb #c42
-_FORMATS = 'md', 'html', 'txt', 'json', 'pdf', 'docx'
+_FORMATS = 'md', 'html', 'txt', 'json', 'pdf'
 _FIELDS = ('row', 'date', 'language', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure',
            'record', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper')
 
@@ -131,18 +132,14 @@ class _LetterWords(NamedTuple):
     called:dict # Label of a class as a text -> words
 
 # %% ../../nbs/use/04_letter.ipynb #c47
-def _texts_of_row(answer) -> list: # Of each row: (before, after) of each column; '' where it does not change
-    "All columns of each row as texts, in English."
+def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
+    "All columns of each row, with what they would have been, in the language of the letter; '' where one does not change."
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    both = lambda i, changed: [[before[g][i], after[g][i] if on else ''] for g,on in enumerate(changed)]
-    return [both(i, changed) for i,changed in enumerate(answer.changed.tolist())]
-
-def _records(said:list, cells:list) -> list: # `_texts_of_row` -> lines of each row
-    "All columns of each row, with what they would have been, in the language of the letter."
-    return [[dict(number=g + 1, name=s.name, before=s.local(a), after=s.local(b) if b else '')
-             for g,(s,(a,b)) in enumerate(zip(said, row))] for row in cells]
+    line = lambda g, i, on: dict(number=g + 1, name=said[g].name, before=said[g].local(before[g][i]),
+                                 after=said[g].local(after[g][i]) if on and found[i] else '')
+    return [[line(g, i, on) for g,on in enumerate(changed)] for i,changed in enumerate(answer.changed.tolist())]
 
 def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
     "A line of the record as a letter shows it: what is there, and what would have been enough."
@@ -210,7 +207,6 @@ _NOTHING_ELSE = N_('It is proven for this model that changing any other single v
 _AMONG = { # Of which answers, as `_scope` has it
     'compared where': N_('that are plausible, as far as there are real cases to compare with'),
     'plausible': N_('that are plausible'), 'well within': N_('that are well within the decision'),
-    'with a lead': N_('that are well within the decision'), # as letters have it that were written earlier
     'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
 
 def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which answers; '' for all
@@ -220,47 +216,40 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
     if not kinds: return lang.say(what)
     return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed(kinds))
 
-def _standing_of_answer(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
-    "How an answer stands, as far as that is known."
-    known = {name: v[i].item() for name in _STANDINGS if (v := getattr(answer, name)) is not None}
-    more = dict(proven=[answer.optimal, answer.among]) if answer.proof[i] == 'optimal' else {}
-    return {name: v for name,v in known.items() if v == v} | more
-
-def _standing_lines(stands:dict, lang:Language=ENGLISH) -> list:
+def _standing_lines(told:dict, alone:str, lang:Language=ENGLISH) -> list: # A record; what is proven where nothing else leads there
     "How an answer stands, in sentences."
-    confirmed = 'confirmed' in stands
-    lines = [lang.say(_CONFIRMED, percent=sided_percent(stands['confirmed'], 0., lang))] if confirmed else []
-    if 'proven' not in stands: return lines
-    what,among = stands['proven']
-    return [*lines, _proven_line(among, _PROVEN[what], lang)]
-
-# %% ../../nbs/use/04_letter.ipynb #c60
-def _sealed(digests:dict, answer, i:int, cells:list, told:dict) -> Markup: # Texts (before, after) of the columns
-    "What a check has to know, as JSON."
-    aim = dict(target=answer.goal.written(answer.target[i]), tau='none' if answer.tau is None else str(answer.tau))
-    return Markup(plain_json(digests | aim | dict(cells=cells, told=told)))
+    confirmed,proof = told['answer']['confirmed'], told['proof']
+    lines = [] if confirmed is None else [lang.say(_CONFIRMED, percent=sided_percent(confirmed, 0., lang))]
+    if proof['said'] == 'optimal': lines.append(_proven_line(proof['among'], _PROVEN[proof['of']], lang))
+    return lines + [alone]*told['letter']['alone']
 
 # %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: ((column, after), …) and probability
+def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: cells of another answer, and what the model says of it
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
     if isinstance(others, pd.DataFrame): others = _with_menu(explainer, answer, others)
     if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
         raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
                          f'got {others!r}')
-    if not len(others.answers): return {}
     more,out = others.answers, {}
-    texts = [_column_texts(c, more.domain.rows(more.raw)) for c in more.domain.features]
-    for k,(i,changed) in enumerate(zip(others.row.tolist(), more.tensors.changed)):
-        if more.xp[k].equal(answer.xp[i]): continue
-        after = [[g, texts[g][k]] for g in changed.nonzero()[:, 0].tolist()]
-        out.setdefault(i, []).append([after, more.prob[k].item()])
+    for k,(i,cells) in enumerate(zip(others.row.tolist(), _json_rows(more.raw, len(more)))):
+        if not more.xp[k].equal(answer.xp[i]): out.setdefault(i, []).append(dict(answer=cells, after=more.prob[k].item()))
     return out
 
-def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts
-    "One other way as a letter shows it."
-    line = lambda g, text: record[g] | dict(after=said[g].local(text))
-    return dict(changes=[_change(columns[g], said[g], line(g, text)) for g,text in way[0]])
+def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of each row
+    "Other ways as a letter shows them."
+    found = [(i, way['answer']) for i,t in enumerate(records) for way in t['letter']['ways']]
+    out,columns = [[] for _ in records], explainer.domain.features
+    if not found: return out
+    frame = explainer.domain.rows(rows_of(explainer, [records[i] for i,_ in found], [cells for _,cells in found]))
+    texts = [_column_texts(c, frame) for c in columns]
+    for k,(i,cells) in enumerate(found):
+        names,data = [c['name'] for c in records[i]['columns']], records[i]['answer']['data']
+        moved = {name for name,*two in zip(names, data, cells) if checker.differs(*two)}
+        changes = [_change(c, said[g], lines[i][g] | dict(after=said[g].local(texts[g][k]))) for g,c in enumerate(columns)
+                   if moved & set(map(json_value, c.sources))]
+        out[i].append(dict(changes=changes))
+    return out
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
 def _nothing_else(explainer, answer, others) -> list: # A bool for each row
@@ -274,28 +263,19 @@ def _nothing_else(explainer, answer, others) -> list: # A bool for each row
             for i,free in enumerate(left)]
 
 # %% ../../nbs/use/04_letter.ipynb #59fefb1d
-def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or freed), (entry, least) and (entry, most)
-    "What the question of each row did not allow, where that is not what the table says of it."
-    own = explainer.encode(answer.data)
-    enc = own if answer.enc is None else answer.enc
-    out:list = [dict(fixed=on.nonzero()[:, 0].tolist()) for on in enc.frozen != own.frozen]
-    for side in ('low', 'high'):
-        here,there = getattr(enc, side), getattr(own, side)
-        if here is None: continue
-        differ = here.isfinite() if there is None else here.isfinite() & (here != there)
-        for i,d in differ.nonzero().tolist(): out[i].setdefault(side, []).append([d, here[i, d].item()])
-    return out
+def _looked_up(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
+    "What a letter says besides the answer."
+    z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
+    known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
+    found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked) if asked['k'] and known else None
+    return found, certified(explainer, answer) if ranges else None
 
-def _all_told(explainer, answer, others, shared:dict) -> list: # date, language, reasons and ranges
-    "What letters say besides what follows from their records."
-    here = answer.tensors
-    there = explainer.decides(answer.raw, explainer.logits(answer.raw, answer.xp), here.target) & here.valid
-    ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
-    rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
-    said = lambda i, found: [answer.before[i].item(), answer.prob[i].item() if found else None]
-    stands = lambda i, found: _standing_of_answer(answer, i) if found else {}
-    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=stands(i, found),
-                 alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
+def _recorded(explainer, answer, others, found, lines, day:str, asked:dict, lang:Language) -> list: # Texts
+    "The records of letters."
+    ways,alone = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
+    told = [dict(language=lang.name, reasons=asked['k'], alone=ok and bool(alone[i]), ways=ways.get(i, []))
+            for i,ok in enumerate(answer.valid.tolist())]
+    return evidence(answer, found, lines, day, told)
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
@@ -330,14 +310,13 @@ def _asked_reasons(reasons) -> dict: # k, codes and never
     check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons, codes={}, never=())
 
-def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row: sentences, are all together enough?
+def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
-    if not asked['k']: return [([], False)]*len(answer)
+    if found is None: return [([], False)]*len(answer)
     lang,out = said[0].lang, [[] for _ in range(len(answer))]
-    found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
     place = {str(c.name): g for g,c in enumerate(answer.domain.features)}
     texts = [_column_texts(c, answer.domain.rows(answer.data)) for c in answer.domain.features]
-    coded = {str(c) for c in asked['codes']}
+    coded = set(map(str, codes))
     for line in found.frame.itertuples():
         if line.columns in place and line.columns not in coded:
             s,g = said[place[line.columns]], place[line.columns]
@@ -349,60 +328,37 @@ def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row:
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict) -> Iterator[dict]:
+def _checksum(told:dict) -> str: return '-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4)) # What a person sees of a record
+
+def _all_fields(explainer, texts:list, answer, words:_LetterWords, codes, found, lines) -> Iterator[dict]: # Records, and their answers
     "All that the letters say, row by row, but for what the sender adds."
-    said,called = words
+    (said,called),told = words, list(map(json.loads, texts))
     lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
-    enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
+    enough = enough_of(explainer, answer, needed, lines)
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
-    enc = explainer.enc_of(answer)
-    cells,digests = _texts_of_row(answer), _digests(explainer)
-    columns = answer.domain.features
-    records,held = _records(said, cells), _what_held_columns(answer, enc, said)
-    alone = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang)
-    decisions,principal = _decisions(explainer, answer, called, lang), _principal(explainer, answer, said, asked)
-    for i,known in enumerate(told):
-        found = known['said'][1] is not None
-        record = records[i] if found else [line | dict(after='') for line in records[i]]
+    columns,there = answer.domain.features, [t['answer']['valid'] for t in told]
+    records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
+    alone,ways = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang), _ways_said(explainer, told, said, records)
+    decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
+    for i,(text,known,record) in enumerate(zip(texts, told, records)):
         changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
         order = sorted(changed, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
         target = answer.target[i]
         aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
-        sure = dict(number=answer.goal.numbers, before=answer.goal.sided(answer.before[i].item(), bar, lang),
+        sure = dict(number=answer.goal.numbers, before=answer.goal.sided(known['answer']['before'], bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
-                    lines=_standing_lines(known['stands'], lang) + [alone]*known['alone'])
-        sealed = _sealed(digests, answer, i, [[a, b if found else ''] for a,b in cells[i]], known)
-        yield dict(row=known['row'], date=known['date'], language=lang.name, decision=decisions[i], found=found,
-                   wanted=_visible(aim, lang), reasons=reasons, kept=_kept_and_why(said, held[i], changed),
-                   changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
-                   ways=[_way_of_letter(columns, said, record, way) for way in known['ways']], sure=sure, record=record,
-                   checksum=checksum(str(sealed)), sealed=sealed)
+                    lines=_standing_lines(known, alone, lang) if there[i] else [])
+        yield _named(known) | dict(
+            decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons, kept=_kept_and_why(said, held[i], changed),
+            changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
+            ways=ways[i], sure=sure, record=record, sealed=Markup(text))
 
-# %% ../../nbs/use/04_letter.ipynb #c76
-_MADE_OF = {'model', 'data', 'settings', 'target', 'tau', 'cells', 'told'}
-
-def _read_letter(text, count:int, beside=None) -> dict: # before, after: a text for each column; what else is sealed
-    "What a letter holds; raises `ValueError` for one without a record of so many columns."
-    format,sealed = carried(text)
-    if beside is not None:
-        got = type(beside).__name__
-        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {got}')
-        sealed = carried(beside)[1]
-    try:
-        out = json.loads(sealed, object_pairs_hook=once)
-        if out.keys() != _MADE_OF: raise ValueError
-        pairs,other = out.pop('cells'), [v for name,v in out.items() if name != 'told']
-        if not all(isinstance(v, str) for v in (*other, *(v for pair in pairs for v in pair))): raise TypeError
-        tau = out['tau']
-        if tau != 'none' and not (re.fullmatch(r'[\d.e-]+', tau) and np.isfinite(float(tau))): raise ValueError
-        before,after = zip(*pairs)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        raise ValueError('text must hold a record, with what every column was and would have been, got none; records '
-                         'gives those of plain text') from None
-    if len(before) != count: raise ValueError(f'text must hold a record of {count} columns, got {len(before)}')
-    return dict(before=before, after=after, format=format, sealed=sealed) | out
+def _named(told:dict) -> dict: # A record
+    "What every letter names."
+    return dict(row=_visible(str(told['answer']['row'])), date=_visible(told['made_at']), language=told['letter']['language'],
+                checksum=_checksum(told))
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
@@ -428,7 +384,7 @@ def _check_refused(explainer, answer):
                      f'rows {names}: leave them out')
 
 # %% ../../nbs/use/04_letter.ipynb #c81
-def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**fields) -> text, or bytes
+def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Callable: # (**fields) -> text, or bytes
     "The functions that write letters of a format; raises `ValueError` for an unknown one."
     if format not in _FORMATS:
         named = ', '.join(map(repr, _FORMATS[:-1]))
@@ -437,36 +393,34 @@ def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**field
         text = "{% extends 'letter' %}" if template is None else template
         if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {type(text).__name__}')
         made_of = environment(_PAGE.get(format, format), 'letter', lang)
-        return _of_format(compiled(made_of, text, _FIELDS, 'template'), format)
+        return _of_format(compiled(made_of, text, fields, 'template'), format)
     if template is not None: raise ValueError("template must be left out for format 'json', got one")
     return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
 
-_PAGE = dict(pdf='html', docx='html') # Formats that are made of another
+_PAGE = dict(pdf='html') # Formats that are made of another
 
 def _of_format(write:Callable, format:str) -> Callable:
     "What makes a letter of a template."
     def page(**fields):
         text = re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
-        if format not in _PAGE: return text
-        sealed,title = fields.get('sealed', ''), re.search('<title>(.*?)</title>', text, re.S)
-        if format == 'pdf': return pdf_of(text, sealed)
-        return docx_of(text, sealed, title[1] if title else '', fields['language'], fields['paper'])
+        return pdf_of(text, fields['sealed']) if format == 'pdf' else text
     return page
 
 def _proven(text, fields:dict):
     "A letter from which its record can be read; raises `ValueError` for one that lost it."
-    if carried(text)[1] == fields['sealed'] or carried(text)[0] == 'txt' and fields['checksum'] in text: return text
+    form,sealed = checker.carried(text)
+    if sealed == fields['sealed'] or form == 'txt' and fields['checksum'] in text: return text
     raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
                      f'got a letter without it for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-def _unread_note(answer, i:int, format:str, lang:Language, fields:dict): # Position of a row
-    "What is written where a row could not be read."
-    why = _visible(answer.proof[i].removeprefix(_NOT_READ))
-    told = dict(row=_visible(str(_row_names(answer)[i])), date='', language=lang.name, why=why) | fields
-    if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
-    made_of = environment(_PAGE.get(format, format), 'letter', lang)
-    return _of_format(compiled(made_of, "{% extends 'note' %}", tuple(told), 'template'), format)(**told)
+_NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper'
+
+def _notes(texts:list) -> Iterator[dict]: # Records of rows that could not be read
+    "What notes say."
+    for text in texts:
+        told = json.loads(text)
+        yield _named(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
 
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
     "Other answers of the rows that were read, by their new positions."
@@ -475,7 +429,6 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if isinstance(others, pd.DataFrame): return others.assign(row=others.row.map(place))
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
-
 
 # %% ../../nbs/use/04_letter.ipynb #c83
 def _wording_of(explainer, given:_Given, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
@@ -522,7 +475,7 @@ def letter(
     others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
     ranges:bool=True,        # Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date=None,               # A date or a text; None for today
-    format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
+    format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
     explainer:Explainer|None=None, # The explainer of the answers; None if they know it
     reasons:int|Reasons|None=4, # Most principal reasons, or what `reasons` said; None for none
     language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
@@ -556,7 +509,7 @@ def letter(
     date : default None
         A date or a text; None for today
     format : str, default 'md'
-        'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
+        'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
     explainer : Explainer | None, default None
         The explainer of the answers; None if they know it
     reasons : int | Reasons | None, default 4
@@ -591,146 +544,85 @@ def letter(
     spoken = _wording_of(explainer, _Given(names, units, words, why), lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
-    write,day = _writer(template, format, lang), date_text(date, lang)
-    read = np.flatnonzero(~answer.unread)
+    write,note,day = _writer(template, format, lang), _writer(None, format, lang, _NOTE), date_text(date, lang)
+    read,unread = np.flatnonzero(~answer.unread), np.flatnonzero(answer.unread)
     if not len(answer): return []
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    unread = [no and dict(date=day) | slots[i] for i,no in enumerate(answer.unread)]
-    out:list = [_unread_note(answer, i, format, lang, fields) if fields else '' for i,fields in enumerate(unread)]
+    known,out = replace(answer, explainer=explainer), [None]*len(answer)
+    if len(unread):
+        for i,fields in zip(unread, _notes(_recorded(explainer, known[unread], None, None, None, day, asked, lang))):
+            out[i] = note(**fields, **slots[i])
     if not len(read): return out
-    some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
-    z,targets = explainer.z_train, some.tensors.target.unique(dim=0)
-    if z is None or not len(z) or not all(in_target(z, t).any() for t in targets): asked = asked | dict(k=0)
-    shared = dict(date=day, language=lang.name, reasons=asked['k'], ranges=bool(ranges))
-    for i,known in zip(read, _all_fields(explainer, some, spoken, _all_told(explainer, some, others, shared), asked)):
-        fields = known | slots[i]
-        out[i] = _proven(write(**fields), fields)
+    some,others = (known[read], _others_of(others, read)) if len(unread) else (known, others)
+    found,lines = _looked_up(explainer, some, asked, bool(ranges), lang)
+    texts = _recorded(explainer, some, others, found, lines, day, asked | dict(k=0 if found is None else asked['k']), lang)
+    again = answers_of(explainer, list(map(json.loads, texts)))
+    for i,fields in zip(read, _all_fields(explainer, texts, again, spoken, asked['codes'], found, lines)):
+        out[i] = _proven(write(**fields, **slots[i]), fields)
     return out
 
 # %% ../../nbs/use/04_letter.ipynb #c88
-def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
-    "The rows that letters hold."
-    domain = explainer.domain
-    dtypes = dict(domain.write(explainer.x_train[:1]).dtypes)
-    before,after = (list(zip(*(l[side] for l in letters))) for side in ('before', 'after'))
-    after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, after)]
-    return tuple(domain.rows(_texts_frame(domain, dtypes, texts)) for texts in (before, after))
-
-def _targets_of_letters(explainer, letters:list) -> Any: # As `explain` takes them
-    "What the letters say is to be reached; raises `ValueError` for another kind of target."
-    aims,classes = [l['target'] for l in letters], explainer.z_train.shape[1]
-    try: out = explainer.goal.reread(aims, explainer.classes)
-    except ValueError: raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}') from None
-    if explainer.goal is NUMBERS or explainer.classes or 0 <= min(out) and max(out) < classes: return out
-    raise ValueError(f'text must aim at one of {classes} classes, got {aims}')
-
-def _stand(explainer, frame, aims, letters:list) -> tuple: # `(n,)` each
-    "What the model says of rows, and whether that is the target."
-    z = explainer.logits(frame, explainer.encode(frame).x)
-    aims = explainer.aimed(aims, z)
-    p,tau = explainer.says(z, aims), [0. if l['tau'] == 'none' else float(l['tau']) for l in letters]
-    return p, explainer.decides(frame, z, aims) & goal_of(aims).reached(p, aims, torch.tensor(tau).to(p))
-
-_SAME = 1e-5 # Difference of two answers of one model about one row, relative to numbers above 1
-
-def _nearly_equal(a:Tensor, b:Tensor) -> Tensor: return (a - b).abs() <= _SAME*b.abs().clamp_min(1) # bool `(n,)`
-
-def _ways_stand(explainer, letters:list) -> tuple: # bool `(n,)` each; letters without other ways have no bad ones
-    "Whether all other ways of letters lead to the target, are legal, and whether the model says of them what is told."
-    found = [(i, l, dict(way), p) for i,l in enumerate(letters) for way,p in l['told']['ways']]
-    good = np.ones((3, len(letters)), bool)
-    if not found: return tuple(good)
-    there = [l | dict(after=[way.get(g, '') for g in range(len(l['before']))]) for _,l,way,_ in found]
-    frames = _both_frames(explainer, there)
-    p,led = _stand(explainer, frames[1], _targets_of_letters(explainer, there), there)
-    said = torch.tensor([p for *_,p in found], dtype=torch.float64).to(p)
-    lawful = torch.as_tensor(cast(Any, explainer.domain).legal(*frames).all(1))
-    at = [i for i,*_ in found]
-    for kept,now in zip(good, (led, lawful, _nearly_equal(said, p))): np.logical_and.at(kept, at, now.cpu().numpy())
-    return tuple(good)
-
-# %% ../../nbs/use/04_letter.ipynb #47b11664
-_FAR = 1e300    # No number of a letter is as large
-_LONGEST = 1000 # Signs of a reference or a date
-_ASKED = {'fixed', 'low', 'high'}
-_TOLD = {'row', 'date', 'language', 'reasons', 'said', 'asked', 'ranges', 'stands', 'alone', 'ways'}
-
-def _told_of_table(told, explainer) -> bool:
-    "Whether a dictionary is one that letters about such a table tell."
-    groups,entries = len(explainer.domain.features), explainer.x_train.shape[1]
-    number = lambda v: type(v) in (int, float) and abs(v) < _FAR
-    place = lambda v, most: type(v) is int and 0 <= v < most
-    among = {_scope(explainer, dict.fromkeys(kinds), where) for where in (_EVERYWHERE, _NOWHERE, _HERE_AND_THERE)
-             for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
-    line = lambda v: type(v) is str and len(v) <= _LONGEST and _visible(v) == v
+def _read_letter(text, beside, cf) -> dict: # A letter, and the same in JSON for one of plain text
+    "The record of a letter; raises `ValueError` for one that holds none about such a table."
+    form,sealed = checker.carried(text)
+    if beside is not None:
+        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
+        sealed = checker.carried(beside)[1]
     try:
-        (p,q),asked,stands,ways = (told[name] for name in ('said', 'asked', 'stands', 'ways'))
-        what,answers = stands.get('proven', ('distance', ''))
-        limits = [limit for side in ('low', 'high') for limit in asked.get(side, [])]
-        return told.keys() == _TOLD and stands.keys() <= {*_STANDINGS, 'proven'} and asked.keys() <= _ASKED and all((
-            line(told['row']), line(told['date']), type(told['ranges']) is bool, type(told['alone']) is bool,
-            told['language'] in LANGUAGES, place(told['reasons'], _LONGEST),
-            number(p), q is None or number(q), what in _PROVEN, answers == '' or answers in among,
-            all(number(stands.get(name, 0.)) for name in _STANDINGS), all(place(g, groups) for g in asked['fixed']),
-            all(place(d, entries) and number(v) for d,v in limits),
-            all(number(p) and way and all(place(g, groups) and type(t) is str for g,t in way) for way,p in ways)))
-    except (AttributeError, KeyError, TypeError, ValueError): return False
+        told = checker.record_of(sealed)
+        checker.shape(told)
+    except checker.Unreadable as e:
+        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; records gives those of plain text') from None
+    columns,own = [c['name'] for c in told['columns']], list(map(json_value, cf.domain.display.columns))
+    rules,features = [c['feature'] for c in told['question']['constraints']], [json_value(c.name) for c in cf.domain.features]
+    if {*columns} != {*own} or rules != features:
+        raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
+    if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
+    return dict(text=text, form=form, sealed=sealed, told=told)
 
-def _asked_again(enc, told:list):
-    "Encoded rows with what their questions did not allow."
-    frozen,limits = enc.frozen.clone(), {}
-    for i,t in enumerate(told): frozen[i, t['asked']['fixed']] ^= True
-    for side,end in (('low', -np.inf), ('high', np.inf)):
-        own,lines = getattr(enc, side), [(i, *line) for i,t in enumerate(told) for line in t['asked'].get(side, [])]
-        limits[side] = torch.full_like(enc.x, end) if own is None and lines else own
-        if not lines: continue
-        i,d,v = zip(*lines)
-        limits[side] = limits[side].clone()
-        limits[side][list(i), list(d)] = torch.tensor(v, dtype=torch.float64).to(enc.x)
-    return enc._replace(frozen=frozen, **limits)
+_LONGEST = 400 # Signs of what an error quotes
 
 # %% ../../nbs/use/04_letter.ipynb #c3d8786e
-def _measured_again(explainer, letters:list) -> Counterfactuals:
-    "The answers that letters hold; raises `ValueError` where the model says something else of them."
-    told,(data,raw) = [l['told'] for l in letters], _both_frames(explainer, letters)
-    enc,xp = _asked_again(explainer.encode(data), told), explainer.encode(raw).x
-    z = explainer.logits(data, enc.x)
-    aims = explainer.aimed(_targets_of_letters(explainer, letters), z)
-    new = explainer.measure(Question(data, enc, z, aims), xp)
-    says = new.tensors
-    told_of = lambda name, like: torch.tensor([t['stands'].get(name, np.nan) for t in told],
-                                              dtype=torch.float64).to(like)
-    typical = says.prob*torch.nan if says.typical is None else says.typical
-    said = torch.tensor([[np.nan if v is None else v for v in t['said']] for t in told], dtype=torch.float64)
-    before,after = said.to(says.prob).unbind(1)
-    now = [explainer.says(explainer.logits(frame, x), aims) for frame,x in ((data, enc.x), (raw, xp))]
-    for said,there in ((before, now[0]), (after, now[1]), (told_of('typical', typical), typical)):
-        off = ~_nearly_equal(said, there) & ~said.isnan()
-        if off.any():
-            i = int(off.nonzero()[0])
-            raise ValueError(f'text must tell what the model says, {there[i].item():.6g}, got {said[i].item():.6g}')
-    after = torch.where(after.isnan(), before, after)
-    stands = {name: told_of(name, says.prob) for name in _STANDINGS}
-    return replace(new, raw=raw, xp=xp, before=before, prob=after, **stands)
-
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dict): # Position -> a letter
+def _check_seen(cf, letters:dict, answers:dict, template, given:_Given, asked:dict): # Position -> a letter; -> its answer
     "Raise `ValueError` for a letter of ours whose visible text differs from what its record and its `slots` give."
-    some,writers = list(letters.values()), {}
-    fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked)
-    for i,l,told in zip(letters, some, fields):
-        form = l['format']
-        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, words.said[0].lang)
-        pages = l['text'], writers[form](**told, **l['slots'])
-        seen,own = (parts_of(page) if isinstance(page, bytes) else taken_apart(page, form) for page in pages)
-        if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
+    alike = {}
+    for i,l in letters.items():
+        about = l['told']['letter']
+        alike.setdefault((about['language'], about['reasons'], l['told']['region'] is not None, i in answers), []).append(i)
+    for (language,k,ranges,read),at in alike.items():
+        lang,texts,writers = language_of(language), [letters[i]['sealed'] for i in at], {}
+        if read:
+            some = answers_of(cf, [letters[i]['told'] for i in at])
+            found,lines = _looked_up(cf, some, asked | dict(k=k), ranges, lang)
+            fields = _all_fields(cf, texts, some, _wording_of(cf, given, lang), asked['codes'], found, lines)
+        else: fields = _notes(texts)
+        for i,told in zip(at, fields):
+            form,seen = letters[i]['form'], letters[i]['text']
+            if form not in writers: writers[form] = _writer(template if read and form != 'json' else None, form, lang, _FIELDS if read else _NOTE)
+            pages = seen, writers[form](**told, **letters[i]['slots'])
+            mine,own = ([page.decode('latin-1')] if form == 'pdf' else taken_apart(page, form) for page in pages)
+            if own != mine: raise ValueError(_FORGED.format(i, *first_difference(mine, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
-def check_letter(
-    text,         # A letter, or a list of letters, in any format
+def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record; as the checker takes a model; its row and its answer, None for neither
+    "What a model says of one record."
+    a,ways,nothing = told['answer'], (told['letter'] or {}).get('ways') or [], dict(before=np.nan, after=np.nan, flips=False, legal=True)
+    if answer is None: return nothing | dict(faults=checker.check(told, ask)[0])
+    frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
+    led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
+    lawful = [cf.domain.rows(rows_of(cf, [told], [way['answer']])) for way in ways]
+    legal = all(cf.domain.legal(frames[0], frame).all() for frame in (frames[1], *lawful))
+    before,after,flips = answer.before[0].item(), answer.prob[0].item(), bool(answer.valid[0] and not answer.already[0])
+    other = not all(v is None or checker.near(v, now) for v,now in ((a['before'], before), (a['after'], after)))
+    return dict(before=before, after=after, flips=flips and bool(led.all()), legal=legal,
+                faults=checker.check(told, ask)[0] or ['the model says something else']*other)
+
+def check_evidence(
+    text,         # A letter in any format, a record, or a list of these
     cf:Explainer, # A fitted explainer with the model to ask
     rows=None,    # The same rows from the bank's files; None if there are only letters
     template:str|None=None, # The bank's template, as given to `letter`; None for the default letter
@@ -747,12 +639,12 @@ def check_letter(
     contact=None,           # Whom to ask
     notices=None,           # The lender's own
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
-    """Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`.
+    """Ask the model about the records of letters, write them again, and tell whether the decision flips; or `ValueError`.
 
     Parameters
     ----------
     text
-        A letter, or a list of letters, in any format
+        A letter in any format, a record, or a list of these
     cf : Explainer
         A fitted explainer with the model to ask
     rows : default None
@@ -793,43 +685,36 @@ def check_letter(
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
     given = _Given(names, units, words, why)
     _wording_of(cf, given)
-    by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
+    asked,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts):
         raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
-    read:Any = [_read_letter(t, len(cf.domain.features), record) | dict(text=t) for t,record in zip(texts, beside)]
-    if not read: raise ValueError('text must be at least one letter, got none')
-    for l in read:
-        if not _told_of_table(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
-        lang = language_of(l['told']['language'])
-        if date is not None and l['told']['date'] != date_text(date, lang):
-            raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
-    told_rows = [l['told']['row'] for l in read]
-    slots = slots_of(told_rows, notices, None, sender=sender, addressee=addressee, product=product, contact=contact)
-    frames = _both_frames(cf, read)
-    aims = _targets_of_letters(cf, read)
-    digests = _digests(cf)
-    (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
-    told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
-    told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
-    told['legal'] = cast(Any, cf.domain).legal(*frames).all(1)
-    led,lawful,same = _ways_stand(cf, read)
-    told['flips'],told['legal'] = told['flips'] & led, told['legal'] & lawful
-    told |= {name: [l[name] == digest for l in read] for name,digest in digests.items()}
-    own = {i: l for i,l in enumerate(read) if all(l[name] == digest for name,digest in digests.items())}
-    other = [i for i in own if not same[i]]
-    if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
-    alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
-    for language,k in sorted({alike(i) for i in own}):
-        spoken = _wording_of(cf, given, language_of(language))
-        some = {i: l | dict(slots=slots[i]) for i,l in own.items() if alike(i) == (language, k)}
-        _check_seen(cf, some, template, spoken, by_code | dict(k=k))
+    letters = [_read_letter(t, record, cf) for t,record in zip(texts, beside)]
+    if not letters: raise ValueError('text must be at least one letter, got none')
+    told = [l['told'] for l in letters]
+    for t in told if date is not None else ():
+        day = date_text(date, language_of((t['letter'] or dict(language='en'))['language']))
+        if t['made_at'] != day: raise ValueError(f'text must be of {day}, got a letter of {str(t["made_at"])[:_LONGEST]}')
+    each = slots_of([str(t['answer']['row']) for t in told], notices, None, sender=sender, addressee=addressee, product=product,
+                    contact=contact)
+    read,digests,ask = [i for i,t in enumerate(told) if t['answer']['read']], _digests(cf), own_answers(cf)
+    try:
+        answers = answers_of(cf, [told[i] for i in read]) if read else []
+        there = {i: answers[k] for k,i in enumerate(read)}
+        out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(told)])
+    except checker.Unreadable as e: raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
+    out.insert(0, 'changes', [t['answer']['changes'] or 0 for t in told])
+    for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in told]
+    own = {i: letters[i] | dict(slots=each[i]) for i in np.flatnonzero(out[[*digests]].all(axis=1)).tolist()}
+    for i in own:
+        if out.faults[i] and out.legal[i]: raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
+    _check_seen(cf, {i: l for i,l in own.items() if l['form'] != 'record'}, there, template, given, asked)
     if rows is not None: # as the bank's files have them
-        files = cf.domain.rows(rows)
-        if len(files) != len(read):
-            raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(files)}')
-        told['row'] = np.all([comparable(files[c]) == comparable(frames[0][c]) for c in frames[0]], 0)
-    told |= {name: [l['told'][key] for l in read] for name,key in (('reference', 'row'), ('date', 'date'))}
-    tells = [(l['told']['stands'], l['told']['alone']) for l in read]
-    untested = [dict(confirmed='confirmed' in stands, proven='proven' in stands or alone) for stands,alone in tells]
-    return pd.DataFrame(told | dict(untested=[', '.join(word for word,on in one.items() if on) for one in untested]))
+        files,data = cf.domain.rows(rows), cf.domain.rows(rows_of(cf, told, [t['answer']['data'] for t in told]))
+        if len(files) != len(told): raise ValueError(f'rows must be one for each of {len(told)} letters, got {len(files)}')
+        out['row'] = np.all([comparable(files[c]) == comparable(data[c]) for c in data], 0)
+    out['reference'],out['date'] = [str(t['answer']['row']) for t in told], [t['made_at'] for t in told]
+    proven = [dict(confirmed=t['answer']['confirmed'] is not None, proven=t['proof']['said'] == 'optimal' or bool(t['letter'] and t['letter']['alone']))
+              for t in told]
+    out['untested'] = [', '.join(word for word,on in one.items() if on and t['answer']['valid']) for one,t in zip(proven, told)]
+    return out.drop(columns='faults')
