@@ -223,7 +223,7 @@ _SLOTS = {name: _option(f'--{name}', says, panel='Parts of the letter') for name
 
 def _noticed(text):
     "Rules and the lender's file, as `letter` takes them."
-    from gradual_cf.use.papers import _PAPER
+    from gradual_cf.use.letter import _PAPER
     if text is None: return None
     name,named,file = text.partition('=')
     if name not in _PAPER: return text

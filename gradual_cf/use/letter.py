@@ -4,16 +4,19 @@
 
 # %% ../../nbs/use/04_letter.ipynb #c4
 from __future__ import annotations
-import json, re, warnings
-from collections.abc import Callable, Iterator
+import json, os, re, warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from markupsafe import Markup
+from PIL import ImageFile
 
 from ..answers import _check_answers, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import check_range, comparable
@@ -32,7 +35,6 @@ from .alternatives import _with_menu, Alternatives
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
 from .evidence import answers_of, evidence, own_answers, rows_of
-from .papers import pdf_of, slots_of
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
@@ -83,11 +85,6 @@ def _column_name(c:Column, given) -> _Name:
         raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
     return _Name(text or '', tuple(phrases) or ('', ''), levels)
 
-def _for_language(given, columns, lang:Language): # What may be given by language
-    "What was given for a language."
-    by_language = isinstance(given, dict) and given and all(k in LANGUAGES and k not in columns for k in given)
-    return given.get(lang.name, {}) if by_language else given
-
 def _labels_of(explainer) -> tuple: # Of the classes
     "What classes are called by the model; () for a number."
     if explainer.goal is NUMBERS: return ()
@@ -107,24 +104,21 @@ class _ColumnWording(NamedTuple):
     why:str|None   # Why it was not asked for; None for the default
     local:Callable # A cell's text -> as the language writes it
     lang:Language
+    given:_Name
 
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
-class _Given(NamedTuple):
-    "What somebody says of columns: a dict of columns each."
-    names:Any={}
-    units:Any={}
-    words:Any={}
-    why:Any={}
+_GIVEN = 'names', 'units', 'words', 'why' # What somebody says of columns: a dict of columns each
 
-def _column_wording(c:Column, given:_Given=_Given(), lang:Language=ENGLISH) -> _ColumnWording:
+def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
-    name = _column_name(c, given.names.get(c.name, ''))
-    sentences,unit = _sentences(c, given.words.get(c.name), lang, name.phrases), given.units.get(c.name, '')
+    names,units,words,why = (given.get(k) or {} for k in _GIVEN)
+    name = _column_name(c, names.get(c.name, ''))
+    sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
-    reason = _visible(given.why[c.name], lang) if c.name in given.why else None
+    reason = _visible(why[c.name], lang) if c.name in why else None
     called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
-    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang)
+    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang, name)
 
 class _LetterWords(NamedTuple):
     "What is said about columns and classes."
@@ -270,10 +264,10 @@ def _looked_up(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tup
     found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked) if asked['k'] and known else None
     return found, certified(explainer, answer) if ranges else None
 
-def _recorded(explainer, answer, others, found, lines, day:str, asked:dict, lang:Language) -> list: # Texts
+def _recorded(explainer, answer, others, found, lines, day:str, k:int, lang:Language) -> list: # Texts
     "The records of letters."
     ways,alone = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
-    told = [dict(language=lang.name, reasons=asked['k'], alone=ok and bool(alone[i]), ways=ways.get(i, []))
+    told = [dict(language=lang.name, reasons=k, alone=ok and bool(alone[i]), ways=ways.get(i, []))
             for i,ok in enumerate(answer.valid.tolist())]
     return evidence(answer, found, lines, day, told)
 
@@ -383,35 +377,100 @@ def _check_refused(explainer, answer):
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that already have the target, '
                      f'rows {names}: leave them out')
 
+# %% ../../nbs/use/04_letter.ipynb #pa000006
+_SLOTS = 'sender', 'addressee', 'product', 'contact'
+_PAPER = {'us-reg-b': 'letter', 'eu': 'A4'} # Rules that letters may be under -> paper
+
+def _notices(notices) -> tuple: # Name of the rules, '' for none; the lender's words; None where no file is given
+    "What `notices` names; raises `ValueError` for what is neither a name nor a file."
+    wanted = f"notices must be one of {list(_PAPER)}, a file with the lender's own words, or a dict of both"
+    if notices is None: return '', ''
+    if isinstance(notices, Mapping):
+        if len(notices) != 1: raise ValueError(f'{wanted}, got {len(notices)} of them')
+        (name,file), = notices.items()
+        if name not in _PAPER: raise ValueError(f'{wanted}, got {name!r}')
+    elif isinstance(notices, str) and notices in _PAPER: return notices, None
+    else: name,file = '', notices
+    if file is False or file == '': return name, ''
+    if not isinstance(file, (str, os.PathLike)): raise ValueError(f'{wanted}, got {file!r}')
+    try: text = Path(file).read_text(encoding='utf-8').strip()
+    except (OSError, UnicodeDecodeError) as e: raise ValueError(f'{wanted}, got {str(file)!r}: {e}') from None
+    if not text: raise ValueError(f'{wanted}, got the empty file {str(file)!r}')
+    return name, text
+
+def _slot(name:str, given, index:Sequence) -> list: # A text for each row; None for nobody knows, '' for left out
+    "What stands in a slot of each letter; raises `ValueError` for what is no text."
+    if given is None or isinstance(given, (str, bool)): each = [given]*len(index)
+    elif isinstance(given, (Mapping, pd.Series)):
+        known = {str(k): v for k,v in given.items()}
+        each = [known.get(str(i)) for i in index]
+    elif isinstance(given, Sequence) and len(given) == len(index): each = list(given)
+    else: raise ValueError(f'{name} must be a text, or one for each of {len(index)} letters, got {given!r}')
+    if strange := [v for v in each if v is not None and v is not False and not isinstance(v, str)]:
+        raise ValueError(f'{name} must be a text, or False to leave it out, got {strange[0]!r}')
+    return ['' if v is False else v for v in each]
+
+def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: # Of each letter a dict
+    "The slots of letters, filled or left out; raises `ValueError` for one that nobody thought of."
+    rules,words = _notices(notices)
+    each = {name: _slot(name, slots[name], index) for name in _SLOTS}
+    if rules and (empty := [name for name,v in each.items() if None in v]):
+        raise ValueError(f"{empty[0]} must be given where notices names {rules!r}, or False to leave it out on "
+                         f'purpose, got none of {", ".join(empty)}')
+    if words is None:
+        told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
+        if strict: raise ValueError(f'{told}, got the name alone')
+        if strict is not None: warnings.warn(f"{told}; the letters have none", stacklevel=3)
+    more = dict(rules=rules, paper=_PAPER.get(rules, 'A4'), notices=words or '')
+    return [{name: (v[i] or '').strip() for name,v in each.items()} | more for i in range(len(index))]
+
+# %% ../../nbs/use/04_letter.ipynb #pa000012
+_EXTRA = "needs the extra letters: pip install 'gradual_cf[letters]'"
+_DAY_ZERO = datetime(1980, 1, 1)
+
+def _weasyprint():
+    "The library; raises `ImportError` that names what to install."
+    broken = ImageFile.LOAD_TRUNCATED_IMAGES # which it lets through for everybody
+    try: import weasyprint
+    except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
+    except OSError as e: # of the dynamic loader
+        raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
+                          f'libharfbuzz-subset0, brew install pango, or on Windows MSYS2 ({e})') from None
+    finally: ImageFile.LOAD_TRUNCATED_IMAGES = broken
+    return weasyprint
+
+def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
+    "A page as a PDF that carries its record; raises `ValueError` where it would load anything."
+    weasyprint,asked = _weasyprint(), []
+    def refuse(url, *_, **__):
+        asked.append(url)
+        raise ValueError(url) # which is only a line of WeasyPrint's log
+    setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
+    file = weasyprint.Attachment(string=sealed, name='record.json', description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
+    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
+    return pdf
+
 # %% ../../nbs/use/04_letter.ipynb #c81
 def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Callable: # (**fields) -> text, or bytes
-    "The functions that write letters of a format; raises `ValueError` for an unknown one."
+    "The functions that write letters of a format; raises `ValueError` for an unknown one, or a template that loses the record."
     if format not in _FORMATS:
         named = ', '.join(map(repr, _FORMATS[:-1]))
         raise ValueError(f'format must be {named} or {_FORMATS[-1]!r}, got {format!r}')
-    if format != 'json':
-        text = "{% extends 'letter' %}" if template is None else template
-        if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {type(text).__name__}')
-        made_of = environment(_PAGE.get(format, format), 'letter', lang)
-        return _of_format(compiled(made_of, text, fields, 'template'), format)
-    if template is not None: raise ValueError("template must be left out for format 'json', got one")
-    return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
-
-_PAGE = dict(pdf='html') # Formats that are made of another
-
-def _of_format(write:Callable, format:str) -> Callable:
-    "What makes a letter of a template."
-    def page(**fields):
-        text = re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
-        return pdf_of(text, fields['sealed']) if format == 'pdf' else text
+    if format == 'json':
+        if template is not None: raise ValueError("template must be left out for format 'json', got one")
+        return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
+    if not isinstance(template or '', str): raise ValueError(f'template must be a text of Jinja2, got {type(template).__name__}')
+    made_of = environment('html' if format == 'pdf' else format, 'letter', lang)
+    write = compiled(made_of, "{% extends 'letter' %}" if template is None else template, fields, 'template')
+    def page(**told):
+        text = re.sub(r'\n{3,}', '\n\n', write(**told)).strip() + '\n'
+        form,sealed = checker.carried(text)
+        if sealed == told['sealed'] or form == 'txt' and told['checksum'] in text:
+            return pdf_of(text, sealed) if format == 'pdf' else text
+        raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
+                         f'got a letter without it for row {told["row"]}')
     return page
-
-def _proven(text, fields:dict):
-    "A letter from which its record can be read; raises `ValueError` for one that lost it."
-    form,sealed = checker.carried(text)
-    if sealed == fields['sealed'] or form == 'txt' and fields['checksum'] in text: return text
-    raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
-                     f'got a letter without it for row {fields["row"]}')
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
 _NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper'
@@ -422,6 +481,17 @@ def _notes(texts:list) -> Iterator[dict]: # Records of rows that could not be re
         told = json.loads(text)
         yield _named(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
 
+def _written(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
+    "The letters that records give; `looked`: what is known besides."
+    told = list(map(json.loads, texts))
+    lang,read = language_of(told[0]['letter']['language']), told[0]['answer']['read']
+    if read:
+        write,answers = _writer(template, format, lang), answers_of(cf, told)
+        found,lines = looked or _looked_up(cf, answers, asked, told[0]['region'] is not None, lang)
+        fields = _all_fields(cf, texts, answers, _wording_of(cf, given, lang), asked['codes'], found, lines)
+    else: write,fields = _writer(None if format == 'json' else "{% extends 'note' %}", format, lang, _NOTE), _notes(texts)
+    return [write(**known, **more) for known,more in zip(fields, slots)]
+
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
     "Other answers of the rows that were read, by their new positions."
     if others is None or len(others) < len(read): return others
@@ -431,37 +501,30 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _wording_of(explainer, given:_Given, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
+def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     columns = explainer.domain.features
-    known = {c.name for c in columns}
-    told = {arg: _for_language(v or {}, known, lang) for arg,v in given._asdict().items()}
-    for arg,v in told.items():
+    known,told = {c.name for c in columns}, {}
+    for arg in _GIVEN:
+        v = told[arg] = given.get(arg) or {}
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
+        if v and all(k in LANGUAGES and k not in known for k in v): told[arg] = v.get(lang.name, {})
     labels = {*map(str, _labels_of(explainer))} # whose names stand under keys that are no columns
     of_classes = {key: words for key,words in told['names'].items()
                   if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return _LetterWords([_column_wording(c, _Given(**told), lang) for c in columns], called)
-
-def _without_words(explainer, names, words:_LetterWords) -> list: # Each as a text
-    "What a letter would call as the table does."
-    lang,columns = words.said[0].lang, explainer.domain.features
-    given = _for_language(names or {}, {c.name for c in columns}, lang)
-    out = []
-    for c in columns:
-        name = _column_name(c, given.get(c.name, ''))
-        out += [f'column {c.name!r}']*(not name.text)
-        out += [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in name.levels]
-    return out + [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
+    return _LetterWords([_column_wording(c, told, lang) for c in columns], called)
 
 def _check_words(explainer, names, words:_LetterWords, strict:bool|None):
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
     if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
-    if not (missing := _without_words(explainer, names, words)): return
-    told = (f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for '
-            f'{", ".join(missing)}')
+    missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
+    for c,s in reversed([*zip(explainer.domain.features, words.said)]):
+        levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.given.levels]
+        missing = [f'column {c.name!r}']*(not s.given.text) + levels + missing
+    if not missing: return
+    told = f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}'
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
 
@@ -539,31 +602,28 @@ def letter(
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
     explainer = _knowing(answer, explainer)
-    asked = _asked_reasons(reasons)
+    asked,given = _asked_reasons(reasons), dict(names=names, units=units, words=words, why=why)
     lang = language_of(language)
-    spoken = _wording_of(explainer, _Given(names, units, words, why), lang)
+    spoken = _wording_of(explainer, given, lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
-    write,note,day = _writer(template, format, lang), _writer(None, format, lang, _NOTE), date_text(date, lang)
-    read,unread = np.flatnonzero(~answer.unread), np.flatnonzero(answer.unread)
-    if not len(answer): return []
+    _writer(template, format, lang) # before any row is looked at
+    day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    known,out = replace(answer, explainer=explainer), [None]*len(answer)
-    if len(unread):
-        for i,fields in zip(unread, _notes(_recorded(explainer, known[unread], None, None, None, day, asked, lang))):
-            out[i] = note(**fields, **slots[i])
-    if not len(read): return out
-    some,others = (known[read], _others_of(others, read)) if len(unread) else (known, others)
-    found,lines = _looked_up(explainer, some, asked, bool(ranges), lang)
-    texts = _recorded(explainer, some, others, found, lines, day, asked | dict(k=0 if found is None else asked['k']), lang)
-    again = answers_of(explainer, list(map(json.loads, texts)))
-    for i,fields in zip(read, _all_fields(explainer, texts, again, spoken, asked['codes'], found, lines)):
-        out[i] = _proven(write(**fields, **slots[i]), fields)
-    return out
+    known,others,out = replace(answer, explainer=explainer), _others_of(others, read), {}
+    for at in (read, np.flatnonzero(answer.unread)):
+        if not len(at): continue
+        some,looked = known if len(at) == len(answer) else known[at], (None, None)
+        if at is read: looked = _looked_up(explainer, some, asked, bool(ranges), lang)
+        k = 0 if looked[0] is None else asked['k']
+        texts = _recorded(explainer, some, others if at is read else None, *looked, day, k, lang)
+        pages = _written(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
+        out |= dict(zip(at.tolist(), pages))
+    return [out[i] for i in range(len(answer))]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
-def _read_letter(text, beside, cf) -> dict: # A letter, and the same in JSON for one of plain text
+def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JSON for one of plain text
     "The record of a letter; raises `ValueError` for one that holds none about such a table."
     form,sealed = checker.carried(text)
     if beside is not None:
@@ -579,6 +639,8 @@ def _read_letter(text, beside, cf) -> dict: # A letter, and the same in JSON for
     if {*columns} != {*own} or rules != features:
         raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
     if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
+    day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))
+    if day not in (None, told['made_at']): raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')
     return dict(text=text, form=form, sealed=sealed, told=told)
 
 _LONGEST = 400 # Signs of what an error quotes
@@ -587,57 +649,49 @@ _LONGEST = 400 # Signs of what an error quotes
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(cf, letters:dict, answers:dict, template, given:_Given, asked:dict): # Position -> a letter; -> its answer
+def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position -> a letter
     "Raise `ValueError` for a letter of ours whose visible text differs from what its record and its `slots` give."
-    alike = {}
+    alike:dict = {}
     for i,l in letters.items():
-        about = l['told']['letter']
-        alike.setdefault((about['language'], about['reasons'], l['told']['region'] is not None, i in answers), []).append(i)
-    for (language,k,ranges,read),at in alike.items():
-        lang,texts,writers = language_of(language), [letters[i]['sealed'] for i in at], {}
-        if read:
-            some = answers_of(cf, [letters[i]['told'] for i in at])
-            found,lines = _looked_up(cf, some, asked | dict(k=k), ranges, lang)
-            fields = _all_fields(cf, texts, some, _wording_of(cf, given, lang), asked['codes'], found, lines)
-        else: fields = _notes(texts)
-        for i,told in zip(at, fields):
-            form,seen = letters[i]['form'], letters[i]['text']
-            if form not in writers: writers[form] = _writer(template if read and form != 'json' else None, form, lang, _FIELDS if read else _NOTE)
-            pages = seen, writers[form](**told, **letters[i]['slots'])
-            mine,own = ([page.decode('latin-1')] if form == 'pdf' else taken_apart(page, form) for page in pages)
-            if own != mine: raise ValueError(_FORGED.format(i, *first_difference(mine, own)))
+        about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
+        alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
+    for (_,k,form,*_),at in alike.items():
+        texts,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
+        pages = _written(cf, texts, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
+        for i,page in zip(at, pages):
+            seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
+            if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
 def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record; as the checker takes a model; its row and its answer, None for neither
     "What a model says of one record."
-    a,ways,nothing = told['answer'], (told['letter'] or {}).get('ways') or [], dict(before=np.nan, after=np.nan, flips=False, legal=True)
-    if answer is None: return nothing | dict(faults=checker.check(told, ask)[0])
+    a,ways,faults = told['answer'], (told['letter'] or {}).get('ways', []), checker.check(told, ask)[0]
+    if answer is None: return dict(changes=0, before=np.nan, after=np.nan, flips=False, legal=True, faults=faults)
     frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
     led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
     lawful = [cf.domain.rows(rows_of(cf, [told], [way['answer']])) for way in ways]
     legal = all(cf.domain.legal(frames[0], frame).all() for frame in (frames[1], *lawful))
     before,after,flips = answer.before[0].item(), answer.prob[0].item(), bool(answer.valid[0] and not answer.already[0])
     other = not all(v is None or checker.near(v, now) for v,now in ((a['before'], before), (a['after'], after)))
-    return dict(before=before, after=after, flips=flips and bool(led.all()), legal=legal,
-                faults=checker.check(told, ask)[0] or ['the model says something else']*other)
+    return dict(changes=len(a['changed'])*a['valid'], before=before, after=after, flips=flips and bool(led.all()), legal=legal,
+                faults=faults or ['the model says something else']*other)
+
+def _untested(told:dict) -> str: # A record
+    "What nobody can tell from a record and the model alone."
+    proven = told['proof']['said'] == 'optimal' or bool(told['letter'] and told['letter']['alone'])
+    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=proven)
+    return ', '.join(word for word,on in known.items() if on and told['answer']['valid'])
 
 def check_evidence(
     text,         # A letter in any format, a record, or a list of these
     cf:Explainer, # A fitted explainer with the model to ask
     rows=None,    # The same rows from the bank's files; None if there are only letters
-    template:str|None=None, # The bank's template, as given to `letter`; None for the default letter
-    names:dict|None=None,   # As given to `letter`
-    units:dict|None=None,   # As given to `letter`
-    words:dict|None=None,   # As given to `letter`
-    why:dict|None=None,     # As given to `letter`
-    date=None,              # The day that all letters must bear; None for any
-    reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
+    date=None,    # The day that all letters must bear; None for any
     records:list|None=None, # The same letters in JSON, where the text has no place for its record
-    sender=None,            # As given to `letter`, like the next four
-    addressee=None,         # To whom
-    product=None,           # About what
-    contact=None,           # Whom to ask
-    notices=None,           # The lender's own
+    reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
+    template:str|None=None, # The bank's template, as given to `letter`; None for the default letter
+    notices=None, # As given to `letter`
+    **look,       # As given to `letter`: names, units, words, why, sender, addressee, product, contact
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
     """Ask the model about the records of letters, write them again, and tell whether the decision flips; or `ValueError`.
 
@@ -649,32 +703,18 @@ def check_evidence(
         A fitted explainer with the model to ask
     rows : default None
         The same rows from the bank's files; None if there are only letters
-    template : str | None, default None
-        The bank's template, as given to `letter`; None for the default letter
-    names : dict | None, default None
-        As given to `letter`
-    units : dict | None, default None
-        As given to `letter`
-    words : dict | None, default None
-        As given to `letter`
-    why : dict | None, default None
-        As given to `letter`
     date : default None
         The day that all letters must bear; None for any
-    reasons : int | Reasons | None, default None
-        As given to `letter`; a number need not be given
     records : list | None, default None
         The same letters in JSON, where the text has no place for its record
-    sender : default None
-        As given to `letter`, like the next four
-    addressee : default None
-        To whom
-    product : default None
-        About what
-    contact : default None
-        Whom to ask
+    reasons : int | Reasons | None, default None
+        As given to `letter`; a number need not be given
+    template : str | None, default None
+        The bank's template, as given to `letter`; None for the default letter
     notices : default None
-        The lender's own
+        As given to `letter`
+    **look
+        As given to `letter`: names, units, words, why, sender, addressee, product, contact
 
     Returns
     -------
@@ -683,38 +723,30 @@ def check_evidence(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    given = _Given(names, units, words, why)
-    _wording_of(cf, given)
+    if strange := look.keys() - {*_GIVEN, *_SLOTS}: raise ValueError(f'{min(strange)} must be left out, or be an argument of letter')
     asked,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
+    _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts):
         raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
-    letters = [_read_letter(t, record, cf) for t,record in zip(texts, beside)]
+    letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
-    told = [l['told'] for l in letters]
-    for t in told if date is not None else ():
-        day = date_text(date, language_of((t['letter'] or dict(language='en'))['language']))
-        if t['made_at'] != day: raise ValueError(f'text must be of {day}, got a letter of {str(t["made_at"])[:_LONGEST]}')
-    each = slots_of([str(t['answer']['row']) for t in told], notices, None, sender=sender, addressee=addressee, product=product,
-                    contact=contact)
-    read,digests,ask = [i for i,t in enumerate(told) if t['answer']['read']], _digests(cf), own_answers(cf)
+    told,digests,ask = [l['told'] for l in letters], _digests(cf), own_answers(cf)
+    names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
+    slots = slots_of(names, notices, None, **{name: look.get(name) for name in _SLOTS})
     try:
         answers = answers_of(cf, [told[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}
         out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(told)])
     except checker.Unreadable as e: raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
-    out.insert(0, 'changes', [t['answer']['changes'] or 0 for t in told])
     for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in told]
-    own = {i: letters[i] | dict(slots=each[i]) for i in np.flatnonzero(out[[*digests]].all(axis=1)).tolist()}
+    own = np.flatnonzero(out[[*digests]].all(axis=1)).tolist()
     for i in own:
-        if out.faults[i] and out.legal[i]: raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
-    _check_seen(cf, {i: l for i,l in own.items() if l['form'] != 'record'}, there, template, given, asked)
+        if out.faults[i] and out.legal[i]:
+            raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
+    _check_seen(cf, {i: letters[i] | dict(slots=slots[i]) for i in own if letters[i]['form'] != 'record'}, template, look, asked)
     if rows is not None: # as the bank's files have them
         files,data = cf.domain.rows(rows), cf.domain.rows(rows_of(cf, told, [t['answer']['data'] for t in told]))
         if len(files) != len(told): raise ValueError(f'rows must be one for each of {len(told)} letters, got {len(files)}')
         out['row'] = np.all([comparable(files[c]) == comparable(data[c]) for c in data], 0)
-    out['reference'],out['date'] = [str(t['answer']['row']) for t in told], [t['made_at'] for t in told]
-    proven = [dict(confirmed=t['answer']['confirmed'] is not None, proven=t['proof']['said'] == 'optimal' or bool(t['letter'] and t['letter']['alone']))
-              for t in told]
-    out['untested'] = [', '.join(word for word,on in one.items() if on and t['answer']['valid']) for one,t in zip(proven, told)]
-    return out.drop(columns='faults')
+    return out.drop(columns='faults').assign(reference=names, date=[t['made_at'] for t in told], untested=list(map(_untested, told)))

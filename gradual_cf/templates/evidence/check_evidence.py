@@ -6,8 +6,8 @@ LETTERS is a letter as HTML, Markdown, JSON or PDF, a JSON file of one record or
 of such files. MODEL is a file (.json or .ubj of XGBoost, .txt of LightGBM, .cbm of CatBoost, .onnx, .skops), or FILE.py:NAME, a
 function of a frame of rows that gives probabilities, `(n,)` of the second class or `(n, k)`, or numbers. It needs numpy, pandas,
 the library of the model, and ask_model.py and the schema, which lie beside it. Fields for which somebody's word is taken are
-listed; the words of a letter are compared by check_evidence of the package. The exit code is 0 where all is as the record says,
-1 where a decision is refuted, and 2 where something cannot be read.
+listed; words of letters are compared by the package. The exit code is 0 where all is as the record says, 1 where a decision is
+refuted, and 2 where something cannot be read.
 """
 import argparse, contextlib, hashlib, itertools, json, math, random, re, sys, zlib
 from pathlib import Path
@@ -55,7 +55,7 @@ def carried(text):
     if text.lstrip()[:1] == '{':
         try: told = read(text)
         except (ValueError, RecursionError): return 'json', ''
-        return ('json', told['sealed'] if isinstance(told['sealed'], str) else '') if 'sealed' in told else ('record', text)
+        return ('json', str(told['sealed'])) if 'sealed' in told else ('record', text)
     found = [*CARRIED.finditer(text)][-1:]
     return ('txt', '') if not found else ('html' if found[0][1] else 'md', found[0][1] or found[0][2])
 
@@ -72,8 +72,7 @@ def decisions(path):
     "All records of a file, or of the files of a folder."
     if path.is_dir(): return [told for one in sorted(path.iterdir()) if one.is_file() for told in decisions(one)]
     raw = path.read_bytes()
-    text = raw if raw[:4] == b'%PDF' else raw.decode()
-    if isinstance(text, bytes) or text.lstrip()[:1] != '[': return [record_of(text)]
+    if raw[:4] == b'%PDF' or (text := raw.decode()).lstrip()[:1] != '[': return [record_of(raw if raw[:4] == b'%PDF' else text)]
     return [record_of(one if isinstance(one, str) else json.dumps(one)) for one in read(text)]
 
 # ----- one decision; what may be wrong with it is a list of (whether it is, a sentence)
