@@ -611,7 +611,8 @@ def letter(
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    known,others,out = replace(answer, explainer=explainer), _others_of(others, read), {}
+    known,out = replace(answer, explainer=explainer), {}
+    if len(read) < len(answer): others = _others_of(others, read)
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some,looked = known if len(at) == len(answer) else known[at], (None, None)
@@ -738,7 +739,7 @@ def check_evidence(
         answers = answers_of(cf, [told[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}
         out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(told)])
-    except checker.Unreadable as e: raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
+    except (checker.Unreadable, ValueError) as e: raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
     for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in told]
     own = np.flatnonzero(out[[*digests]].all(axis=1)).tolist()
     for i in own:

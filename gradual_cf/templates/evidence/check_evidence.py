@@ -63,7 +63,7 @@ def record_of(text):
     "The record of a letter, or of a text that is one; raises `Unreadable` for anything else."
     try: told = read(carried(text)[1])
     except (ValueError, RecursionError): told = None
-    if not isinstance(told, dict): raise Unreadable('a letter must hold its record, got none; plain text has it in the JSON beside it')
+    if not isinstance(told, dict): raise Unreadable('a letter must hold its record, got none')
     if 'cells' in told or told.get('schema_version') == 1:
         raise Unreadable('a record must be of schema_version 2, got one of an earlier form: its words can still be read; write it again to check it')
     return told
