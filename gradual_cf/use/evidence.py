@@ -106,7 +106,8 @@ def evidence(
     if not cfs.domain.features: raise ValueError(f'cfs must be answers about rows of a table, got {cfs.domain!r}')
     if cfs.explainer is None:
         raise ValueError('cfs must be answers that know their model, got answers that were loaded or made by hand')
-    cf,whole,enc = cfs.explainer, json.loads(_json_text(cfs)), cfs.explainer.enc_of(cfs)
+    cf,whole = cfs.explainer, json.loads(_json_text(cfs))
+    enc = cf.enc_of(cfs)
     free = cf.ties['relations'] is None # else a range of one column has no meaning
     ranges = region if isinstance(region, pd.DataFrame) else cfs.region() if region and free and cfs.valid.any() else None
     if reasons is not None and len(reasons.refused) != len(cfs):
@@ -191,7 +192,7 @@ def _encoded_again(explainer, records:list, data:pd.DataFrame) -> Encoded:
     most = [t['question']['max_changes'] for t in records]
     return enc._replace(frozen=frozen, low=ends[0], high=ends[1], most=None if None in most else torch.tensor(most))
 
-def rows_of(explainer, records:list, cells:list) -> pd.DataFrame: # A list of cells a row
+def rows_told(explainer, records:list, cells:list) -> pd.DataFrame: # A list of cells a row
     "Rows that records tell of."
     columns = explainer.domain.write(explainer.x_train[:1]).columns
     named = [dict(zip((c['name'] for c in t['columns']), row)) for t,row in zip(records, cells)]
@@ -200,7 +201,7 @@ def rows_of(explainer, records:list, cells:list) -> pd.DataFrame: # A list of ce
 
 def answers_of(explainer, records:list) -> Counterfactuals: # Of rows that were read
     "The answers that records hold, with what the model says of them now; raises `ValueError` for another kind of target."
-    data,raw = (rows_of(explainer, records, [t['answer'][k] for t in records]) for k in ('data', 'answer'))
+    data,raw = (rows_told(explainer, records, [t['answer'][k] for t in records]) for k in ('data', 'answer'))
     enc,known = _encoded_again(explainer, records, data), {json_value(v): v for v in explainer.classes}
     z,aims = explainer.logits(data, enc.x), [t['question']['target'] for t in records]
     if any(isinstance(a, list) != explainer.numbers for a in aims):

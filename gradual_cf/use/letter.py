@@ -34,7 +34,7 @@ from ..templates.evidence import check_evidence as checker
 from .alternatives import _with_menu, Alternatives
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
-from .evidence import answers_of, evidence, own_answers, rows_of
+from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
@@ -235,7 +235,7 @@ def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of eac
     found = [(i, way['answer']) for i,t in enumerate(records) for way in t['letter']['ways']]
     out,columns = [[] for _ in records], explainer.domain.features
     if not found: return out
-    frame = explainer.domain.rows(rows_of(explainer, [records[i] for i,_ in found], [cells for _,cells in found]))
+    frame = explainer.domain.rows(rows_told(explainer, [records[i] for i,_ in found], [cells for _,cells in found]))
     texts = [_column_texts(c, frame) for c in columns]
     for k,(i,cells) in enumerate(found):
         names,data = [c['name'] for c in records[i]['columns']], records[i]['answer']['data']
@@ -257,19 +257,21 @@ def _nothing_else(explainer, answer, others) -> list: # A bool for each row
             for i,free in enumerate(left)]
 
 # %% ../../nbs/use/04_letter.ipynb #59fefb1d
-def _looked_up(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
+def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
     "What a letter says besides the answer."
     z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
     known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
-    found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked) if asked['k'] and known else None
+    found = None
+    if asked['k'] and known: found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
     return found, certified(explainer, answer) if ranges else None
 
-def _recorded(explainer, answer, others, found, lines, day:str, k:int, lang:Language) -> list: # Texts
+def _records_of(answer, others, looked:tuple, day:str, about:dict) -> list: # `about`: language and reasons; texts
     "The records of letters."
+    explainer = answer.explainer
     ways,alone = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
-    told = [dict(language=lang.name, reasons=k, alone=ok and bool(alone[i]), ways=ways.get(i, []))
+    told = [about | dict(alone=ok and bool(alone[i]), ways=ways.get(i, []))
             for i,ok in enumerate(answer.valid.tolist())]
-    return evidence(answer, found, lines, day, told)
+    return evidence(answer, *looked, day, told)
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
@@ -324,9 +326,10 @@ def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each 
 # %% ../../nbs/use/04_letter.ipynb #c66
 def _checksum(told:dict) -> str: return '-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4)) # What a person sees of a record
 
-def _all_fields(explainer, texts:list, answer, words:_LetterWords, codes, found, lines) -> Iterator[dict]: # Records, and their answers
+def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> Iterator[dict]: # Records, and their answers
     "All that the letters say, row by row, but for what the sender adds."
-    (said,called),told = words, list(map(json.loads, texts))
+    (said,called),(found,lines) = words, looked
+    explainer,told = answer.explainer, list(map(json.loads, texts))
     lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
     enough = enough_of(explainer, answer, needed, lines)
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
@@ -344,12 +347,13 @@ def _all_fields(explainer, texts:list, answer, words:_LetterWords, codes, found,
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
                     lines=_standing_lines(known, alone, lang) if there[i] else [])
-        yield _named(known) | dict(
-            decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons, kept=_kept_and_why(said, held[i], changed),
+        yield _head_of(known) | dict(
+            decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons,
+            kept=_kept_and_why(said, held[i], changed),
             changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
             ways=ways[i], sure=sure, record=record, sealed=Markup(text))
 
-def _named(told:dict) -> dict: # A record
+def _head_of(told:dict) -> dict: # A record
     "What every letter names."
     return dict(row=_visible(str(told['answer']['row'])), date=_visible(told['made_at']), language=told['letter']['language'],
                 checksum=_checksum(told))
@@ -473,23 +477,25 @@ def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Call
     return page
 
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-_NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper'
+_NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', *_SLOTS, 'notices', 'rules', 'paper'
 
 def _notes(texts:list) -> Iterator[dict]: # Records of rows that could not be read
     "What notes say."
     for text in texts:
         told = json.loads(text)
-        yield _named(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
+        yield _head_of(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
 
-def _written(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
+def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
     "The letters that records give; `looked`: what is known besides."
     told = list(map(json.loads, texts))
     lang,read = language_of(told[0]['letter']['language']), told[0]['answer']['read']
     if read:
         write,answers = _writer(template, format, lang), answers_of(cf, told)
-        found,lines = looked or _looked_up(cf, answers, asked, told[0]['region'] is not None, lang)
-        fields = _all_fields(cf, texts, answers, _wording_of(cf, given, lang), asked['codes'], found, lines)
-    else: write,fields = _writer(None if format == 'json' else "{% extends 'note' %}", format, lang, _NOTE), _notes(texts)
+        looked = looked or _found_beside(cf, answers, asked, told[0]['region'] is not None, lang)
+        fields = _all_fields(texts, answers, _wording_of(cf, given, lang), asked['codes'], looked)
+    else:
+        note = None if format == 'json' else "{% extends 'note' %}"
+        write,fields = _writer(note, format, lang, _NOTE), _notes(texts)
     return [write(**known, **more) for known,more in zip(fields, slots)]
 
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
@@ -524,7 +530,8 @@ def _check_words(explainer, names, words:_LetterWords, strict:bool|None):
         levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.given.levels]
         missing = [f'column {c.name!r}']*(not s.given.text) + levels + missing
     if not missing: return
-    told = f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}'
+    told = (f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for '
+            f'{", ".join(missing)}')
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
 
@@ -616,10 +623,10 @@ def letter(
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some,looked = known if len(at) == len(answer) else known[at], (None, None)
-        if at is read: looked = _looked_up(explainer, some, asked, bool(ranges), lang)
-        k = 0 if looked[0] is None else asked['k']
-        texts = _recorded(explainer, some, others if at is read else None, *looked, day, k, lang)
-        pages = _written(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
+        if at is read: looked = _found_beside(explainer, some, asked, bool(ranges), lang)
+        about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
+        texts = _records_of(some, others if at is read else None, looked, day, about)
+        pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
         out |= dict(zip(at.tolist(), pages))
     return [out[i] for i in range(len(answer))]
 
@@ -634,14 +641,18 @@ def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JS
         told = checker.record_of(sealed)
         checker.shape(told)
     except checker.Unreadable as e:
-        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; records gives those of plain text') from None
+        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; '
+                         'records gives those of plain text') from None
     columns,own = [c['name'] for c in told['columns']], list(map(json_value, cf.domain.display.columns))
-    rules,features = [c['feature'] for c in told['question']['constraints']], [json_value(c.name) for c in cf.domain.features]
+    rules = [c['feature'] for c in told['question']['constraints']]
+    features = [json_value(c.name) for c in cf.domain.features]
     if {*columns} != {*own} or rules != features:
         raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
-    if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
+    if form != 'record' and told['letter'] is None:
+        raise ValueError('text must tell what letters tell, got a record without it')
     day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))
-    if day not in (None, told['made_at']): raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')
+    if day not in (None, told['made_at']):
+        raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')
     return dict(text=text, form=form, sealed=sealed, told=told)
 
 _LONGEST = 400 # Signs of what an error quotes
@@ -658,23 +669,25 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
         alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
     for (_,k,form,*_),at in alike.items():
         texts,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
-        pages = _written(cf, texts, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
+        pages = _pages_of(cf, texts, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
         for i,page in zip(at, pages):
             seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
-def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record; as the checker takes a model; its row and its answer, None for neither
+def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the checker takes a model, its answer or None
     "What a model says of one record."
-    a,ways,faults = told['answer'], (told['letter'] or {}).get('ways', []), checker.check(told, ask)[0]
+    a,ways = told['answer'], (told['letter'] or {}).get('ways', [])
+    faults = checker.check(told, ask)[0]
     if answer is None: return dict(changes=0, before=np.nan, after=np.nan, flips=False, legal=True, faults=faults)
     frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
     led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
-    lawful = [cf.domain.rows(rows_of(cf, [told], [way['answer']])) for way in ways]
+    lawful = [cf.domain.rows(rows_told(cf, [told], [way['answer']])) for way in ways]
     legal = all(cf.domain.legal(frames[0], frame).all() for frame in (frames[1], *lawful))
-    before,after,flips = answer.before[0].item(), answer.prob[0].item(), bool(answer.valid[0] and not answer.already[0])
+    before,after = answer.before[0].item(), answer.prob[0].item()
+    flips = bool(answer.valid[0] and not answer.already[0] and led.all())
     other = not all(v is None or checker.near(v, now) for v,now in ((a['before'], before), (a['after'], after)))
-    return dict(changes=len(a['changed'])*a['valid'], before=before, after=after, flips=flips and bool(led.all()), legal=legal,
+    return dict(changes=len(a['changed'])*a['valid'], before=before, after=after, flips=flips, legal=legal,
                 faults=faults or ['the model says something else']*other)
 
 def _untested(told:dict) -> str: # A record
@@ -724,7 +737,8 @@ def check_evidence(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    if strange := look.keys() - {*_GIVEN, *_SLOTS}: raise ValueError(f'{min(strange)} must be left out, or be an argument of letter')
+    if strange := look.keys() - {*_GIVEN, *_SLOTS}:
+        raise ValueError(f'{min(strange)} must be left out, or be an argument of letter, got {look[min(strange)]!r}')
     asked,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
     _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
@@ -732,22 +746,26 @@ def check_evidence(
         raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
     letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
-    told,digests,ask = [l['told'] for l in letters], _digests(cf), own_answers(cf)
+    told,digests = [l['told'] for l in letters], _digests(cf)
+    ask = own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
     slots = slots_of(names, notices, None, **{name: look.get(name) for name in _SLOTS})
     try:
         answers = answers_of(cf, [told[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}
         out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(told)])
-    except (checker.Unreadable, ValueError) as e: raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
+    except (checker.Unreadable, ValueError) as e:
+        raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
     for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in told]
     own = np.flatnonzero(out[[*digests]].all(axis=1)).tolist()
     for i in own:
         if out.faults[i] and out.legal[i]:
             raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
-    _check_seen(cf, {i: letters[i] | dict(slots=slots[i]) for i in own if letters[i]['form'] != 'record'}, template, look, asked)
+    seen = {i: letters[i] | dict(slots=slots[i]) for i in own if letters[i]['form'] != 'record'}
+    _check_seen(cf, seen, template, look, asked)
     if rows is not None: # as the bank's files have them
-        files,data = cf.domain.rows(rows), cf.domain.rows(rows_of(cf, told, [t['answer']['data'] for t in told]))
+        files,data = cf.domain.rows(rows), cf.domain.rows(rows_told(cf, told, [t['answer']['data'] for t in told]))
         if len(files) != len(told): raise ValueError(f'rows must be one for each of {len(told)} letters, got {len(files)}')
         out['row'] = np.all([comparable(files[c]) == comparable(data[c]) for c in data], 0)
-    return out.drop(columns='faults').assign(reference=names, date=[t['made_at'] for t in told], untested=list(map(_untested, told)))
+    out = out.drop(columns='faults').assign(reference=names, date=[t['made_at'] for t in told])
+    return out.assign(untested=list(map(_untested, told)))
