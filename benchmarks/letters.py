@@ -35,7 +35,7 @@ from clock import timed
 from splits import LOAD, network
 from gradual_cf.all import GradualCF, reasons, tabular
 from gradual_cf.core import atomic
-from gradual_cf.use.letter import check_letter, letter
+from gradual_cf.use.letter import check_evidence, letter
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 ROWS = dict(heloc=10_000, german=1_000, adult=2_000)  # Rows at most; HELOC's are repeated up to them
@@ -68,7 +68,7 @@ def principal(name, most, trees):
     rows = rows.head(most)
     answer, found = cf.explain(rows, wanted), reasons(cf, rows, 4, target=wanted)
     (before, letters), (after, with_) = (timed(lambda: letter(answer, format='json', reasons=k, ranges=False, **SETTINGS)) for k in (None, 4))
-    told, checking = timed(lambda: check_letter(after, cf, rows))
+    told, checking = timed(lambda: check_evidence(after, cf, rows))
     count = lambda texts: np.array([len(json.loads(t)['reasons']) for t in texts])
     return dict(data=name, model='boosting' if trees else 'network', rows=len(rows), answer=count(before).mean(), principal=count(after).mean(), exist=len(found.frame)/len(rows),
                 four=(count(after) == 4).mean(), letters=letters, **{'with': with_}, check=checking, passed=told.flips[told.changes > 0].mean())
@@ -80,7 +80,7 @@ def run(name):
     answer, explain = timed(lambda: cf.explain(rows, wanted))
     for form in FORMATS:
         texts, writing = timed(lambda: letter(answer, format=form, **SETTINGS))
-        check, checking = timed(lambda: check_letter(texts, cf, rows))
+        check, checking = timed(lambda: check_evidence(texts, cf, rows))
         told, strict = check[check.changes > 0], sum('by itself' in t or 'this alone' in t or '"alone": true' in t for t in texts)
         assert check.row.all() and check.model.all()
         yield dict(data=name, format=form, rows=len(rows), found=len(told), explain=explain, letters=writing,

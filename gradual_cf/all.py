@@ -47,8 +47,7 @@ from .measures.metrics import (bootstrap, coherence, confirm, evaluate, judged, 
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import as_batches, explain_dataset
 from .use.explorer import explorer
-from .use.evidence import reconsider
-from .use.letter import check_letter, letter
+from .use.letter import check_evidence, letter
 from .use.audit import Audit, audit
 from .use.reasons import against_direction, Reasons, reasons
 from .use.checks import Checks, checks
@@ -66,7 +65,7 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer',
-           'check_letter', 'letter', 'reconsider', 'Audit', 'audit', 'Reasons', 'reasons',
+           'check_evidence', 'letter', 'Audit', 'audit', 'Reasons', 'reasons',
            'Checks', 'checks', 'ablate', 'questions',
            'against_direction', 'survey', 'tally', 'reproduce',
            'load_fitted', 'predictor', 'prove', 'reachable']

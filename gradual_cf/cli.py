@@ -223,7 +223,7 @@ _SLOTS = {name: _option(f'--{name}', says, panel='Parts of the letter') for name
 
 def _noticed(text):
     "Rules and the lender's file, as `letter` takes them."
-    from gradual_cf.use.papers import _PAPER
+    from gradual_cf.use.letter import _PAPER
     if text is None: return None
     name,named,file = text.partition('=')
     if name not in _PAPER: return text
@@ -242,7 +242,7 @@ def _refused(asked):
 @_takes(dict(language=(str, _LANGUAGE)), _SLOTS, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
 def _letter(
     out:Optional[Path]=typer.Option(None, '--out', help='Write the letter to this file; else it is printed.'),
-    form:Optional[str]=typer.Option(None, '--format', help='md, html, txt, json, pdf or docx; else as the file ends.'),
+    form:Optional[str]=typer.Option(None, '--format', help='md, html, txt, json or pdf; else as the file ends.'),
     reasons:int=typer.Option(4, '--reasons', min=0, help='Name at most this many principal reasons.'),
     notices:Optional[str]=typer.Option(None, '--notices', help="FILE, us-reg-b=FILE or eu=FILE, the lender's words."),
     **asked,
@@ -253,7 +253,7 @@ def _letter(
     from gradual_cf.use.letter import letter
     slots:Any = {name: asked.pop(name) for name in (*_SLOTS, 'language')} | dict(notices=_noticed(notices))
     form = form or (out.suffix.removeprefix('.') if out else 'md')
-    if form in ('pdf', 'docx') and out is None: raise ValueError(f'--out must name a file for {form}, got none')
+    if form == 'pdf' and out is None: raise ValueError(f'--out must name a file for {form}, got none')
     cfs = _refused(_asked_row('letter', **asked))
     names = dict(RECIPES[asked['dataset']].names) if asked['dataset'] in RECIPES else None
     look:Any = dict(format=form, reasons=reasons or None, strict=None)

@@ -47,6 +47,7 @@ WORDED = 'model.kind', 'model.decides', 'question.goal', 'proof.of', 'proof.said
 
 def others(v, field):
     "What else could stand there: (how it was changed, the new value)."
+    if not isinstance(v, dict): yield from (('a dictionary', dict(a=1)), ('a list of one', [dict(a=1)]))
     if isinstance(v, bool): yield from (('flipped', not v), ('a number', int(v)), ('nothing', None))
     elif isinstance(v, (int, float)):
         yield from (('more', v + 1), ('less', v - 1), ('a little more', v*1.003 + 2e-5), ('of another size', v*1.37 + .01), ('negative', -v - 1),

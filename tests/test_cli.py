@@ -257,10 +257,9 @@ def test_a_row_is_called_as_it_was_asked_for(fitted):
 
 
 def test_letters_are_written_in_every_form(fitted, tmp_path):
-    pytest.importorskip('docx')
     (tmp_path/'ours.txt').write_text('Our own words.')
     slots = [w for name in ('sender', 'addressee', 'product', 'contact') for w in (f'--{name}', name.title())]
-    for name, begins in (('a.html', b'<!doctype html>'), ('a.txt', b'Sender'), ('a.json', b'{'), ('a.docx', b'PK')):
+    for name, begins in (('a.html', b'<!doctype html>'), ('a.txt', b'Sender'), ('a.json', b'{')):
         r = run('letter', 'loans', '--row', 8, '--out', tmp_path/name, *slots, '--notices', f'us-reg-b={tmp_path/"ours.txt"}', '--reasons', 2)
         assert r.exit_code == 0 and r.stdout == f'the letter is in {tmp_path/name}\n', r.output
         assert (tmp_path/name).read_bytes().lstrip().startswith(begins)

@@ -15,7 +15,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import SVC
 from torch import nn
 
-from gradual_cf.all import GradualCF, audit, check_letter, letter, predictor, prove, tabular
+from gradual_cf.all import GradualCF, audit, check_evidence, letter, predictor, prove, tabular
 from gradual_cf.models.networks import seeded
 from gradual_cf.use.evidence import evidence
 
@@ -128,7 +128,7 @@ def test_texts_tell_the_models_own_probability_and_its_cut(loans, cut, label):
     np.testing.assert_allclose(a.prob, own(a.raw)[:, 1], atol=1e-7)
     assert a.tau is None and a.cut == pytest.approx(needed) and (a.prob >= needed - 1e-7).all() and '(decided for)' in repr(a)
     text = letter(a[:1], date='2026-11-25')[0]
-    assert f'{100*needed:.6g}% was needed' in text and check_letter(text, cf).flips.all()
+    assert f'{100*needed:.6g}% was needed' in text and check_evidence(text, cf).flips.all()
     told = json.loads(evidence(a[:1])[0])
     assert told['question']['tau'] is None and told['model']['decides'] == 'both'
     refused = audit(cf, X.assign(g=np.arange(len(X)) % 2), by='g', target='yes', resamples=99)
@@ -157,7 +157,7 @@ def test_several_classes_ask_for_the_decision_and_nothing_else():
     assert a.changed.sum() < more.changed.sum() and (a.prob < .5).any() and (more.prob[more.valid] >= .5).all()
     assert prove(cf, a).verdict.str.startswith(('optimal', 'at most')).all()
     text = letter(a[:1], date='2026-11-25')[0]
-    assert 'was needed' not in text and f'it put the probability of “class {t}” at' in text and check_letter(text, cf).flips.all()
+    assert 'was needed' not in text and f'it put the probability of “class {t}” at' in text and check_evidence(text, cf).flips.all()
     assert not cf.explain(X[model.predict(X) == t].head(5), t).changed.any()
 
 

@@ -15,7 +15,7 @@ from torch import nn
 import toy
 import written
 from written import load_task
-from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, GradualCF, block_groups, check_letter, explorer, predict, tabular
+from gradual_cf.all import PAPER, PLAUSIBLE, SPARSE, GradualCF, block_groups, check_evidence, explorer, predict, tabular
 from gradual_cf.models.asking import Cancelled, cancelled_when
 from gradual_cf.render import sided_percent
 from gradual_cf.search.proven import ways
@@ -347,7 +347,7 @@ def test_a_letter_of_the_answer(fitted):
     assert box.wait()
     shown = open_tab(box, 'letter')
     page = base64.b64decode(re.search('base64,([^"]*)', shown)[1]).decode()
-    assert check_letter(page, cf, names=dict(income='your income'), units=dict(income='€')).flips.all()
+    assert check_evidence(page, cf, names=dict(income='your income'), units=dict(income='€')).flips.all()
     assert EVIL not in shown and 'answer 1' in open_tab(box, 'ways')
     box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
     assert box.wait() and 'letter' not in box.panes and 'No letter: ' in open_tab(box, 'letter') and 'refused' in box.panes['letter']

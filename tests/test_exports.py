@@ -13,7 +13,7 @@ import torch
 from made import linear
 from test_contract import even, fitted_case, odd, state_of, usual
 
-from gradual_cf.all import GradualCF, actions, audit, check_letter, explain_dataset, letter, reasons, relevance, strengths, tabular, watch
+from gradual_cf.all import GradualCF, actions, audit, check_evidence, explain_dataset, letter, reasons, relevance, strengths, tabular, watch
 from gradual_cf.scale.batch import _known_by
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
@@ -192,7 +192,7 @@ def test_files_are_whole_or_not_there(shop, tmp_path, monkeypatch):
 
 # What is made of an explainer and its answers, as a text; each time in a folder of its own
 USES = {
-    'letters': lambda c, a, d: [check_letter(texts := letter(a[:1], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
+    'letters': lambda c, a, d: [check_evidence(texts := letter(a[:1], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
     'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(),
     'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, resamples=99, least=9).text(),
     'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(), 'strengths': lambda c, a, d: strengths(c.cf, c.rows, tried=(1,)).to_json(),

@@ -24,7 +24,7 @@ from torch import nn
 from toy import Score, sharpen
 
 from gradual_cf.all import (LORE, PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, GrowingSpheres, actions, as_batches, audit, because,
-    check_letter, confirm, evaluate, explain_dataset, frames, letter, load_fitted, predictor, prove, stepper, tabular, tabular_mlp)
+    check_evidence, confirm, evaluate, explain_dataset, frames, letter, load_fitted, predictor, prove, stepper, tabular, tabular_mlp)
 from gradual_cf.search.goals import CLASSES
 from gradual_cf.search.proven import ways
 
@@ -92,7 +92,7 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     shown = [a.text(), a._repr_html_(), several.text(), several._repr_html_(), plan.text(), plan._repr_html_(), repr(trace),
              *(f.text for f in frames(trace)), letter(a[:1], date='1 May')[0], letter(a[:1], format='html', date='1 May')[0]]
     assert all('granted' in text and 'class 1' not in text and 'class 0' not in text for text in shown) and page is not None
-    assert (check_letter(letter(a), cf, rows).flips).all() and '"target":"granted"' in letter(a[:1])[0]
+    assert (check_evidence(letter(a), cf, rows).flips).all() and '"target":"granted"' in letter(a[:1])[0]
     assert evaluate(cf, rows, 'granted', eps=()).set_index('metric').loc['valid', 'mean'] == 1
     plain = GradualCF(network(), tabular(X), 'sparse').fit(X)
     same = plain.explain(rows, 1)
@@ -157,7 +157,7 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
     assert b.text() == a.text() and torch.equal(b.tensors.target, a.tensors.target)
     assert pickle.loads(pickle.dumps(a.target)).tolist() == a.target.tolist()
     refused = a[~a.already]
-    assert (check_letter(letter(refused, date='1 May'), cf).flips == refused.valid).all()
+    assert (check_evidence(letter(refused, date='1 May'), cf).flips == refused.valid).all()
     with pytest.raises(ValueError, match='texts, numbers or booleans'): replace(a, classes=(pd.Timestamp(0), pd.Timestamp(1)), target=np.array([pd.Timestamp(0)]*4)).save(tmp_path/'b.zip')
 
 

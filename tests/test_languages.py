@@ -21,7 +21,7 @@ from babel.numbers import format_decimal  # noqa: E402
 from made import linear  # noqa: E402
 from test_letter import DAY, FORMATS, refused  # noqa: E402
 
-from gradual_cf.all import GradualCF, check_letter, explorer, letter, reasons, tabular  # noqa: E402
+from gradual_cf.all import GradualCF, check_evidence, explorer, letter, reasons, tabular  # noqa: E402
 from gradual_cf.render import LANGUAGES, exact_text, language_of, render, sided_percent, value_text, with_unit  # noqa: E402
 
 OTHERS = [l for l in LANGUAGES if l != 'en']
@@ -144,24 +144,24 @@ def test_letters_in_every_language_prove_themselves(shop, decided, language):
     found = reasons(cf, rows, 3, codes={'home': 4, 'member': ('M', 'Membership')}, target=1, never=['born'], language=language)
     for form in FORMATS:
         texts = letter(answer, format=form, date=DAY, others=several, reasons=found, language=language, strict=None, **own)
-        check = check_letter(texts, cf, rows, date=DAY, reasons=found, **own)
+        check = check_evidence(texts, cf, rows, date=DAY, reasons=found, **own)
         assert check[['legal', 'row', 'model']].to_numpy().all() and (check.flips == answer.valid).all() and check.flips.any()
         if language != 'en': assert '1 March 2026' not in texts[0] and ('lang="en"' not in texts[0])
-        with pytest.raises(ValueError, match='text must'): check_letter(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, reasons=found, **own)
+        with pytest.raises(ValueError, match='text must'): check_evidence(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, reasons=found, **own)
     told = [json.loads(t) for t in letter(answer, format='json', date=DAY, reasons=4, language=language, strict=None)]
     assert max(len(t['reasons']) for t in told) == 4 and all(t['language'] == language for t in told)
-    assert check_letter([json.dumps(t) for t in told], cf, rows).flips.any()
+    assert check_evidence([json.dumps(t) for t in told], cf, rows).flips.any()
 
 
 def test_letters_of_all_languages_are_checked_together(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:7]
     texts = [letter(cf.explain(rows.iloc[i:i + 1], 1), language=l, reasons=i or None, date=DAY, strict=None)[0] for i, l in enumerate(LANGUAGES)]
-    assert check_letter(texts, cf, rows)[['row', 'model', 'legal']].to_numpy().all()
+    assert check_evidence(texts, cf, rows)[['row', 'model', 'legal']].to_numpy().all()
     forged = texts[1].replace('"language":"de"', '"language":"nl"')
     assert forged != texts[1]
     for bad in (forged, texts[1].replace('"language":"de"', '"language":"xx"'), texts[1].replace('"reasons":1', '"reasons":2')):
-        with pytest.raises(ValueError, match='text must'): check_letter(bad, cf)
+        with pytest.raises(ValueError, match='text must'): check_evidence(bad, cf)
 
 
 def test_four_reasons_are_told_where_four_exist():
@@ -187,7 +187,7 @@ def test_a_row_without_an_answer_is_told_its_reasons():
     for form in FORMATS:
         with_, without = letter(answer, format=form, reasons=2, date=DAY), letter(answer, format=form, reasons=None, date=DAY)
         if form != 'json': assert 'names no single reason' in without[0] and 'names no single reason' not in with_[0] and 'is too low' in with_[0]
-        assert not check_letter(with_, cf, rows).flips.any()
+        assert not check_evidence(with_, cf, rows).flips.any()
 
 
 def test_a_letter_with_other_reasons_is_no_letter_of_ours(shop):
@@ -195,7 +195,7 @@ def test_a_letter_with_other_reasons_is_no_letter_of_ours(shop):
     answer = cf.explain(refused(cf, df).iloc[:1], 1)
     by_code = letter(answer, reasons=reasons(cf, answer.data, 9, codes={c: ('Z9', 'All of it') for c in df}, target=1), date=DAY)
     assert 'All of it (code Z9)' in by_code[0]
-    with pytest.raises(ValueError, match='text must be the letter'): check_letter(by_code, cf)
+    with pytest.raises(ValueError, match='text must be the letter'): check_evidence(by_code, cf)
 
 
 def test_reasons_in_a_language(shop):
@@ -215,7 +215,7 @@ def test_a_number_not_a_class_in_words():
     answer = cf.explain(df[df.rooms < 4].iloc[:3], (5000, None))
     for language, aim in dict(en='at least 5,000', de='mindestens 5.000', es='como mínimo 5000', fr='au moins 5\u202f000', pl='co najmniej 5000').items():
         texts = letter(answer, language=language, reasons=2, strict=None)
-        assert aim in texts[0] and 'probability' not in texts[0] and check_letter(texts, cf).flips.all()
+        assert aim in texts[0] and 'probability' not in texts[0] and check_evidence(texts, cf).flips.all()
 
 
 def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
@@ -224,7 +224,7 @@ def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
     rows['home'] = rows['home'].astype(object)
     rows.iloc[1, list(df).index('home')] = 'castle'
     texts = letter(cf.explain(rows, 1), language='it', format='html', reasons=2, strict=None)
-    assert 'lang="it"' in texts[1] and 'leggibili' in texts[1] and 'castle' in texts[1] and '<script' not in texts[1] and check_letter([texts[0], texts[2]], cf).model.all()
+    assert 'lang="it"' in texts[1] and 'leggibili' in texts[1] and 'castle' in texts[1] and '<script' not in texts[1] and check_evidence([texts[0], texts[2]], cf).model.all()
 
 
 def test_pages_of_one_language_do_not_leak_into_another():
@@ -269,7 +269,7 @@ def test_where_words_are_given_nothing_of_the_table_is_left(coded, language, for
     answer = cf.explain(rows.iloc[:12], 'granted')
     write = lambda form: letter(answer, names=WORDS, language=language, format=form, date=DAY, strict=True)
     texts = write(form)
-    check = check_letter(texts, cf, rows.iloc[:12], names=WORDS, records=write('json') if form == 'txt' else None)
+    check = check_evidence(texts, cf, rows.iloc[:12], names=WORDS, records=write('json') if form == 'txt' else None)
     assert check[['flips', 'row', 'model']].to_numpy().all()
     seen = [re.sub('(?s)<!--.*?-->|<(script|style).*?</|"sealed".*', '', t) for t in texts]
     for i, text in zip(answer.data.index, seen):

@@ -21,12 +21,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_letter, confirm, letter, tabular
+from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_evidence, confirm, letter, tabular
 from gradual_cf.render import LANGUAGES, plain_json, value_text
 from gradual_cf.scale.workers import _digests
 from gradual_cf.search.proven import ways
+from gradual_cf.templates.evidence.check_evidence import carried, seal
 from gradual_cf.use.enough import _column_texts, _texts_frame, _put_back
-from gradual_cf.use.papers import carried
 
 DAY = datetime.date(2026, 3, 1)
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,7 +109,7 @@ def test_letters_of_any_table_prove_themselves(df, form, language):
     rows = refused(cf, df)
     if len(rows) in (0, len(df)): return  # columns of one value
     answer = cf.explain(rows.iloc[:4], 1)
-    check = check_letter(letter(answer, format=form, date=DAY, language=language, strict=None), cf, answer.data)
+    check = check_evidence(letter(answer, format=form, date=DAY, language=language, strict=None), cf, answer.data)
     assert check.row.all() and check.model.all() and (check.flips == answer.valid).all()
     assert check.legal.all()
 
@@ -117,7 +117,7 @@ def test_letters_of_any_table_prove_themselves(df, form, language):
 @pytest.mark.parametrize('form', FORMATS)
 def test_values_read_from_the_text_flip_the_decision(evil, form):
     cf, df, answer = evil
-    check = check_letter(letter(answer, format=form, date=DAY), cf, refused(cf, df))
+    check = check_evidence(letter(answer, format=form, date=DAY), cf, refused(cf, df))
     assert len(check) == len(answer) and check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all()
     assert np.allclose(check.after, answer.prob) and np.allclose(check.before, answer.before)
 
@@ -125,26 +125,28 @@ def test_values_read_from_the_text_flip_the_decision(evil, form):
 def resealed(text, **told):
     "A letter whose record says something else."
     sealed = carried(text)[1]
-    return text.replace(sealed, plain_json(json.loads(sealed) | told)) if text[0] != '{' else json.dumps(json.loads(text) | dict(sealed=plain_json(json.loads(sealed) | told)))
+    new = plain_json((new := json.loads(sealed) | told) | dict(sha256=seal(new)))
+    return text.replace(sealed, new) if text[0] != '{' else json.dumps(json.loads(text) | dict(sealed=new))
 
 
 @pytest.mark.parametrize('form', FORMATS)
 def test_a_changed_record_does_not_pass(evil, form):
     cf, df, answer = evil
     text, row = letter(answer[:1], format=form, date=DAY)[0], df.loc[answer.data.index[:1]]
-    cells = json.loads(carried(text)[1])['cells']
-    same, own = [[a, b and a] for a, b in cells], [['1.00', cells[0][1]], *cells[1:]]
+    told = json.loads(carried(text)[1])
+    a, digests = told['answer'], told['fingerprints'] | dict(model='0'*12)
+    same, own = a | dict(answer=a['data']), a | dict(data=[1., *a['data'][1:]])
     for forged in (same, own):
-        with pytest.raises(ValueError, match='text must'): check_letter(resealed(text, cells=forged), cf)
-    other = lambda cells: check_letter(resealed(text, cells=cells, model='0'*12), cf, row)  # of a model that is not at hand
+        with pytest.raises(ValueError, match='text must'): check_evidence(resealed(text, answer=forged), cf)
+    other = lambda forged: check_evidence(resealed(text, answer=forged, fingerprints=digests), cf, row)  # of a model that is not at hand
     assert not other(same)[['flips', 'model']].to_numpy().any() and not other(own).row.any()
-    assert check_letter(text, cf, row)[['flips', 'row', 'model']].to_numpy().all()
+    assert check_evidence(text, cf, row)[['flips', 'row', 'model']].to_numpy().all()
 
 
 @pytest.mark.parametrize('form, forge', [
     ('html', lambda t: re.sub(r'(class="changed">\D*)[\d,.]+', r'\g<1>1.00', t, count=1)), ('html', lambda t: t.replace('<script', '<script id="x"></script><script', 1)),
     ('html', lambda t: t.replace('</style>', 'td{font-size:0}</style>')), ('html', lambda t: t.replace('<p>', '<p>You owe us 500 €. ', 1)),
-    ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: resealed(t, tau='0.4')),
+    ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: resealed(t, made_at='2 March 2026')),
     ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
     ('html', lambda t: t + '<!-- record ' + carried(t)[1] + ' -->'), ('html', lambda t: re.sub('([0-9a-f]{4}-){3}', '0000-0000-0000-', t)),
     ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
@@ -157,11 +159,11 @@ def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
     assert forged != texts
     for a, b in zip(texts, forged):
         if a == b: continue
-        with pytest.raises(ValueError, match='text must') as e: check_letter(b, cf)
+        with pytest.raises(ValueError, match='text must') as e: check_evidence(b, cf)
         assert len(str(e.value)) < 1000
     one = letter(answer[:1], names=(names := {'home': 'Housing'}), format=form, date=DAY, strict=None)
-    assert check_letter(one, cf, names=names, date=DAY).flips.all()
-    with pytest.raises(ValueError, match='of 2 March 2026'): check_letter(one, cf, names=names, date=datetime.date(2026, 3, 2))
+    assert check_evidence(one, cf, names=names, date=DAY).flips.all()
+    with pytest.raises(ValueError, match='of 2 March 2026'): check_evidence(one, cf, names=names, date=datetime.date(2026, 3, 2))
 
 
 SLOTS = dict(sender='Bank\n1 Street', addressee=['Ms. <A>', 'Mr. | B'], product='A *loan*', contact='Ms. C, 000\nc@example.invalid')
@@ -169,12 +171,12 @@ SLOTS = dict(sender='Bank\n1 Street', addressee=['Ms. <A>', 'Mr. | B'], product=
 
 def can_write(form):
     "Skip where the library of a format, or what it needs of the system, is missing."
-    if form not in ('pdf', 'docx'): return
+    if form != 'pdf': return
     try: letter(can_write.answer, format=form)
     except ImportError as e: pytest.skip(str(e)[:200])
 
 
-@pytest.mark.parametrize('form', ['md', 'html', 'txt', 'json', 'pdf', 'docx'])
+@pytest.mark.parametrize('form', ['md', 'html', 'txt', 'json', 'pdf'])
 @pytest.mark.parametrize('rules', ['us-reg-b', 'eu'])
 def test_slots_are_filled_left_out_and_read_back(evil, tmp_path, form, rules):
     cf, df, answer = evil
@@ -186,14 +188,14 @@ def test_slots_are_filled_left_out_and_read_back(evil, tmp_path, form, rules):
     write = lambda **more: letter(answer[:2], format=form, date=DAY, **slots | more)
     texts, records = write(), letter(answer[:2], format='json', date=DAY, **slots) if form == 'txt' else None
     assert texts == write()
-    assert check_letter(texts, cf, rows, records=records, **slots)[['flips', 'legal', 'row', 'model']].to_numpy().all()
+    assert check_evidence(texts, cf, rows, records=records, **slots)[['flips', 'legal', 'row', 'model']].to_numpy().all()
     for name in SLOTS:
         with pytest.raises(ValueError, match=f'{name} must be given'): write(**{name: None})
         out = slots | {name: False}
         left = letter(answer[:2], format=form, date=DAY, **out)
         if form != 'json': assert left != texts
         beside = letter(answer[:2], format='json', date=DAY, **out) if form == 'txt' else None
-        with pytest.raises(ValueError, match='text must be the letter'): check_letter(left, cf, records=beside, **slots)
+        with pytest.raises(ValueError, match='text must be the letter'): check_evidence(left, cf, records=beside, **slots)
     if form == 'html': assert ('size: letter' in texts[0]) == (rules == 'us-reg-b') and 'Notice: the &lt;lender&#39;s&gt; own words,<br>line by line.' in texts[0]
     if form in ('md', 'html', 'txt'): assert 'have a person review the decision' in texts[0] and 'have a person review' not in write(contact='')[0]
 
@@ -204,43 +206,36 @@ def test_notices_without_their_words_are_missed(evil):
     assert letter(answer[:2], **SLOTS, notices={'us-reg-b': False}, strict=None)
 
 
-@pytest.mark.parametrize('form', ['pdf', 'docx'])
-def test_forged_papers_are_found(evil, form):
+def test_a_forged_pdf_is_found(evil):
     cf, _, answer = evil
     can_write.answer = answer[:1]
-    can_write(form)
-    own, other = (letter(answer[i:i + 1], format=form, date=DAY)[0] for i in (0, 1))
-    assert carried(own)[0] == form and check_letter([own, other], cf).flips.all()
-    if form == 'pdf': forged = own.replace(b'endobj', b'endobk', 1), own + b'%'
-    else:
-        import io, zipfile
-        def with_(name, change):
-            with zipfile.ZipFile(io.BytesIO(own)) as a, zipfile.ZipFile(out := io.BytesIO(), 'w') as b:
-                for n in a.namelist(): b.writestr(n, change(a.read(n)) if n == name else a.read(n))
-            return out.getvalue()
-        forged = with_('word/document.xml', lambda raw: raw.replace(b' too ', b' far ')), with_('customXml/item7.xml', lambda raw: raw.replace(b'"row"', b'"raw"'))
-    for text in (*forged, own[:len(own)//2], b'%PDF', b'PK', b''):
-        assert text != own
-        with pytest.raises(ValueError, match='text must'): check_letter(text, cf)
+    can_write('pdf')
+    own, other = (letter(answer[i:i + 1], format='pdf', date=DAY)[0] for i in (0, 1))
+    assert carried(own)[0] == 'pdf' and check_evidence([own, other], cf).flips.all()
+    for text in (own.replace(b'endobj', b'endobk', 1), own + b'%', own[:len(own)//2], b'%PDF', b'PK', b''):
+        with pytest.raises(ValueError, match='text must'): check_evidence(text, cf)
 
 
-@pytest.mark.parametrize('module, form, said', [('weasyprint', 'pdf', 'letters'), ('docx', 'docx', 'letters')])
-def test_a_missing_library_is_named(evil, monkeypatch, module, form, said):
-    import sys
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=re.escape(f'gradual_cf[{said}]')): letter(evil[2][:1], format=form)
-    assert f'{said}_requirements = ' in (ROOT/'settings.ini').read_text()
-
-
-def test_a_missing_library_of_the_system_is_named(evil, monkeypatch):
+@pytest.mark.parametrize('error, said', [(ImportError('no'), re.escape('gradual_cf[letters]')), (OSError("cannot load library 'pango-1.0-0'"), 'libpango-1.0-0')])
+def test_what_a_pdf_lacks_is_named(monkeypatch, error, said):
     import builtins
-    from gradual_cf.use import papers
+    from gradual_cf.use.letter import pdf_of
     real = builtins.__import__
     def without(name, *rest, **more):
-        if name == 'weasyprint': raise OSError("cannot load library 'pango-1.0-0'")
+        if name == 'weasyprint': raise error
         return real(name, *rest, **more)
     monkeypatch.setattr(builtins, '__import__', without)
-    with pytest.raises(ImportError, match='libpango-1.0-0'): papers.pdf_of('<p>', '{}')
+    with pytest.raises(ImportError, match=said): pdf_of('<p>', '{}')
+    assert 'letters_requirements = ' in (ROOT/'settings.ini').read_text()
+
+
+EARLIER = '{"model":"aa","data":"bb","settings":"cc","target":"1","tau":"none","cells":[["1","2"]],"told":{}}'
+
+
+@pytest.mark.parametrize('text', [f'# A letter\n\n<!-- record {EARLIER} -->', json.dumps(dict(sealed=EARLIER)), '{"schema_version": 1, "answer": {}}'])
+def test_what_is_of_an_earlier_form_is_told_in_one_line(evil, text):
+    with pytest.raises(ValueError, match='one of an earlier form: its words can still be read; write it again') as e: check_evidence(text, evil[0])
+    assert '\n' not in str(e.value)
 
 
 ATTRIBUTES = '<p ' + '=x '.join(map(''.join, itertools.islice(itertools.product('abcdefghijklmnopqrst', repeat=4), 100_000))) + '>'
@@ -254,7 +249,7 @@ def test_work_on_anything_grows_with_its_length(evil, piece):
     forge = [lambda text: text, lambda text: own['html'] + text, lambda text: own['md'] + text,
              lambda text: own['html'].replace('<td>', '<td>' + text, 1), lambda text: own['md'].replace('"row":"', '"row":"' + text, 1)]
     for at in few(forge[len(piece) % 4:], 2):
-        try: assert check_letter(at((piece*max(1, 400_000//len(piece)))[:400_000]), cf).flips.all() and piece == '&#9'  # which is white space
+        try: assert check_evidence(at((piece*max(1, 400_000//len(piece)))[:400_000]), cf).flips.all() and piece == '&#9'  # which is white space
         except ValueError as e: assert len(str(e)) < 1000
 
 
@@ -262,7 +257,7 @@ def test_a_column_may_be_called_as_a_line_is_numbered():
     df = pd.DataFrame(np.random.default_rng(0).random((60, 4)).round(2), columns=['1', '0', '2', '3'])
     cf = linear(tabular(df), df, [1, 2, 3, .5])
     rows = refused(cf, df)[:8]
-    for form in FORMATS: assert check_letter(letter(cf.explain(rows, 1), format=form), cf, rows)[['flips', 'row', 'model']].to_numpy().all()
+    for form in FORMATS: assert check_evidence(letter(cf.explain(rows, 1), format=form), cf, rows)[['flips', 'row', 'model']].to_numpy().all()
 
 
 def test_what_the_question_allowed_stands_in_the_letter(evil):
@@ -270,7 +265,7 @@ def test_what_the_question_allowed_stands_in_the_letter(evil):
     rows = refused(cf, df).iloc[:6]
     answer = confirm(cf.explain(rows, 1, immutable=['home'], bounds={'<b>income</b>': (None, 9000)}), [cf.model])
     for form in FORMATS:
-        check = check_letter(letter(answer, others=cf.explain_many(rows, 1, k=3, immutable=['home']), format=form, date=DAY), cf, rows)
+        check = check_evidence(letter(answer, others=cf.explain_many(rows, 1, k=3, immutable=['home']), format=form, date=DAY), cf, rows)
         assert check[['flips', 'legal', 'row']].to_numpy().all() and (check.untested == 'confirmed').all() and (check.date == '1 March 2026').all()
         assert list(check.reference) == [str(i) for i in rows.index]
 
@@ -316,10 +311,10 @@ def test_templates_of_the_bank(evil):
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
     for form in ('md', 'html'):
         texts = letter(answer, own, format=form, date=DAY)
-        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_letter(texts, cf, template=own).flips.all()
-        with pytest.raises(ValueError, match='got in letter 0'): check_letter(texts, cf)
+        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_evidence(texts, cf, template=own).flips.all()
+        with pytest.raises(ValueError, match='got in letter 0'): check_evidence(texts, cf)
     bare = "{% for l in record %}| {{ l.number }} | {{ l.before }} | {{ l.after }} |\n{% endfor %}<!-- record {{ sealed }} -->"
-    assert check_letter(letter(answer, bare, reasons=None), cf, template=bare).flips.all()
+    assert check_evidence(letter(answer, bare, reasons=None), cf, template=bare).flips.all()
 
 
 def test_who_was_not_refused(evil):
@@ -339,7 +334,7 @@ def test_who_has_no_way(evil):
     texts = letter(answer, date=DAY, reasons=None)
     none = [t for t, ok in zip(texts, answer.valid.tolist()) if not ok]
     assert all('We found none' in t and 'principal reasons' not in t for t in none)
-    check = check_letter(texts, cf)
+    check = check_evidence(texts, cf)
     assert (check.flips == answer.valid).all() and (check.changes[~check.flips] == 0).all()
     assert all('age: no other value was considered.' in t and 'home: values' not in t for t in none)
     assert letter(answer[~answer.valid], date=DAY, reasons=None) == none  # nobody has a way
@@ -378,13 +373,13 @@ def test_letter_frame_plot_and_text_print_the_same_number():
         record = json.loads(texts[line.row])['record'][list(df).index(line.feature)]
         told = float(record['after'].replace(',', ''))
         assert told == line.after == answer.raw[line.feature].iloc[line.row]
-        assert record['after'] in pages[line.row] and value_text(line.after) in answer[line.row].text() and float(value_text(line.after).replace(',', '')) == told
+        assert line.after in json.loads(pages[line.row])['answer']['answer'] and value_text(line.after) in answer[line.row].text() and float(value_text(line.after).replace(',', '')) == told
 
 
 def test_two_columns_with_the_same_words(evil):
     cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
-    assert check_letter(letter(answer, names=names, date=DAY, strict=None), cf, names=names).flips.all()
+    assert check_evidence(letter(answer, names=names, date=DAY, strict=None), cf, names=names).flips.all()
 
 
 def test_digests_follow_what_they_name(evil):
@@ -405,7 +400,7 @@ def test_fitted_models_of_libraries():
         model = make(random_state=seed, **(dict(n_estimators=5) if make is RandomForestClassifier else {})).fit(df, y)
         cf = GradualCF(model, domain, 'sparse').fit(df)
         answer = cf.explain(refused(cf, df).iloc[:5], 1)
-        assert (check_letter(letter(answer, date=DAY), cf).flips == answer.valid).all()
+        assert (check_evidence(letter(answer, date=DAY), cf).flips == answer.valid).all()
         named.append(_digests(cf)['model'])
     assert named[0] == named[1] and len(set(named)) == 3
 
@@ -473,7 +468,7 @@ def test_ways_are_listed_without_a_spare_column(shop):
     one = cf.explain(rows.iloc[:1], 1)
     for form in FORMATS:
         text = letter(one, others=menu[menu.row == 0], format=form, date=DAY)
-        assert check_letter(text, cf, rows.iloc[:1])[['flips', 'legal', 'row']].to_numpy().all()
+        assert check_evidence(text, cf, rows.iloc[:1])[['flips', 'legal', 'row']].to_numpy().all()
         assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
 
 
@@ -520,7 +515,7 @@ def test_siblings_and_what_follows():
     cf = linear(domain, df, [0, 2, 0, 0, 3])
     answer = cf.explain(refused(cf, df), 1)
     texts = letter(answer, date=DAY)
-    assert check_letter(texts, cf, answer.data)[['flips', 'row', 'legal']].to_numpy().all()
+    assert check_evidence(texts, cf, answer.data)[['flips', 'row', 'legal']].to_numpy().all()
     one = [json.loads(t) for t in letter(answer, format='json', date=DAY)]
     followed = [c for t in one for c in t['changes'] if c['follows']]
     assert followed and {c['name'] for c in followed} == {'sum'}

@@ -22,8 +22,8 @@ from toy import Level, waves
 from typer.testing import CliRunner
 
 from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter,
-    as_batches, audit, because, bootstrap, box, check_letter, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
-    load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, reconsider, relevance, reproduce,
+    as_batches, audit, because, bootstrap, box, check_evidence, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
+    load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, relevance, reproduce,
     save_model, sentences, series, strengths, summary, tabular, tally, wordings)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
@@ -36,9 +36,9 @@ from gradual_cf.scale.workers import fingerprint, open_source
 from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
-from gradual_cf.templates.evidence import check_evidence
+from gradual_cf.templates.evidence import check_evidence as checker
 from gradual_cf.use.drawing import _step_page
-from gradual_cf.use.evidence import evidence, save_evidence
+from gradual_cf.use.evidence import evidence
 from gradual_cf.use.reasons import against_direction
 
 DAY = datetime.date(2026, 3, 1)
@@ -212,9 +212,12 @@ def record():
     i = int((found().valid & found().changed.any(1)).argmax())
     return json.loads(letter(found()[i:i + 1], format='json', date=DAY)[0])
 def resealed(**told):
-    "A letter as JSON with something else in its record."
-    return json.dumps(record() | dict(sealed=plain_json(json.loads(record()['sealed']) | told)))
-def celled(at, text): return resealed(cells=[[text if g == at or at is None else a, b] for g, (a, b) in enumerate(json.loads(record()['sealed'])['cells'])])
+    "A letter as JSON with something else in its record, sealed anew."
+    new = json.loads(record()['sealed']) | told
+    return json.dumps(record() | dict(sealed=plain_json(new | dict(sha256=checker.seal(new)))))
+def answered(**told): return resealed(answer=json.loads(record()['sealed'])['answer'] | told)
+def aimed(target): return resealed(question=json.loads(record()['sealed'])['question'] | dict(target=target), answer=json.loads(record()['sealed'])['answer'] | dict(target=target))
+def celled(at, v): return answered(data=[v if g == at or at is None else u for g, u in enumerate(json.loads(record()['sealed'])['answer']['data'])])
 @cache
 def pdf_with(url):
     pytest.importorskip('weasyprint')
@@ -224,7 +227,7 @@ def menu(): return ways(of_table(), refused_by_trees(), 1)
 @cache
 def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
 def with_ways(others): return letter(of_table().explain(refused_by_trees()[:3], 1), others=others() if callable(others) else others)
-def wrong(text): return check_letter(text, cf())
+def wrong(text): return check_evidence(text, cf())
 @cache
 def poor(): return GradualCF(own().model, tabular(N()), 'sparse').fit(low_by_line())
 @cache
@@ -249,7 +252,7 @@ TEMPLATES = [('Dear {{ salary }}', "template must … fields among … got ['sal
                      "{% include '/etc/passwd' %}", "{% include 'record' %}{{ 1/0 }}")],
              (7, 'template must be a text of Jinja2 … got'), (RECORD, 'template must carry the record')]
 SLOTS = dict(sender='A', addressee='B', product='C', contact=False)
-LETTERS = [(dict(format='rtf'), "format must be 'md', 'html', 'txt', 'json', 'pdf' or 'docx', got"),
+LETTERS = [(dict(format='rtf'), "format must be 'md', 'html', 'txt', 'json' or 'pdf', got"),
            *[(SLOTS | {name: None} | dict(notices='eu'), f"{name} must be given where notices names 'eu'") for name in SLOTS],
            (SLOTS | dict(notices='eu', strict=True), "notices must come with the lender's own words … got the name alone"),
            *[(dict(notices=v), "notices must be one of ['us-reg-b', 'eu'], a file") for v in ('no such file', 7, {'uk': 'x'}, {})],
@@ -291,25 +294,24 @@ GROUPS = {
 
 
 @table(
-    *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong, 'text must hold a record … got none', 'a letter '),
+    *each(['', 'Dear customer', '{"record": 1}', '{"record":' + MANIFESTS[0] + '}'], wrong, 'text must hold a record … got', 'a letter '),
     ('a page without its record', lambda: wrong(text('html').replace('<script', '<div')), 'text must hold a record … got none'),
-    ('a record of fewer columns', lambda: wrong(resealed(cells=[['1', '']])), 'text must hold a record of 6 columns, got 1'),
-    ('no model', lambda: wrong(text().replace('"model"', '"Model"')), 'text must hold a record … got none'),
+    ('a record of fewer columns', lambda: wrong(resealed(columns=[dict(name='a', type='int64')])), 'text must hold a record … cell for each column'),
+    ('no model', lambda: wrong(text().replace('"model"', '"Model"')), 'text must hold a record … got'),
     ('no records', lambda: wrong(text('txt')), 'text must hold a record … got none; records'),
-    ('more records than letters', lambda: check_letter(text('txt'), cf(), records=[text('json')]*2), 'records must be one for each of 1'),
-    ('a record of another letter', lambda: check_letter(text('txt'), cf(), records=[7]), 'records must be letters in JSON'),
-    ('no letter', lambda: check_letter([], cf()), 'at least one letter'),
-    ('a level that is none', lambda: wrong(celled(4, 'castle')), "known level … 'castle'"),
-    ('a number that is none', lambda: wrong(celled(0, 'old')), "'old'"),
-    *each(['2', '9', '-1'], lambda v: wrong(resealed(target=v)), 'one of 2 classes', 'a class '),
-    ('an interval of classes', lambda: wrong(resealed(target='1..2')), 'what the model answers'),
-    ('a letter to several rows', lambda: check_letter(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
-    *each([None, True, 3, [1], {}, '9'*400, 'nan', 'inf', '1e999', 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)), 'text must hold … got', 'a value '),
+    ('more records than letters', lambda: check_evidence(text('txt'), cf(), records=[text('json')]*2), 'records must be one for each of 1'),
+    ('a record of another letter', lambda: check_evidence(text('txt'), cf(), records=[7]), 'records must be letters in JSON'),
+    ('no letter', lambda: check_evidence([], cf()), 'at least one letter'),
+    ('a level that is none', lambda: wrong(celled(4, 'castle')), 'text must … castle'),
+    ('a number that is none', lambda: wrong(celled(0, 'old')), 'text must be about what the model reads'),
+    *each([2, 9, -1, 'x', [1., 2.]], lambda v: wrong(aimed(v)), 'text must … got', 'a class '),
+    ('a letter to several rows', lambda: check_evidence(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
+    *each([None, [1], {}, 10**400, float('nan'), float('inf'), 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)), 'text must … got', 'a value '),
     *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES],
     *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
-    ('a letter with no reasons', lambda: check_letter(text(), cf(), reasons=0), 'reasons must be … got 0'),
+    ('a letter with no reasons', lambda: check_evidence(text(), cf(), reasons=0), 'reasons must be … got 0'),
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
-    ('a letter that was about images', lambda: check_letter('x', picture()), 'rows of a table'),
+    ('a letter that was about images', lambda: check_evidence('x', picture()), 'rows of a table'),
     *[(f'ways {i}', lambda others=others: with_ways(others), says) for i, (others, says) in enumerate(MENUS)],
     *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
     *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (
@@ -353,27 +355,14 @@ GROUPS = {
     ('checks without a target', lambda: checks(of_today(), of_today().explain(X())), 'target must be given'),
     ('checks of those who were granted', lambda: checks(of_today(), of_today().explain(high(), 'granted')), 'must include rows that were refused'),
     ('evidence of a text', lambda: evidence('x'), 'cfs must be answers of explain, got str'),
-    ('evidence of answers from a file', lambda d: evidence(loaded(d)), 'answers that know their model and question'),
+    ('evidence of answers from a file', lambda d: evidence(loaded(d)), 'answers that know their model, got'),
     ('evidence with reasons of others', lambda: evidence(found(), reasons(cf(), low()[:3], target=1)), 'reasons must be about the same 6 rows, got 3'),
-    ('decisions in a folder of others', lambda d: save_evidence(proof(), written('a.txt', '', d).parent), 'folder must be new, empty or one of decisions, got'),
-    ('decisions that were changed', lambda d: save_evidence([proof()[0].replace('"tau": null', '"tau": 0.6')], d/'out'),
-        'texts must be what evidence returned'),
-    ('no decision', lambda d: save_evidence([], d/'out'), 'texts must be a list of decisions'),
-    *[(f'decisions {name}', lambda d, bad=bad: save_evidence(bad(), d/'out'), 'texts must … got') for name,
-        bad in dict(of_nothing=lambda: [None], of_a_list=lambda: ['[]'], of_brackets=lambda: ['['*50_000], cut=lambda: [proof()[0][:99]]).items()],
-    *[(f'reconsider: {name}', lambda how=how, text=text: reconsider(text(), cf(), **how), says) for name, text, how, says in (
-        ('nothing', lambda: proof()[0], {}, 'corrected or view must be given, got neither'),
-        ('a blank view', lambda: proof()[0], dict(view=' '), 'corrected or view must be given, got neither'),
-        ('an unknown column', lambda: proof()[0], dict(corrected=dict(luck=1)), 'corrected must name columns of the record … got'),
-        ('no number', lambda: proof()[0], dict(corrected=dict(late='often')), 'corrected must hold values that can be read, got'),
-        ('a level that is none', lambda: proof()[0], dict(corrected=dict(job='boat')), 'corrected must hold values that can be read, got'),
-        ('a list', lambda: proof()[0], dict(corrected=['late']), 'corrected must be a dict … got'), ('a number', lambda: proof()[0], dict(view=3), 'view must be a text, got int'),
-        ('a page', lambda: proof()[0], dict(view='x', format='pdf'), "format must be 'md' or 'html', got"),
-        ('no record', lambda: '{}', dict(view='x'), 'texts must be what evidence returned, got'),
-        ('what was changed', lambda: proof()[0].replace('"tau": null', '"tau": 0.6'), dict(view='x'), 'texts must be what evidence returned, got'),
-        ('what does not hold', lambda: sealed_anew(after=.999), dict(view='x'), 'text must be evidence that holds, got one that does not: the model says'))],
-    ('a correction to what is on record', lambda: reconsider(proof()[0], cf(), dict(late=on_record('late'))), 'corrected must be other than what is on record, got'),
-    ('a record of another model', lambda: reconsider(proof()[0], of_today(), view='x'), 'text must be of the model, data and settings of cf, got another'),
+    ('a region of dictionaries', lambda: wrong(resealed(region=dict(age=dict(low=1)))), "region must be as the schema says, got ['age']"),
+    ('what does not hold', lambda: wrong(answered(after=.999)), 'text must be evidence that holds, got in letter 0: the model says'),
+    ('what was changed', lambda: wrong(json.loads(text('json'))['sealed'].replace('"tau":null', '"tau":0.6')), 'text must be evidence that holds … sha256'),
+    *[(f'what is {name}', lambda bad=bad: wrong(bad), 'text must hold a record … got one of an earlier form') for name, bad in dict(
+        evidence='{"schema_version": 1}', letter='<!-- record {"model":"a","cells":[],"told":{}} -->').items()],
+    ('what letter does not know', lambda: check_evidence(text(), cf(), colour='red'), 'colour must be left out, or be an argument of letter'),
     *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
         ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"),
         ('a level that is none', lambda: X().assign(job='boat'), {}, 'known levels … got'),
@@ -403,24 +392,6 @@ GROUPS = {
       for url in ('https://example.org/logo.png', 'file:///logo.png')],
 )
 def test_letters(row, tmp_path): refuses(row, tmp_path)
-
-
-@cache
-def proof(): return evidence(found(), made_at='2026-01-01')
-
-
-def on_record(column):
-    "The first row's cell."
-    told = json.loads(proof()[0])
-    return dict(zip((c['name'] for c in told['columns']), told['answer']['data']))[column]
-
-
-def sealed_anew(**said):
-    "A decision in which the answer says something else."
-    told = json.loads(proof()[0])
-    told['answer'].update(said)
-    del told['sha256']
-    return json.dumps(told | dict(sha256=check_evidence.seal(told)))
 
 
 # Images, series, texts

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 import written
 
-from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, Plausibility, bootstrap, check_letter, confirm, improve, lacks,
+from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, Plausibility, bootstrap, check_evidence, confirm, improve, lacks,
     letter, measures, plausible as dial, predict, strengths, tabular)
 from gradual_cf.core import changed_groups
 from gradual_cf.search import masking, plausible, robust
@@ -189,7 +189,7 @@ def test_a_proof_claims_no_company_that_was_left_out(many):
     with pytest.warns(UserWarning, match='plausibility is left out'): cfs = cf.explain(rows.iloc[:8], 1, optimal="columns")
     assert cfs.valid.all() and cfs.among == 'answers well within the decision' and set(cfs.proof) == {'optimal'}
     texts = letter(cfs)
-    assert all('plausible' not in text for text in texts) and check_letter(texts, cf, cfs.data).flips.all()
+    assert all('plausible' not in text for text in texts) and check_evidence(texts, cf, cfs.data).flips.all()
 
 
 # Other models

@@ -29,7 +29,7 @@ from ..models.fitted import _READERS
 from ..render import json_value, once
 from .keep import _manifest_of
 from ..use.evidence import answer_schema, evidence
-from ..use.letter import check_letter, letter
+from ..use.letter import check_evidence, letter
 
 # %% auto #0
 __all__ = ['Refused', 'service', 'serving', 'log_explainer']
@@ -170,12 +170,12 @@ def _searched_in_time(cf, q:dict, seconds:float|None) -> tuple: # Answers, when 
     cfs = cf.explain(rows, seconds=None if seconds is None else _SEARCH*seconds, **asked)
     return cfs, until, next((i for i,p in enumerate(cfs.proof) if p.startswith('not begun')), len(cfs))
 
-def _as_text(letter:str|bytes) -> str: # PDF and DOCX in base64: JSON has texts alone
+def _as_text(letter:str|bytes) -> str: # PDF in base64: JSON has texts alone
     return base64.b64encode(letter).decode() if isinstance(letter, bytes) else str(letter)
 
 def _as_letter(text:str) -> str|bytes:
-    "What `_as_text` wrote; a PDF and a DOCX are known by how they begin."
-    coded = text.startswith(('JVBERi', 'UEsDB'))
+    "What `_as_text` wrote; a PDF is known by how it begins."
+    coded = text.startswith('JVBERi')
     with suppress(ValueError): return base64.b64decode(text, validate=True) if coded else text
     return text
 
@@ -189,7 +189,7 @@ def _evidence(cf, q:dict, seconds:float|None) -> str:
     return _in_time('decisions', cfs, lambda few: list(map(json.loads, evidence(few))), until)
 
 def _letters_checked(cf, q:dict, seconds:float|None) -> str:
-    made = lambda few: [{k: json_value(v) for k,v in line.items()} for line in check_letter(few, cf).to_dict('records')]
+    made = lambda few: [{k: json_value(v) for k,v in line.items()} for line in check_evidence(few, cf).to_dict('records')]
     return _in_time('checks', list(map(_as_letter, q['letters'])), made, np.inf if seconds is None else time.time() + seconds)
 
 class _Address(NamedTuple):

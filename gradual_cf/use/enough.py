@@ -268,7 +268,12 @@ def _asked_texts(explainer, texts:list) -> tuple: # Texts of each column -> raw 
     made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
     return made, explainer.logits(made, explainer.encode(made).x)
 
-def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # bool `(n, g)`; of each row
+def certified(explainer, answer) -> pd.DataFrame|None:
+    "How far answers of a model that can be bounded may vary; None where nothing is bounded."
+    tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
+    return explainer.region(answer) if not tied and answer.valid.any() and _has_bounds(explainer) else None
+
+def enough_of(explainer, answer, needed:Tensor, lines:pd.DataFrame|None) -> list: # bool `(n, g)`, what `certified` says; of each row
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
     columns,changed = answer.domain.features, answer.changed
     frames = answer.domain.rows(answer.data), answer.domain.rows(answer.raw)
@@ -278,7 +283,7 @@ def enough_of(explainer, answer, needed:Tensor, ranges:bool=True) -> list: # boo
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return own
     search = _Approach(explainer, answer)
     told,loose = {}, set()
-    if ranges and _has_bounds(explainer): told,loose = _corner(answer, search, explainer.region(answer), before)
+    if lines is not None: told,loose = _corner(answer, search, lines, before)
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
     search.x[some] = answer.xp[some]
     for g in range(len(columns)):
@@ -356,7 +361,7 @@ _CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the scre
 def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
     some = answer.valid[0] and answer.mask[0].any()
-    found:dict = enough_of(explainer, answer, _put_back(explainer, answer)[1])[0] if some else {}
+    found:dict = enough_of(explainer, answer, _put_back(explainer, answer)[1], certified(explainer, answer))[0] if some else {}
     out,reached = [], []
     for g,c in enumerate(answer.domain.features):
         local,unit = _in_language(c, ENGLISH), units.get(c.name, '')

@@ -4,14 +4,12 @@
 
 # %% ../../nbs/use/10_evidence.ipynb #e4
 from __future__ import annotations
-import hashlib, json, re
-from collections import namedtuple
-from collections.abc import Sequence
+import json
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,20 +18,18 @@ import pandas as pd
 import torch
 
 import gradual_cf
-from ..answers import _json_text, Counterfactuals, decided
-from ..core import _read_json, atomic, Encoded
+from ..answers import _json_text, Counterfactuals
+from ..core import Encoded, Question
 from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _given_model
 from ..models.decisions import by_votes, of_labels
-from ..render import date_text, json_value, Language, language_of, render, value_text
+from ..render import json_value, plain_json
 from ..scale.workers import _digests, _versions
-from ..search.explainer import Explainer
-from ..templates.evidence import check_evidence
+from ..templates.evidence import check_evidence as checker
 from .enough import _cell_of
-from .letter import letter
 
 # %% auto #0
-__all__ = ['evidence', 'save_evidence', 'reconsider']
+__all__ = ['own_answers']
 
 # %% ../../nbs/use/10_evidence.ipynb #e7
 def _end(c:Column, v:float) -> Any: # A raw number; None where it is open
@@ -54,30 +50,25 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
     if len(c.sources) == 1: return told
     return told | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
 
-def _constraints_of(cfs:Counterfactuals, i:int) -> list:
-    "What a question allowed in one row."
-    columns,enc = cfs.domain.features, cast(Encoded, cfs.enc)
-    ties = getattr(cfs.domain.relations, 'ties', None)
-    led = ties.led if ties else ()
-    ends = [np.full(enc.x.shape[1], v) if end is None else end[i].double().cpu().numpy()
+def _constraints_of(domain, enc:Encoded) -> list: # Of each row, a line a column
+    "What a question allowed."
+    led = getattr(getattr(domain.relations, 'ties', None), 'led', ())
+    ends = [np.full(enc.x.shape, v) if end is None else end.double().cpu().numpy()
             for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
-    out = []
-    for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
-        low,high = (float(c.decoded(end[[at.start]])[0]) if c.ordered else 0. for end in ends)
-        out.append(_constraint(c, not enc.frozen[i, g], low, high, g in led))
-    return out
+    columns = []
+    for g,(c,at) in enumerate(zip(domain.features, _entry_slices(domain.features))):
+        low,high = (c.decoded(end[:, at.start]) if c.ordered else np.zeros(len(end)) for end in ends)
+        columns.append([_constraint(c, not on, a, b, g in led) for on,a,b in zip(enc.frozen[:, g].tolist(), low, high)])
+    return list(map(list, zip(*columns)))
 
 # %% ../../nbs/use/10_evidence.ipynb #e11
-def _template(name:str) -> str:
-    return (resources.files('gradual_cf')/'templates'/'evidence'/name).read_text(encoding='utf-8')
-
 @cache
 def answer_schema() -> dict:
     "The JSON Schema of questions, answers and evidence."
-    return json.loads(_template('schema.json'))
+    return json.loads((resources.files('gradual_cf')/'templates'/'evidence'/'schema.json').read_text(encoding='utf-8'))
 
 # %% ../../nbs/use/10_evidence.ipynb #e12
-_SCHEMA = 1 # Of the evidence
+_SCHEMA = 2 # Of the evidence
 
 def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
@@ -106,39 +97,19 @@ def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|N
 def evidence(
     cfs:Counterfactuals, # Answers of `explain`, about rows of a table
     reasons=None,        # What `reasons` said of the very same rows, or None
-    region:bool=True,    # Record how far each answer may vary, where no relations tie columns
+    region:bool|pd.DataFrame|None=True, # How far each answer may vary, or whether to look, where no relations tie columns
     made_at:str|None=None, # When the decision was made, in words; None for now
-) -> list:               # A text of strict JSON a row
-    """Record each decision with everything needed to check it; raises `ValueError` for other answers.
-
-    Parameters
-    ----------
-    cfs : Counterfactuals
-        Answers of `explain`, about rows of a table
-    reasons : default None
-        What `reasons` said of the very same rows, or None
-    region : bool, default True
-        Record how far each answer may vary, where no relations tie columns
-    made_at : str | None, default None
-        When the decision was made, in words; None for now
-
-    Returns
-    -------
-    list
-        A text of strict JSON a row
-
-    Raises
-    ------
-    ValueError
-        For other answers
-    """
+    letters:list|None=None, # What a letter tells besides, a dictionary a row: language, reasons, alone, ways
+) -> list:               # A text of strict JSON a row, in signs that mean nothing in HTML or Markdown
+    "Record each decision with everything needed to check it; raises `ValueError` for other answers."
     if not isinstance(cfs, Counterfactuals): raise ValueError(f'cfs must be answers of explain, got {type(cfs).__name__}')
     if not cfs.domain.features: raise ValueError(f'cfs must be answers about rows of a table, got {cfs.domain!r}')
-    if cfs.explainer is None or cfs.enc is None:
-        raise ValueError('cfs must be answers that know their model and question, got answers that were loaded or made by hand')
+    if cfs.explainer is None:
+        raise ValueError('cfs must be answers that know their model, got answers that were loaded or made by hand')
     cf,whole = cfs.explainer, json.loads(_json_text(cfs))
+    enc = cf.enc_of(cfs)
     free = cf.ties['relations'] is None # else a range of one column has no meaning
-    ranges = cfs.region() if region and free and cfs.valid.any() else None
+    ranges = region if isinstance(region, pd.DataFrame) else cfs.region() if region and free and cfs.valid.any() else None
     if reasons is not None and len(reasons.refused) != len(cfs):
         raise ValueError(f'reasons must be about the same {len(cfs)} rows, got {len(reasons.refused)}')
     made_at = made_at or datetime.now(timezone.utc).isoformat(timespec='seconds')
@@ -149,79 +120,14 @@ def evidence(
                   fingerprints=_digests(cf), versions=_versions(gradual_cf, torch, np, pd))
     asked = dict(tau=whole['tau'], goal=whole['goal'], classes=whole['classes'],
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
-    out = []
+    out,constraints = [], _constraints_of(cf.domain, enc)
     for i,answer in enumerate(whole['answers']):
-        limit = cast(Encoded, cfs.enc).most
-        most = None if limit is None else int(limit[i])
-        question = asked | dict(target=answer['target'], constraints=_constraints_of(cfs, i), max_changes=most)
+        question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=None if enc.most is None else int(enc.most[i]))
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
-                             reasons=_lines_of_row(getattr(reasons, 'frame', None), i))
-        told['sha256'] = check_evidence.seal(told)
-        out.append(json.dumps(told, ensure_ascii=False, allow_nan=False, indent=1))
+                             reasons=_lines_of_row(getattr(reasons, 'frame', None), i), letter=letters and letters[i])
+        out.append(plain_json(told | dict(sha256=checker.seal(told))))
     return out
-
-# %% ../../nbs/use/10_evidence.ipynb #e15
-_MANIFEST = '_manifest.json'
-_PROGRAMS = 'check_evidence.py', 'ask_model.py'
-_OURS = re.compile(r'\..*|part-[0-9a-f]{16}\.parquet|_schema\.json|(check_evidence|ask_model)\.py') # What a save that was cut off may leave
-
-def _evidence_frame(texts:Sequence[str]) -> pd.DataFrame:
-    "Decisions as lines; raises `ValueError` for anything else."
-    lines = []
-    for text in texts:
-        if not isinstance(text, str): raise ValueError(f'texts must be what evidence returned, got {type(text).__name__}')
-        try: told = _read_json(text)
-        except ValueError as e: raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …: {e}') from None
-        if told.get('schema_version') != _SCHEMA or told.get('sha256') != check_evidence.seal(told):
-            raise ValueError(f'texts must be what evidence returned, got {text[:60]!r} …')
-        a = told['answer']
-        lines.append(dict(row=str(a['row']), made_at=told['made_at'], target=json.dumps(a['target']), valid=a['valid'],
-                          before=a['before'], after=a['after'], changed=', '.join(map(str, a['changed'])),
-                          model=told['fingerprints']['model'], sha256=told['sha256'], evidence=text))
-    return pd.DataFrame(lines).astype(dict(before=float, after=float))
-
-def save_evidence(
-    texts:Sequence[str], # What `evidence` wrote
-    folder:str|Path,     # Where decisions are kept; a new one is made
-) -> Path:               # The folder
-    """Add decisions to a folder, all or nothing; raises `ValueError` for another folder.
-
-    Parameters
-    ----------
-    texts : Sequence[str]
-        What `evidence` wrote
-    folder : str | Path
-        Where decisions are kept; a new one is made
-
-    Returns
-    -------
-    Path
-        The folder
-
-    Raises
-    ------
-    ValueError
-        For another folder
-    """
-    from filelock import FileLock
-    if isinstance(texts, str) or not len(texts): raise ValueError(f'texts must be a list of decisions, got {texts!r}')
-    folder,frame = Path(folder), _evidence_frame(texts)
-    ours = not folder.exists() or folder.is_dir() and ((folder/_MANIFEST).is_file() or
-                                                       all(_OURS.fullmatch(p.name) for p in folder.iterdir()))
-    if not ours: raise ValueError(f'folder must be new, empty or one of decisions, got {str(folder)!r}')
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder/'.lock'):
-        there = _read_json((folder/_MANIFEST).read_text()) if (folder/_MANIFEST).is_file() else dict(parts=[])
-        name = f'part-{hashlib.sha256("".join(frame.sha256).encode()).hexdigest()[:16]}.parquet'
-        if name in [part['name'] for part in there['parts']]: return folder
-        with atomic(folder/name) as tmp: frame.to_parquet(tmp)
-        for file,name_there in (('schema.json', '_schema.json'), *((name,)*2 for name in _PROGRAMS)):
-            with atomic(folder/name_there) as tmp: tmp.write_text(_template(file), encoding='utf-8')
-        part = dict(name=name, rows=len(frame), sha256=hashlib.sha256((folder/name).read_bytes()).hexdigest())
-        told = dict(schema_version=_SCHEMA, gradual_cf=gradual_cf.__version__, parts=[*there['parts'], part])
-        with atomic(folder/_MANIFEST) as tmp: tmp.write_text(json.dumps(told, indent=1) + '\n')
-    return folder
 
 # %% ../../nbs/use/10_evidence.ipynb #e22
 def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
@@ -237,8 +143,19 @@ def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
             frame[name] = s
     return frame
 
-def _own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
-    "The model of an explainer, and the columns that it reads."
+def own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
+    """The model of an explainer, and the columns that it reads.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    tuple
+        As `check_evidence.py` takes a model
+    """
     own = getattr(_given_model(cf.model), 'predictor', None)
     if own is None:
         says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
@@ -246,157 +163,51 @@ def _own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     ask = lambda frame: own.ask(_typed_rows(cf, frame)[list(own.names or frame)])
     if own.labels is None: return ask, ()
     labels = lambda frame: own.labels(_typed_rows(cf, frame)[list(own.names or frame)])
-    return SimpleNamespace(classes_=own.classes, predict=labels, **{check_evidence.METHODS[own.kind]: ask}), ()
+    return SimpleNamespace(classes_=own.classes, predict=labels, **{checker.METHODS[own.kind]: ask}), ()
 
 # %% ../../nbs/use/10_evidence.ipynb #e24
-def _ends_told(c:Column, own:dict, usual:dict) -> tuple: # None where the table alone closes it
-    "The ends that a question gave a column."
-    if c.levels: ends = [(line['levels'] or [None])[at] for line in (own, usual) for at in (0, -1)]
-    else: ends = [line[end] for line in (own, usual) for end in ('low', 'high')]
-    low,high = (None if a == b else a for a,b in zip(ends[:2], ends[2:]))
-    return (low, high) if not isinstance(c, Date) else tuple(v and pd.Timestamp(v) for v in (low, high))
+_SAME_END = 1e-6 # Distance of an end from the row's own number, relative to numbers above 1, at which it is that number
 
-def _rules_told(cf, told:dict, row:pd.DataFrame, corrected) -> dict: # As `explain` takes them
-    "What a recorded question allowed less than the table does."
-    target = told['question']['target']
-    enc = cf.ask(row, tuple(target) if isinstance(target, list) else target).enc
-    usual = _constraints_of(cast(Any, SimpleNamespace(domain=cf.domain, enc=enc)), 0)
-    held,bounds,up,down = [], {}, [], []
-    for c,own,now in zip(cf.domain.features, told['question']['constraints'], usual):
-        if not own['may_change']: held += [c.name]*now['may_change']
-        elif own != now and c.ordered:
-            ends,cell = _ends_told(c, own, now), row[c.sources[0]].iloc[0]
-            here = [c.name in corrected and end is not None and bool(end == cell) for end in ends]
-            up,down = up + [c.name]*here[0], down + [c.name]*here[1]
-            ends = tuple(None if there else end for end,there in zip(ends, here))
-            if ends != (None, None): bounds[c.name] = ends
-    most = told['question']['max_changes']
-    rules = dict(immutable=held, bounds=bounds, increase_only=up, decrease_only=down, max_changes=most)
-    return {k: v for k,v in rules.items() if v}
+def _raw_end(c:Column, line:dict, at:int) -> float: # 0 for the low end, -1 for the high one
+    "One end of what a record allows, as a raw number."
+    if c.levels:
+        known = {json_value(v): k for k,v in enumerate(c.levels)}
+        some = sorted(known[v] for v in line['levels'] if v in known)
+        return some[at] if some else -at - .5 # nothing lies between
+    v = line[('low', 'high')[at]]
+    return (-np.inf, np.inf)[at] if v is None else checker.number(v)
 
-# %% ../../nbs/use/10_evidence.ipynb #e26
-def _again_lines(told:dict, answers, names:dict, lang:Language) -> list: # Sentences
-    "What a letter says about a decision that was made again."
-    again = told['reconsidered']
-    text = lambda v: value_text(v, lang=lang)
-    moved = ', '.join(f'{names.get(c["column"], c["column"])}: {text(c["was"])} → {text(c["is"])}' for c in again['corrected'])
-    lines = [lang.say('We have looked at this decision again.')]
-    if moved: lines.append(lang.say('Corrected on record: {changes}.', changes=moved))
-    if again['view']:
-        lines.append(lang.say('You told us: “{view}”. This is read by a person, and not by the model.', view=again['view']))
-    if again['decided']['is'] == again['decided']['was']: return [*lines, lang.say('The model decides as before.')]
-    now = answers.goal.words(answers.target[0], lang) if again['decided']['is'] else decided(answers, 0, lang)
-    return [*lines, lang.say('The model now decides otherwise: its decision is “{decision}”.', decision=now or '–')]
+def _encoded_again(explainer, records:list, data:pd.DataFrame) -> Encoded:
+    "Rows with what their questions allowed."
+    enc = explainer.encode(data)
+    frozen,ends = enc.frozen.clone(), [torch.full_like(enc.x, v) for v in (-np.inf, np.inf)]
+    for g,(c,at) in enumerate(zip(explainer.domain.features, _entry_slices(explainer.domain.features))):
+        lines = [t['question']['constraints'][g] for t in records]
+        frozen[:, g] = torch.tensor([not line['may_change'] for line in lines])
+        if not c.ordered: continue
+        own = enc.x[:, at.start]
+        for end,side in zip(ends, (0, -1)):
+            v = torch.as_tensor(c.encoded(np.array([_raw_end(c, line, side) for line in lines]))).to(own)
+            end[:, at.start] = torch.where((v - own).abs() <= _SAME_END*own.abs().clamp_min(1), own, v)
+    most = [t['question']['max_changes'] for t in records]
+    return enc._replace(frozen=frozen, low=ends[0], high=ends[1], most=None if None in most else torch.tensor(most))
 
-def _letter_again(told:dict, answers, format:str, lang:Language, **look) -> tuple: # A text, and its template
-    "The letter about a decision that was made again."
-    lines = _again_lines(told, answers, look['names'] or {}, lang)
-    if told['reconsidered']['decided']['is']:
-        date = date_text(look.get('date'), lang)
-        return render('evidence/granted', format, lang, language=lang.name, date=date, row=told['answer']['row'], lines=lines), None
-    quoted = [line.encode('unicode_escape').decode().replace('"', r'\"') for line in lines]
-    said = ''.join(f'<p>{{{{ "{q}" }}}}</p>' if format == 'html' else f'{{{{ "{q}" }}}}\n\n' for q in quoted)
-    template = f"{{% extends 'letter' %}}{{% block decision %}}{said}{{{{ super() }}}}{{% endblock %}}"
-    return letter(answers, template=template, format=format, language=lang.name, **look)[0], template
+def rows_told(explainer, records:list, cells:list) -> pd.DataFrame: # A list of cells a row
+    "Rows that records tell of."
+    columns = explainer.domain.write(explainer.x_train[:1]).columns
+    named = [dict(zip((c['name'] for c in t['columns']), row)) for t,row in zip(records, cells)]
+    frame = pd.DataFrame({i: [row[json_value(c)] for row in named] for i,c in enumerate(columns)}, dtype=object)
+    return _typed_rows(explainer, frame.set_axis(columns, axis=1).set_axis([str(t['answer']['row']) for t in records], axis=0))
 
-# %% ../../nbs/use/10_evidence.ipynb #e27
-_OF_ANOTHER = 'text must be of the model, data and settings of cf, got another {}'
-_Reconsidered = namedtuple('_Reconsidered', 'evidence answers letter template worksheet')
-
-def _decision_record(text, cf) -> dict:
-    "A recorded decision of this model; raises `ValueError` for anything else."
-    told = json.loads(_evidence_frame([text]).evidence[0])
-    if not isinstance(cf, Explainer): raise ValueError(f'cf must be an Explainer, got {cf!r}')
-    cf.check_fitted()
-    own = _digests(cf)
-    other = [k for k in ('model', 'data') if told['fingerprints'].get(k) != own[k]]
-    if (told['question']['classes'] or []) != list(map(json_value, cf.classes)): other.append('classes')
-    if other: raise ValueError(_OF_ANOTHER.format(' and '.join(other)))
-    if not told['answer']['read']: raise ValueError(f'text must be about a row that was read, got {told["answer"]["proof"]!r}')
-    faults,_ = check_evidence.check(told, _own_answers(cf))
-    if faults: raise ValueError(f'text must be evidence that holds, got one that does not: {"; ".join(faults)}')
-    return told
-
-def _corrections(told:dict, corrected, view) -> list: # A line a column
-    "What is corrected; raises `ValueError` where nothing is, or for what is not on record."
-    if not isinstance(view, str): raise ValueError(f'view must be a text, got {type(view).__name__}')
-    if corrected is not None and not isinstance(corrected, dict):
-        raise ValueError(f'corrected must be a dict from columns to their right values, got {type(corrected).__name__}')
-    if not corrected and not view.strip(): raise ValueError('corrected or view must be given, got neither')
-    was = dict(zip((c['name'] for c in told['columns']), told['answer']['data']))
-    if strange := [c for c in corrected or {} if c not in was]:
-        raise ValueError(f'corrected must name columns of the record, {list(was)}, got {strange}')
-    lines = [dict(column=c, was=was[c], **{'is': json_value(v)}) for c,v in (corrected or {}).items()]
-    if same := [l['column'] for l in lines if type(l['is']) is type(l['was']) and l['is'] == l['was']]:
-        raise ValueError(f'corrected must be other than what is on record, got the same for {same}')
-    return lines
-
-def reconsider(
-    text:str,      # A decision, as `evidence` wrote it, or an earlier `reconsider`
-    cf:Explainer,  # The explainer of the same model, training rows and settings
-    corrected:dict|None=None, # Column -> its right value
-    view:str='',   # What the person says of the decision, in their words
-    made_at:str|None=None, # When it is decided again, in words; None for now
-    format:str='md',   # Of letter and worksheet: 'md' or 'html'
-    language:str='en', # Of the letter
-    names:dict|None=None, # Column -> what people call it
-    **look,        # Further arguments of `letter`
-) -> _Reconsidered: # evidence (a text), answers, letter, its template, worksheet
-    """Decide again with corrected data or a person's view, and chain the record to the old one; `ValueError` for a false one.
-
-    Parameters
-    ----------
-    text : str
-        A decision, as `evidence` wrote it, or an earlier `reconsider`
-    cf : Explainer
-        The explainer of the same model, training rows and settings
-    corrected : dict | None, default None
-        Column -> its right value
-    view : str, default ''
-        What the person says of the decision, in their words
-    made_at : str | None, default None
-        When it is decided again, in words; None for now
-    format : str, default 'md'
-        Of letter and worksheet: 'md' or 'html'
-    language : str, default 'en'
-        Of the letter
-    names : dict | None, default None
-        Column -> what people call it
-    **look
-        Further arguments of `letter`
-
-    Returns
-    -------
-    _Reconsidered
-        evidence (a text), answers, letter, its template, worksheet
-    """
-    if format not in ('md', 'html'): raise ValueError(f"format must be 'md' or 'html', got {format!r}")
-    told,lang = _decision_record(text, cf), language_of(language)
-    lines,columns = _corrections(told, corrected, view), [c['name'] for c in told['columns']]
-    was,target,moved = told['answer']['data'], told['question']['target'], {l['column']: l['is'] for l in lines}
-    row = lambda cells: _typed_rows(cf, pd.DataFrame([cells], [told['answer']['row']], columns, dtype=object))
-    data = [moved.get(n, v) for n,v in zip(columns, was)]
-    if (unread := cast(Any, cf.domain.unread)(row(data))[0]): raise ValueError(f'corrected must hold values that can be read, got {unread}')
-    held = [c.name for c in cf.domain.features if set(c.sources) & moved.keys()]
-    answers = cf.explain(row(data), tuple(target) if isinstance(target, list) else target, optimal=told['proof']['of'] or None,
-                         **_rules_told(cf, told, row(was), held))
-    new = json.loads(evidence(answers, region=told['region'] is not None, made_at=made_at)[0])
-    if new['fingerprints'] != told['fingerprints']: raise ValueError(_OF_ANOTHER.format('settings'))
-    data,undone = new['answer']['data'], []
-    for l in lines:
-        l['is'] = data[columns.index(l['column'])]
-        undone.append([l['was'] if n == l['column'] else v for n,v in zip(columns, data)])
-    said,there = check_evidence.says(_own_answers(cf), new, [was, data, *undone])
-    said = [None if v is None else float(v) for v in said]
-    for l,v in zip(lines, said[2:]): l['without'] = v
-    reached = {'was': bool(there[0]), 'is': bool(there[1])}
-    del new['sha256']
-    new['reconsidered'] = dict(of=told['sha256'], corrected=lines, view=' '.join(view.split()) or None, decided=reached)
-    new['sha256'] = check_evidence.seal(new)
-    again,template = _letter_again(new, answers, format, lang, names=names, **look)
-    worksheet = render('evidence/worksheet', format, made_at=new['made_at'], row=new['answer']['row'],
-                       said=dict(zip(('was', 'is'), said)), target=new['question']['target'],
-                       changes=answers.changes().to_dict('records') if answers.valid[0] else [],
-                       proof=new['answer']['proof'] or 'as far as was looked', **new['reconsidered'])
-    told_again = json.dumps(new, ensure_ascii=False, allow_nan=False, indent=1)
-    return _Reconsidered(told_again, answers, again, template, worksheet)
+def answers_of(explainer, records:list) -> Counterfactuals: # Of rows that were read
+    "The answers that records hold, with what the model says of them now; raises `ValueError` for another kind of target."
+    data,raw = (rows_told(explainer, records, [t['answer'][k] for t in records]) for k in ('data', 'answer'))
+    enc,known = _encoded_again(explainer, records, data), {json_value(v): v for v in explainer.classes}
+    z,aims = explainer.logits(data, enc.x), [t['question']['target'] for t in records]
+    if any(isinstance(a, list) != explainer.numbers for a in aims):
+        raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}')
+    if explainer.numbers: aims = np.array([checker.aim_of(t['question']) for t in records])
+    elif known: aims = [known.get(a, a) for a in aims]
+    new = explainer.measure(Question(data, enc, z, explainer.aimed(aims, z)), explainer.encode(raw).x, standing=False, raw=raw)
+    confirmed = torch.tensor([np.nan if (v := t['answer']['confirmed']) is None else v for t in records], dtype=torch.float64)
+    return new if confirmed.isnan().all() else replace(new, confirmed=confirmed.to(z.device))

@@ -4,38 +4,41 @@
 
 # %% ../../nbs/use/04_letter.ipynb #c4
 from __future__ import annotations
-import json, re, warnings
-from collections.abc import Callable, Iterator
+import json, os, re, warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from markupsafe import Markup
-from torch import Tensor
+from PIL import ImageFile
 
-from ..answers import _check_answers, Counterfactuals, needed as level_of, _NOT_READ, _row_names, _STANDINGS
-from ..core import check_range, comparable, Question
+from ..answers import _check_answers, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
+from ..core import check_range, comparable
 from ..data.columns import Column
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
-from ..render import (compiled, date_text, ENGLISH, environment, first_difference, Language, language_of,
-                               LANGUAGES, N_, once, plain_json, sided_percent, taken_apart, value_text, with_unit)
+from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
+                               LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS
-from ..search.robust import _scope, _EVERYWHERE, _HERE_AND_THERE, _NOWHERE
-from ..search.goals import class_words, goal_of, in_target, NUMBERS
+from ..search.robust import _scope
+from ..search.goals import class_words, in_target, NUMBERS
+from ..templates.evidence import check_evidence as checker
 from .alternatives import _with_menu, Alternatives
-from .enough import (_column_texts, _Enough, enough_of, _texts_frame, _in_language, _line_said,
+from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
-from .papers import carried, checksum, docx_of, parts_of, pdf_of, slots_of
+from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
-__all__ = ['letter', 'check_letter']
+__all__ = ['letter', 'check_evidence']
 
 # %% ../../nbs/use/04_letter.ipynb #c35
 _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
@@ -82,18 +85,13 @@ def _column_name(c:Column, given) -> _Name:
         raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
     return _Name(text or '', tuple(phrases) or ('', ''), levels)
 
-def _for_language(given, columns, lang:Language): # What may be given by language
-    "What was given for a language."
-    by_language = isinstance(given, dict) and given and all(k in LANGUAGES and k not in columns for k in given)
-    return given.get(lang.name, {}) if by_language else given
-
 def _labels_of(explainer) -> tuple: # Of the classes
     "What classes are called by the model; () for a number."
     if explainer.goal is NUMBERS: return ()
     return tuple(explainer.classes) or (() if explainer.z_train is None else tuple(range(explainer.z_train.shape[1])))
 
 # %% ../../nbs/use/04_letter.ipynb #c42
-_FORMATS = 'md', 'html', 'txt', 'json', 'pdf', 'docx'
+_FORMATS = 'md', 'html', 'txt', 'json', 'pdf'
 _FIELDS = ('row', 'date', 'language', 'decision', 'wanted', 'found', 'reasons', 'changes', 'ways', 'kept', 'sure',
            'record', 'checksum', 'sealed', 'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper')
 
@@ -106,24 +104,21 @@ class _ColumnWording(NamedTuple):
     why:str|None   # Why it was not asked for; None for the default
     local:Callable # A cell's text -> as the language writes it
     lang:Language
+    given:_Name
 
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
-class _Given(NamedTuple):
-    "What somebody says of columns: a dict of columns each."
-    names:Any={}
-    units:Any={}
-    words:Any={}
-    why:Any={}
+_GIVEN = 'names', 'units', 'words', 'why' # What somebody says of columns: a dict of columns each
 
-def _column_wording(c:Column, given:_Given=_Given(), lang:Language=ENGLISH) -> _ColumnWording:
+def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
-    name = _column_name(c, given.names.get(c.name, ''))
-    sentences,unit = _sentences(c, given.words.get(c.name), lang, name.phrases), given.units.get(c.name, '')
+    names,units,words,why = (given.get(k) or {} for k in _GIVEN)
+    name = _column_name(c, names.get(c.name, ''))
+    sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
-    reason = _visible(given.why[c.name], lang) if c.name in given.why else None
+    reason = _visible(why[c.name], lang) if c.name in why else None
     called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
-    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang)
+    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang, name)
 
 class _LetterWords(NamedTuple):
     "What is said about columns and classes."
@@ -131,18 +126,14 @@ class _LetterWords(NamedTuple):
     called:dict # Label of a class as a text -> words
 
 # %% ../../nbs/use/04_letter.ipynb #c47
-def _texts_of_row(answer) -> list: # Of each row: (before, after) of each column; '' where it does not change
-    "All columns of each row as texts, in English."
+def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
+    "All columns of each row, with what they would have been, in the language of the letter; '' where one does not change."
     domain = answer.domain
     before,after = ([_column_texts(c, frame) for c in domain.features]
                     for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
-    both = lambda i, changed: [[before[g][i], after[g][i] if on else ''] for g,on in enumerate(changed)]
-    return [both(i, changed) for i,changed in enumerate(answer.changed.tolist())]
-
-def _records(said:list, cells:list) -> list: # `_texts_of_row` -> lines of each row
-    "All columns of each row, with what they would have been, in the language of the letter."
-    return [[dict(number=g + 1, name=s.name, before=s.local(a), after=s.local(b) if b else '')
-             for g,(s,(a,b)) in enumerate(zip(said, row))] for row in cells]
+    line = lambda g, i, on: dict(number=g + 1, name=said[g].name, before=said[g].local(before[g][i]),
+                                 after=said[g].local(after[g][i]) if on and found[i] else '')
+    return [[line(g, i, on) for g,on in enumerate(changed)] for i,changed in enumerate(answer.changed.tolist())]
 
 def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough:_Enough|None=None) -> dict:
     "A line of the record as a letter shows it: what is there, and what would have been enough."
@@ -210,7 +201,6 @@ _NOTHING_ELSE = N_('It is proven for this model that changing any other single v
 _AMONG = { # Of which answers, as `_scope` has it
     'compared where': N_('that are plausible, as far as there are real cases to compare with'),
     'plausible': N_('that are plausible'), 'well within': N_('that are well within the decision'),
-    'with a lead': N_('that are well within the decision'), # as letters have it that were written earlier
     'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
 
 def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which answers; '' for all
@@ -220,47 +210,40 @@ def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which 
     if not kinds: return lang.say(what)
     return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed(kinds))
 
-def _standing_of_answer(answer, i:int) -> dict: # 'typical', 'confirmed', 'proven': (what is least, among which answers)
-    "How an answer stands, as far as that is known."
-    known = {name: v[i].item() for name in _STANDINGS if (v := getattr(answer, name)) is not None}
-    more = dict(proven=[answer.optimal, answer.among]) if answer.proof[i] == 'optimal' else {}
-    return {name: v for name,v in known.items() if v == v} | more
-
-def _standing_lines(stands:dict, lang:Language=ENGLISH) -> list:
+def _standing_lines(told:dict, alone:str, lang:Language=ENGLISH) -> list: # A record; what is proven where nothing else leads there
     "How an answer stands, in sentences."
-    confirmed = 'confirmed' in stands
-    lines = [lang.say(_CONFIRMED, percent=sided_percent(stands['confirmed'], 0., lang))] if confirmed else []
-    if 'proven' not in stands: return lines
-    what,among = stands['proven']
-    return [*lines, _proven_line(among, _PROVEN[what], lang)]
-
-# %% ../../nbs/use/04_letter.ipynb #c60
-def _sealed(digests:dict, answer, i:int, cells:list, told:dict) -> Markup: # Texts (before, after) of the columns
-    "What a check has to know, as JSON."
-    aim = dict(target=answer.goal.written(answer.target[i]), tau='none' if answer.tau is None else str(answer.tau))
-    return Markup(plain_json(digests | aim | dict(cells=cells, told=told)))
+    confirmed,proof = told['answer']['confirmed'], told['proof']
+    lines = [] if confirmed is None else [lang.say(_CONFIRMED, percent=sided_percent(confirmed, 0., lang))]
+    if proof['said'] == 'optimal': lines.append(_proven_line(proof['among'], _PROVEN[proof['of']], lang))
+    return lines + [alone]*told['letter']['alone']
 
 # %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: ((column, after), …) and probability
+def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: cells of another answer, and what the model says of it
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
     if isinstance(others, pd.DataFrame): others = _with_menu(explainer, answer, others)
     if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
         raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
                          f'got {others!r}')
-    if not len(others.answers): return {}
     more,out = others.answers, {}
-    texts = [_column_texts(c, more.domain.rows(more.raw)) for c in more.domain.features]
-    for k,(i,changed) in enumerate(zip(others.row.tolist(), more.tensors.changed)):
-        if more.xp[k].equal(answer.xp[i]): continue
-        after = [[g, texts[g][k]] for g in changed.nonzero()[:, 0].tolist()]
-        out.setdefault(i, []).append([after, more.prob[k].item()])
+    for k,(i,cells) in enumerate(zip(others.row.tolist(), _json_rows(more.raw, len(more)))):
+        if not more.xp[k].equal(answer.xp[i]): out.setdefault(i, []).append(dict(answer=cells, after=more.prob[k].item()))
     return out
 
-def _way_of_letter(columns, said:list, record:list, way) -> dict: # Columns and their texts
-    "One other way as a letter shows it."
-    line = lambda g, text: record[g] | dict(after=said[g].local(text))
-    return dict(changes=[_change(columns[g], said[g], line(g, text)) for g,text in way[0]])
+def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of each row
+    "Other ways as a letter shows them."
+    found = [(i, way['answer']) for i,t in enumerate(records) for way in t['letter']['ways']]
+    out,columns = [[] for _ in records], explainer.domain.features
+    if not found: return out
+    frame = explainer.domain.rows(rows_told(explainer, [records[i] for i,_ in found], [cells for _,cells in found]))
+    texts = [_column_texts(c, frame) for c in columns]
+    for k,(i,cells) in enumerate(found):
+        names,data = [c['name'] for c in records[i]['columns']], records[i]['answer']['data']
+        moved = {name for name,*two in zip(names, data, cells) if checker.differs(*two)}
+        changes = [_change(c, said[g], lines[i][g] | dict(after=said[g].local(texts[g][k]))) for g,c in enumerate(columns)
+                   if moved & set(map(json_value, c.sources))]
+        out[i].append(dict(changes=changes))
+    return out
 
 # %% ../../nbs/use/04_letter.ipynb #8e776fbc
 def _nothing_else(explainer, answer, others) -> list: # A bool for each row
@@ -274,28 +257,21 @@ def _nothing_else(explainer, answer, others) -> list: # A bool for each row
             for i,free in enumerate(left)]
 
 # %% ../../nbs/use/04_letter.ipynb #59fefb1d
-def _not_allowed(explainer, answer) -> list: # Of each row: columns held (or freed), (entry, least) and (entry, most)
-    "What the question of each row did not allow, where that is not what the table says of it."
-    own = explainer.encode(answer.data)
-    enc = own if answer.enc is None else answer.enc
-    out:list = [dict(fixed=on.nonzero()[:, 0].tolist()) for on in enc.frozen != own.frozen]
-    for side in ('low', 'high'):
-        here,there = getattr(enc, side), getattr(own, side)
-        if here is None: continue
-        differ = here.isfinite() if there is None else here.isfinite() & (here != there)
-        for i,d in differ.nonzero().tolist(): out[i].setdefault(side, []).append([d, here[i, d].item()])
-    return out
+def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
+    "What a letter says besides the answer."
+    z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
+    known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
+    found = None
+    if asked['k'] and known: found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
+    return found, certified(explainer, answer) if ranges else None
 
-def _all_told(explainer, answer, others, shared:dict) -> list: # date, language, reasons and ranges
-    "What letters say besides what follows from their records."
-    here = answer.tensors
-    there = explainer.decides(answer.raw, explainer.logits(answer.raw, answer.xp), here.target) & here.valid
-    ways,nothing_else = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
-    rows = zip(_row_names(answer), there.tolist(), _not_allowed(explainer, answer))
-    said = lambda i, found: [answer.before[i].item(), answer.prob[i].item() if found else None]
-    stands = lambda i, found: _standing_of_answer(answer, i) if found else {}
-    return [dict(row=_visible(str(row)), **shared, said=said(i, found), asked=asked, stands=stands(i, found),
-                 alone=found and nothing_else[i], ways=ways.get(i, [])) for i,(row,found,asked) in enumerate(rows)]
+def _records_of(answer, others, looked:tuple, day:str, about:dict) -> list: # `about`: language and reasons; texts
+    "The records of letters."
+    explainer = answer.explainer
+    ways,alone = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
+    told = [about | dict(alone=ok and bool(alone[i]), ways=ways.get(i, []))
+            for i,ok in enumerate(answer.valid.tolist())]
+    return evidence(answer, *looked, day, told)
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
@@ -330,14 +306,13 @@ def _asked_reasons(reasons) -> dict: # k, codes and never
     check_range('reasons', reasons, least=1, whole=True)
     return dict(k=reasons, codes={}, never=())
 
-def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row: sentences, are all together enough?
+def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
-    if not asked['k']: return [([], False)]*len(answer)
+    if found is None: return [([], False)]*len(answer)
     lang,out = said[0].lang, [[] for _ in range(len(answer))]
-    found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
     place = {str(c.name): g for g,c in enumerate(answer.domain.features)}
     texts = [_column_texts(c, answer.domain.rows(answer.data)) for c in answer.domain.features]
-    coded = {str(c) for c in asked['codes']}
+    coded = set(map(str, codes))
     for line in found.frame.itertuples():
         if line.columns in place and line.columns not in coded:
             s,g = said[place[line.columns]], place[line.columns]
@@ -349,60 +324,39 @@ def _principal(explainer, answer, said:list, asked:dict) -> list: # Of each row:
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _all_fields(explainer, answer, words:_LetterWords, told:list, asked:dict) -> Iterator[dict]:
+def _checksum(told:dict) -> str: return '-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4)) # What a person sees of a record
+
+def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> Iterator[dict]: # Records, and their answers
     "All that the letters say, row by row, but for what the sender adds."
-    said,called = words
+    (said,called),(found,lines) = words, looked
+    explainer,told = answer.explainer, list(map(json.loads, texts))
     lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
-    enough = enough_of(explainer, answer, needed, any(t['ranges'] for t in told))
+    enough = enough_of(explainer, answer, needed, lines)
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
-    enc = explainer.enc_of(answer)
-    cells,digests = _texts_of_row(answer), _digests(explainer)
-    columns = answer.domain.features
-    records,held = _records(said, cells), _what_held_columns(answer, enc, said)
-    alone = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang)
-    decisions,principal = _decisions(explainer, answer, called, lang), _principal(explainer, answer, said, asked)
-    for i,known in enumerate(told):
-        found = known['said'][1] is not None
-        record = records[i] if found else [line | dict(after='') for line in records[i]]
+    columns,there = answer.domain.features, [t['answer']['valid'] for t in told]
+    records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
+    alone,ways = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang), _ways_said(explainer, told, said, records)
+    decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
+    for i,(text,known,record) in enumerate(zip(texts, told, records)):
         changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
         order = sorted(changed, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
         target = answer.target[i]
         aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
-        sure = dict(number=answer.goal.numbers, before=answer.goal.sided(answer.before[i].item(), bar, lang),
+        sure = dict(number=answer.goal.numbers, before=answer.goal.sided(known['answer']['before'], bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
-                    lines=_standing_lines(known['stands'], lang) + [alone]*known['alone'])
-        sealed = _sealed(digests, answer, i, [[a, b if found else ''] for a,b in cells[i]], known)
-        yield dict(row=known['row'], date=known['date'], language=lang.name, decision=decisions[i], found=found,
-                   wanted=_visible(aim, lang), reasons=reasons, kept=_kept_and_why(said, held[i], changed),
-                   changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
-                   ways=[_way_of_letter(columns, said, record, way) for way in known['ways']], sure=sure, record=record,
-                   checksum=checksum(str(sealed)), sealed=sealed)
+                    lines=_standing_lines(known, alone, lang) if there[i] else [])
+        yield _head_of(known) | dict(
+            decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons,
+            kept=_kept_and_why(said, held[i], changed),
+            changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
+            ways=ways[i], sure=sure, record=record, sealed=Markup(text))
 
-# %% ../../nbs/use/04_letter.ipynb #c76
-_MADE_OF = {'model', 'data', 'settings', 'target', 'tau', 'cells', 'told'}
-
-def _read_letter(text, count:int, beside=None) -> dict: # before, after: a text for each column; what else is sealed
-    "What a letter holds; raises `ValueError` for one without a record of so many columns."
-    format,sealed = carried(text)
-    if beside is not None:
-        got = type(beside).__name__
-        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {got}')
-        sealed = carried(beside)[1]
-    try:
-        out = json.loads(sealed, object_pairs_hook=once)
-        if out.keys() != _MADE_OF: raise ValueError
-        pairs,other = out.pop('cells'), [v for name,v in out.items() if name != 'told']
-        if not all(isinstance(v, str) for v in (*other, *(v for pair in pairs for v in pair))): raise TypeError
-        tau = out['tau']
-        if tau != 'none' and not (re.fullmatch(r'[\d.e-]+', tau) and np.isfinite(float(tau))): raise ValueError
-        before,after = zip(*pairs)
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-        raise ValueError('text must hold a record, with what every column was and would have been, got none; records '
-                         'gives those of plain text') from None
-    if len(before) != count: raise ValueError(f'text must hold a record of {count} columns, got {len(before)}')
-    return dict(before=before, after=after, format=format, sealed=sealed) | out
+def _head_of(told:dict) -> dict: # A record
+    "What every letter names."
+    return dict(row=_visible(str(told['answer']['row'])), date=_visible(told['made_at']), language=told['letter']['language'],
+                checksum=_checksum(told))
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
@@ -427,46 +381,122 @@ def _check_refused(explainer, answer):
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that already have the target, '
                      f'rows {names}: leave them out')
 
+# %% ../../nbs/use/04_letter.ipynb #pa000006
+_SLOTS = 'sender', 'addressee', 'product', 'contact'
+_PAPER = {'us-reg-b': 'letter', 'eu': 'A4'} # Rules that letters may be under -> paper
+
+def _notices(notices) -> tuple: # Name of the rules, '' for none; the lender's words; None where no file is given
+    "What `notices` names; raises `ValueError` for what is neither a name nor a file."
+    wanted = f"notices must be one of {list(_PAPER)}, a file with the lender's own words, or a dict of both"
+    if notices is None: return '', ''
+    if isinstance(notices, Mapping):
+        if len(notices) != 1: raise ValueError(f'{wanted}, got {len(notices)} of them')
+        (name,file), = notices.items()
+        if name not in _PAPER: raise ValueError(f'{wanted}, got {name!r}')
+    elif isinstance(notices, str) and notices in _PAPER: return notices, None
+    else: name,file = '', notices
+    if file is False or file == '': return name, ''
+    if not isinstance(file, (str, os.PathLike)): raise ValueError(f'{wanted}, got {file!r}')
+    try: text = Path(file).read_text(encoding='utf-8').strip()
+    except (OSError, UnicodeDecodeError) as e: raise ValueError(f'{wanted}, got {str(file)!r}: {e}') from None
+    if not text: raise ValueError(f'{wanted}, got the empty file {str(file)!r}')
+    return name, text
+
+def _slot(name:str, given, index:Sequence) -> list: # A text for each row; None for nobody knows, '' for left out
+    "What stands in a slot of each letter; raises `ValueError` for what is no text."
+    if given is None or isinstance(given, (str, bool)): each = [given]*len(index)
+    elif isinstance(given, (Mapping, pd.Series)):
+        known = {str(k): v for k,v in given.items()}
+        each = [known.get(str(i)) for i in index]
+    elif isinstance(given, Sequence) and len(given) == len(index): each = list(given)
+    else: raise ValueError(f'{name} must be a text, or one for each of {len(index)} letters, got {given!r}')
+    if strange := [v for v in each if v is not None and v is not False and not isinstance(v, str)]:
+        raise ValueError(f'{name} must be a text, or False to leave it out, got {strange[0]!r}')
+    return ['' if v is False else v for v in each]
+
+def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: # Of each letter a dict
+    "The slots of letters, filled or left out; raises `ValueError` for one that nobody thought of."
+    rules,words = _notices(notices)
+    each = {name: _slot(name, slots[name], index) for name in _SLOTS}
+    if rules and (empty := [name for name,v in each.items() if None in v]):
+        raise ValueError(f"{empty[0]} must be given where notices names {rules!r}, or False to leave it out on "
+                         f'purpose, got none of {", ".join(empty)}')
+    if words is None:
+        told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
+        if strict: raise ValueError(f'{told}, got the name alone')
+        if strict is not None: warnings.warn(f"{told}; the letters have none", stacklevel=3)
+    more = dict(rules=rules, paper=_PAPER.get(rules, 'A4'), notices=words or '')
+    return [{name: (v[i] or '').strip() for name,v in each.items()} | more for i in range(len(index))]
+
+# %% ../../nbs/use/04_letter.ipynb #pa000012
+_EXTRA = "needs the extra letters: pip install 'gradual_cf[letters]'"
+_DAY_ZERO = datetime(1980, 1, 1)
+
+def _weasyprint():
+    "The library; raises `ImportError` that names what to install."
+    broken = ImageFile.LOAD_TRUNCATED_IMAGES # which it lets through for everybody
+    try: import weasyprint
+    except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
+    except OSError as e: # of the dynamic loader
+        raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
+                          f'libharfbuzz-subset0, brew install pango, or on Windows MSYS2 ({e})') from None
+    finally: ImageFile.LOAD_TRUNCATED_IMAGES = broken
+    return weasyprint
+
+def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
+    "A page as a PDF that carries its record; raises `ValueError` where it would load anything."
+    weasyprint,asked = _weasyprint(), []
+    def refuse(url, *_, **__):
+        asked.append(url)
+        raise ValueError(url) # which is only a line of WeasyPrint's log
+    setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
+    file = weasyprint.Attachment(string=sealed, name='record.json', description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
+    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
+    return pdf
+
 # %% ../../nbs/use/04_letter.ipynb #c81
-def _writer(template, format:str, lang:Language=ENGLISH) -> Callable: # (**fields) -> text, or bytes
-    "The functions that write letters of a format; raises `ValueError` for an unknown one."
+def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Callable: # (**fields) -> text, or bytes
+    "The functions that write letters of a format; raises `ValueError` for an unknown one, or a template that loses the record."
     if format not in _FORMATS:
         named = ', '.join(map(repr, _FORMATS[:-1]))
         raise ValueError(f'format must be {named} or {_FORMATS[-1]!r}, got {format!r}')
-    if format != 'json':
-        text = "{% extends 'letter' %}" if template is None else template
-        if not isinstance(text, str): raise ValueError(f'template must be a text of Jinja2, got {type(text).__name__}')
-        made_of = environment(_PAGE.get(format, format), 'letter', lang)
-        return _of_format(compiled(made_of, text, _FIELDS, 'template'), format)
-    if template is not None: raise ValueError("template must be left out for format 'json', got one")
-    return lambda **fields: json.dumps(fields, ensure_ascii=False, indent=1)
-
-_PAGE = dict(pdf='html', docx='html') # Formats that are made of another
-
-def _of_format(write:Callable, format:str) -> Callable:
-    "What makes a letter of a template."
-    def page(**fields):
-        text = re.sub(r'\n{3,}', '\n\n', write(**fields)).strip() + '\n'
-        if format not in _PAGE: return text
-        sealed,title = fields.get('sealed', ''), re.search('<title>(.*?)</title>', text, re.S)
-        if format == 'pdf': return pdf_of(text, sealed)
-        return docx_of(text, sealed, title[1] if title else '', fields['language'], fields['paper'])
+    if format == 'json':
+        if template is not None: raise ValueError("template must be left out for format 'json', got one")
+        return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
+    if not isinstance(template or '', str): raise ValueError(f'template must be a text of Jinja2, got {type(template).__name__}')
+    made_of = environment('html' if format == 'pdf' else format, 'letter', lang)
+    write = compiled(made_of, "{% extends 'letter' %}" if template is None else template, fields, 'template')
+    def page(**told):
+        text = re.sub(r'\n{3,}', '\n\n', write(**told)).strip() + '\n'
+        form,sealed = checker.carried(text)
+        if sealed == told['sealed'] or form == 'txt' and told['checksum'] in text:
+            return pdf_of(text, sealed) if format == 'pdf' else text
+        raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
+                         f'got a letter without it for row {told["row"]}')
     return page
 
-def _proven(text, fields:dict):
-    "A letter from which its record can be read; raises `ValueError` for one that lost it."
-    if carried(text)[1] == fields['sealed'] or carried(text)[0] == 'txt' and fields['checksum'] in text: return text
-    raise ValueError("template must carry the record, sealed, as it is: {% include 'record' %} does that; "
-                     f'got a letter without it for row {fields["row"]}')
-
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
-def _unread_note(answer, i:int, format:str, lang:Language, fields:dict): # Position of a row
-    "What is written where a row could not be read."
-    why = _visible(answer.proof[i].removeprefix(_NOT_READ))
-    told = dict(row=_visible(str(_row_names(answer)[i])), date='', language=lang.name, why=why) | fields
-    if format == 'json': return json.dumps(told, ensure_ascii=False, indent=1)
-    made_of = environment(_PAGE.get(format, format), 'letter', lang)
-    return _of_format(compiled(made_of, "{% extends 'note' %}", tuple(told), 'template'), format)(**told)
+_NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', *_SLOTS, 'notices', 'rules', 'paper'
+
+def _notes(texts:list) -> Iterator[dict]: # Records of rows that could not be read
+    "What notes say."
+    for text in texts:
+        told = json.loads(text)
+        yield _head_of(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
+
+def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
+    "The letters that records give; `looked`: what is known besides."
+    told = list(map(json.loads, texts))
+    lang,read = language_of(told[0]['letter']['language']), told[0]['answer']['read']
+    if read:
+        write,answers = _writer(template, format, lang), answers_of(cf, told)
+        looked = looked or _found_beside(cf, answers, asked, told[0]['region'] is not None, lang)
+        fields = _all_fields(texts, answers, _wording_of(cf, given, lang), asked['codes'], looked)
+    else:
+        note = None if format == 'json' else "{% extends 'note' %}"
+        write,fields = _writer(note, format, lang, _NOTE), _notes(texts)
+    return [write(**known, **more) for known,more in zip(fields, slots)]
 
 def _others_of(others, read:np.ndarray): # Positions of rows that were read
     "Other answers of the rows that were read, by their new positions."
@@ -476,37 +506,30 @@ def _others_of(others, read:np.ndarray): # Positions of rows that were read
     if not isinstance(others, Alternatives): return others
     return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
 
-
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _wording_of(explainer, given:_Given, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
+def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     columns = explainer.domain.features
-    known = {c.name for c in columns}
-    told = {arg: _for_language(v or {}, known, lang) for arg,v in given._asdict().items()}
-    for arg,v in told.items():
+    known,told = {c.name for c in columns}, {}
+    for arg in _GIVEN:
+        v = told[arg] = given.get(arg) or {}
         if not isinstance(v, dict): raise ValueError(f'{arg} must be a dict of columns, got {v!r}')
+        if v and all(k in LANGUAGES and k not in known for k in v): told[arg] = v.get(lang.name, {})
     labels = {*map(str, _labels_of(explainer))} # whose names stand under keys that are no columns
     of_classes = {key: words for key,words in told['names'].items()
                   if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return _LetterWords([_column_wording(c, _Given(**told), lang) for c in columns], called)
-
-def _without_words(explainer, names, words:_LetterWords) -> list: # Each as a text
-    "What a letter would call as the table does."
-    lang,columns = words.said[0].lang, explainer.domain.features
-    given = _for_language(names or {}, {c.name for c in columns}, lang)
-    out = []
-    for c in columns:
-        name = _column_name(c, given.get(c.name, ''))
-        out += [f'column {c.name!r}']*(not name.text)
-        out += [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in name.levels]
-    return out + [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
+    return _LetterWords([_column_wording(c, told, lang) for c in columns], called)
 
 def _check_words(explainer, names, words:_LetterWords, strict:bool|None):
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
     if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
-    if not (missing := _without_words(explainer, names, words)): return
+    missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
+    for c,s in reversed([*zip(explainer.domain.features, words.said)]):
+        levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.given.levels]
+        missing = [f'column {c.name!r}']*(not s.given.text) + levels + missing
+    if not missing: return
     told = (f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for '
             f'{", ".join(missing)}')
     if strict: raise ValueError(told)
@@ -522,7 +545,7 @@ def letter(
     others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
     ranges:bool=True,        # Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date=None,               # A date or a text; None for today
-    format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
+    format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
     explainer:Explainer|None=None, # The explainer of the answers; None if they know it
     reasons:int|Reasons|None=4, # Most principal reasons, or what `reasons` said; None for none
     language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
@@ -556,7 +579,7 @@ def letter(
     date : default None
         A date or a text; None for today
     format : str, default 'md'
-        'md', 'html', 'txt' or 'json'; 'pdf' and 'docx' are bytes, by the extra `letters`
+        'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
     explainer : Explainer | None, default None
         The explainer of the answers; None if they know it
     reasons : int | Reasons | None, default 4
@@ -586,203 +609,126 @@ def letter(
     >>> print(letter(answers[:1], units={'income': '€'})[0])
     """
     explainer = _knowing(answer, explainer)
-    asked = _asked_reasons(reasons)
+    asked,given = _asked_reasons(reasons), dict(names=names, units=units, words=words, why=why)
     lang = language_of(language)
-    spoken = _wording_of(explainer, _Given(names, units, words, why), lang)
+    spoken = _wording_of(explainer, given, lang)
     slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
                      contact=contact)
-    write,day = _writer(template, format, lang), date_text(date, lang)
-    read = np.flatnonzero(~answer.unread)
-    if not len(answer): return []
+    _writer(template, format, lang) # before any row is looked at
+    day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    unread = [no and dict(date=day) | slots[i] for i,no in enumerate(answer.unread)]
-    out:list = [_unread_note(answer, i, format, lang, fields) if fields else '' for i,fields in enumerate(unread)]
-    if not len(read): return out
-    some,others = (answer[read], _others_of(others, read)) if answer.unread.any() else (answer, others)
-    z,targets = explainer.z_train, some.tensors.target.unique(dim=0)
-    if z is None or not len(z) or not all(in_target(z, t).any() for t in targets): asked = asked | dict(k=0)
-    shared = dict(date=day, language=lang.name, reasons=asked['k'], ranges=bool(ranges))
-    for i,known in zip(read, _all_fields(explainer, some, spoken, _all_told(explainer, some, others, shared), asked)):
-        fields = known | slots[i]
-        out[i] = _proven(write(**fields), fields)
-    return out
+    known,out = replace(answer, explainer=explainer), {}
+    if len(read) < len(answer): others = _others_of(others, read)
+    for at in (read, np.flatnonzero(answer.unread)):
+        if not len(at): continue
+        some,looked = known if len(at) == len(answer) else known[at], (None, None)
+        if at is read: looked = _found_beside(explainer, some, asked, bool(ranges), lang)
+        about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
+        texts = _records_of(some, others if at is read else None, looked, day, about)
+        pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
+        out |= dict(zip(at.tolist(), pages))
+    return [out[i] for i in range(len(answer))]
 
 # %% ../../nbs/use/04_letter.ipynb #c88
-def _both_frames(explainer, letters:list) -> tuple: # Rows on record, and with the other values
-    "The rows that letters hold."
-    domain = explainer.domain
-    dtypes = dict(domain.write(explainer.x_train[:1]).dtypes)
-    before,after = (list(zip(*(l[side] for l in letters))) for side in ('before', 'after'))
-    after = [[b if not a else a for b,a in zip(*two)] for two in zip(before, after)]
-    return tuple(domain.rows(_texts_frame(domain, dtypes, texts)) for texts in (before, after))
-
-def _targets_of_letters(explainer, letters:list) -> Any: # As `explain` takes them
-    "What the letters say is to be reached; raises `ValueError` for another kind of target."
-    aims,classes = [l['target'] for l in letters], explainer.z_train.shape[1]
-    try: out = explainer.goal.reread(aims, explainer.classes)
-    except ValueError: raise ValueError(f'text must aim at what the model answers, got {aims[0]!r}') from None
-    if explainer.goal is NUMBERS or explainer.classes or 0 <= min(out) and max(out) < classes: return out
-    raise ValueError(f'text must aim at one of {classes} classes, got {aims}')
-
-def _stand(explainer, frame, aims, letters:list) -> tuple: # `(n,)` each
-    "What the model says of rows, and whether that is the target."
-    z = explainer.logits(frame, explainer.encode(frame).x)
-    aims = explainer.aimed(aims, z)
-    p,tau = explainer.says(z, aims), [0. if l['tau'] == 'none' else float(l['tau']) for l in letters]
-    return p, explainer.decides(frame, z, aims) & goal_of(aims).reached(p, aims, torch.tensor(tau).to(p))
-
-_SAME = 1e-5 # Difference of two answers of one model about one row, relative to numbers above 1
-
-def _nearly_equal(a:Tensor, b:Tensor) -> Tensor: return (a - b).abs() <= _SAME*b.abs().clamp_min(1) # bool `(n,)`
-
-def _ways_stand(explainer, letters:list) -> tuple: # bool `(n,)` each; letters without other ways have no bad ones
-    "Whether all other ways of letters lead to the target, are legal, and whether the model says of them what is told."
-    found = [(i, l, dict(way), p) for i,l in enumerate(letters) for way,p in l['told']['ways']]
-    good = np.ones((3, len(letters)), bool)
-    if not found: return tuple(good)
-    there = [l | dict(after=[way.get(g, '') for g in range(len(l['before']))]) for _,l,way,_ in found]
-    frames = _both_frames(explainer, there)
-    p,led = _stand(explainer, frames[1], _targets_of_letters(explainer, there), there)
-    said = torch.tensor([p for *_,p in found], dtype=torch.float64).to(p)
-    lawful = torch.as_tensor(cast(Any, explainer.domain).legal(*frames).all(1))
-    at = [i for i,*_ in found]
-    for kept,now in zip(good, (led, lawful, _nearly_equal(said, p))): np.logical_and.at(kept, at, now.cpu().numpy())
-    return tuple(good)
-
-# %% ../../nbs/use/04_letter.ipynb #47b11664
-_FAR = 1e300    # No number of a letter is as large
-_LONGEST = 1000 # Signs of a reference or a date
-_ASKED = {'fixed', 'low', 'high'}
-_TOLD = {'row', 'date', 'language', 'reasons', 'said', 'asked', 'ranges', 'stands', 'alone', 'ways'}
-
-def _told_of_table(told, explainer) -> bool:
-    "Whether a dictionary is one that letters about such a table tell."
-    groups,entries = len(explainer.domain.features), explainer.x_train.shape[1]
-    number = lambda v: type(v) in (int, float) and abs(v) < _FAR
-    place = lambda v, most: type(v) is int and 0 <= v < most
-    among = {_scope(explainer, dict.fromkeys(kinds), where) for where in (_EVERYWHERE, _NOWHERE, _HERE_AND_THERE)
-             for kinds in ((), ('noise',), ('weights',), ('noise', 'weights'))}
-    line = lambda v: type(v) is str and len(v) <= _LONGEST and _visible(v) == v
+def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JSON for one of plain text
+    "The record of a letter; raises `ValueError` for one that holds none about such a table."
+    form,sealed = checker.carried(text)
+    if beside is not None:
+        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
+        sealed = checker.carried(beside)[1]
     try:
-        (p,q),asked,stands,ways = (told[name] for name in ('said', 'asked', 'stands', 'ways'))
-        what,answers = stands.get('proven', ('distance', ''))
-        limits = [limit for side in ('low', 'high') for limit in asked.get(side, [])]
-        return told.keys() == _TOLD and stands.keys() <= {*_STANDINGS, 'proven'} and asked.keys() <= _ASKED and all((
-            line(told['row']), line(told['date']), type(told['ranges']) is bool, type(told['alone']) is bool,
-            told['language'] in LANGUAGES, place(told['reasons'], _LONGEST),
-            number(p), q is None or number(q), what in _PROVEN, answers == '' or answers in among,
-            all(number(stands.get(name, 0.)) for name in _STANDINGS), all(place(g, groups) for g in asked['fixed']),
-            all(place(d, entries) and number(v) for d,v in limits),
-            all(number(p) and way and all(place(g, groups) and type(t) is str for g,t in way) for way,p in ways)))
-    except (AttributeError, KeyError, TypeError, ValueError): return False
+        told = checker.record_of(sealed)
+        checker.shape(told)
+    except checker.Unreadable as e:
+        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; '
+                         'records gives those of plain text') from None
+    columns,own = [c['name'] for c in told['columns']], list(map(json_value, cf.domain.display.columns))
+    rules = [c['feature'] for c in told['question']['constraints']]
+    features = [json_value(c.name) for c in cf.domain.features]
+    if {*columns} != {*own} or rules != features:
+        raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
+    if form != 'record' and told['letter'] is None:
+        raise ValueError('text must tell what letters tell, got a record without it')
+    day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))
+    if day not in (None, told['made_at']):
+        raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')
+    return dict(text=text, form=form, sealed=sealed, told=told)
 
-def _asked_again(enc, told:list):
-    "Encoded rows with what their questions did not allow."
-    frozen,limits = enc.frozen.clone(), {}
-    for i,t in enumerate(told): frozen[i, t['asked']['fixed']] ^= True
-    for side,end in (('low', -np.inf), ('high', np.inf)):
-        own,lines = getattr(enc, side), [(i, *line) for i,t in enumerate(told) for line in t['asked'].get(side, [])]
-        limits[side] = torch.full_like(enc.x, end) if own is None and lines else own
-        if not lines: continue
-        i,d,v = zip(*lines)
-        limits[side] = limits[side].clone()
-        limits[side][list(i), list(d)] = torch.tensor(v, dtype=torch.float64).to(enc.x)
-    return enc._replace(frozen=frozen, **limits)
+_LONGEST = 400 # Signs of what an error quotes
 
 # %% ../../nbs/use/04_letter.ipynb #c3d8786e
-def _measured_again(explainer, letters:list) -> Counterfactuals:
-    "The answers that letters hold; raises `ValueError` where the model says something else of them."
-    told,(data,raw) = [l['told'] for l in letters], _both_frames(explainer, letters)
-    enc,xp = _asked_again(explainer.encode(data), told), explainer.encode(raw).x
-    z = explainer.logits(data, enc.x)
-    aims = explainer.aimed(_targets_of_letters(explainer, letters), z)
-    new = explainer.measure(Question(data, enc, z, aims), xp)
-    says = new.tensors
-    told_of = lambda name, like: torch.tensor([t['stands'].get(name, np.nan) for t in told],
-                                              dtype=torch.float64).to(like)
-    typical = says.prob*torch.nan if says.typical is None else says.typical
-    said = torch.tensor([[np.nan if v is None else v for v in t['said']] for t in told], dtype=torch.float64)
-    before,after = said.to(says.prob).unbind(1)
-    now = [explainer.says(explainer.logits(frame, x), aims) for frame,x in ((data, enc.x), (raw, xp))]
-    for said,there in ((before, now[0]), (after, now[1]), (told_of('typical', typical), typical)):
-        off = ~_nearly_equal(said, there) & ~said.isnan()
-        if off.any():
-            i = int(off.nonzero()[0])
-            raise ValueError(f'text must tell what the model says, {there[i].item():.6g}, got {said[i].item():.6g}')
-    after = torch.where(after.isnan(), before, after)
-    stands = {name: told_of(name, says.prob) for name in _STANDINGS}
-    return replace(new, raw=raw, xp=xp, before=before, prob=after, **stands)
-
 _FORGED = ('text must be the letter that its record gives, got in letter {}: {!r}, where its record gives {!r} '
            '(words of your own, as names or a template, must be those that letter was given)')
 
-def _check_seen(explainer, letters:dict, template, words:_LetterWords, asked:dict): # Position -> a letter
+def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position -> a letter
     "Raise `ValueError` for a letter of ours whose visible text differs from what its record and its `slots` give."
-    some,writers = list(letters.values()), {}
-    fields = _all_fields(explainer, _measured_again(explainer, some), words, [l['told'] for l in some], asked)
-    for i,l,told in zip(letters, some, fields):
-        form = l['format']
-        if form not in writers: writers[form] = _writer(None if form == 'json' else template, form, words.said[0].lang)
-        pages = l['text'], writers[form](**told, **l['slots'])
-        seen,own = (parts_of(page) if isinstance(page, bytes) else taken_apart(page, form) for page in pages)
-        if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
+    alike:dict = {}
+    for i,l in letters.items():
+        about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
+        alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
+    for (_,k,form,*_),at in alike.items():
+        texts,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
+        pages = _pages_of(cf, texts, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
+        for i,page in zip(at, pages):
+            seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
+            if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/04_letter.ipynb #c90
-def check_letter(
-    text,         # A letter, or a list of letters, in any format
+def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the checker takes a model, its answer or None
+    "What a model says of one record."
+    a,ways = told['answer'], (told['letter'] or {}).get('ways', [])
+    faults = checker.check(told, ask)[0]
+    if answer is None: return dict(changes=0, before=np.nan, after=np.nan, flips=False, legal=True, faults=faults)
+    frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
+    led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
+    lawful = [cf.domain.rows(rows_told(cf, [told], [way['answer']])) for way in ways]
+    legal = all(cf.domain.legal(frames[0], frame).all() for frame in (frames[1], *lawful))
+    before,after = answer.before[0].item(), answer.prob[0].item()
+    flips = bool(answer.valid[0] and not answer.already[0] and led.all())
+    other = not all(v is None or checker.near(v, now) for v,now in ((a['before'], before), (a['after'], after)))
+    return dict(changes=len(a['changed'])*a['valid'], before=before, after=after, flips=flips, legal=legal,
+                faults=faults or ['the model says something else']*other)
+
+def _untested(told:dict) -> str: # A record
+    "What nobody can tell from a record and the model alone."
+    proven = told['proof']['said'] == 'optimal' or bool(told['letter'] and told['letter']['alone'])
+    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=proven)
+    return ', '.join(word for word,on in known.items() if on and told['answer']['valid'])
+
+def check_evidence(
+    text,         # A letter in any format, a record, or a list of these
     cf:Explainer, # A fitted explainer with the model to ask
     rows=None,    # The same rows from the bank's files; None if there are only letters
-    template:str|None=None, # The bank's template, as given to `letter`; None for the default letter
-    names:dict|None=None,   # As given to `letter`
-    units:dict|None=None,   # As given to `letter`
-    words:dict|None=None,   # As given to `letter`
-    why:dict|None=None,     # As given to `letter`
-    date=None,              # The day that all letters must bear; None for any
-    reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
+    date=None,    # The day that all letters must bear; None for any
     records:list|None=None, # The same letters in JSON, where the text has no place for its record
-    sender=None,            # As given to `letter`, like the next four
-    addressee=None,         # To whom
-    product=None,           # About what
-    contact=None,           # Whom to ask
-    notices=None,           # The lender's own
+    reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
+    template:str|None=None, # The bank's template, as given to `letter`; None for the default letter
+    notices=None, # As given to `letter`
+    **look,       # As given to `letter`: names, units, words, why, sender, addressee, product, contact
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
-    """Rebuild letters from their values, run the model on them, and tell whether its decision flips; or `ValueError`.
+    """Ask the model about the records of letters, write them again, and tell whether the decision flips; or `ValueError`.
 
     Parameters
     ----------
     text
-        A letter, or a list of letters, in any format
+        A letter in any format, a record, or a list of these
     cf : Explainer
         A fitted explainer with the model to ask
     rows : default None
         The same rows from the bank's files; None if there are only letters
-    template : str | None, default None
-        The bank's template, as given to `letter`; None for the default letter
-    names : dict | None, default None
-        As given to `letter`
-    units : dict | None, default None
-        As given to `letter`
-    words : dict | None, default None
-        As given to `letter`
-    why : dict | None, default None
-        As given to `letter`
     date : default None
         The day that all letters must bear; None for any
-    reasons : int | Reasons | None, default None
-        As given to `letter`; a number need not be given
     records : list | None, default None
         The same letters in JSON, where the text has no place for its record
-    sender : default None
-        As given to `letter`, like the next four
-    addressee : default None
-        To whom
-    product : default None
-        About what
-    contact : default None
-        Whom to ask
+    reasons : int | Reasons | None, default None
+        As given to `letter`; a number need not be given
+    template : str | None, default None
+        The bank's template, as given to `letter`; None for the default letter
     notices : default None
-        The lender's own
+        As given to `letter`
+    **look
+        As given to `letter`: names, units, words, why, sender, addressee, product, contact
 
     Returns
     -------
@@ -791,45 +737,35 @@ def check_letter(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    given = _Given(names, units, words, why)
-    _wording_of(cf, given)
-    by_code,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
+    if strange := look.keys() - {*_GIVEN, *_SLOTS}:
+        raise ValueError(f'{min(strange)} must be left out, or be an argument of letter, got {look[min(strange)]!r}')
+    asked,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
+    _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts):
         raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
-    read:Any = [_read_letter(t, len(cf.domain.features), record) | dict(text=t) for t,record in zip(texts, beside)]
-    if not read: raise ValueError('text must be at least one letter, got none')
-    for l in read:
-        if not _told_of_table(l['told'], cf): raise ValueError(f'text must tell what letters tell, got {str(l["told"])[:200]}')
-        lang = language_of(l['told']['language'])
-        if date is not None and l['told']['date'] != date_text(date, lang):
-            raise ValueError(f'text must be of {date_text(date, lang)}, got a letter of {l["told"]["date"]}')
-    told_rows = [l['told']['row'] for l in read]
-    slots = slots_of(told_rows, notices, None, sender=sender, addressee=addressee, product=product, contact=contact)
-    frames = _both_frames(cf, read)
-    aims = _targets_of_letters(cf, read)
-    digests = _digests(cf)
-    (before,was),(after,now) = (_stand(cf, frame, aims, read) for frame in frames)
-    told = dict(changes=[sum(map(bool, l['after'])) for l in read], before=before, after=after, flips=~was & now)
-    told = {name: np.asarray(v.cpu() if isinstance(v, Tensor) else v) for name,v in told.items()}
-    told['legal'] = cast(Any, cf.domain).legal(*frames).all(1)
-    led,lawful,same = _ways_stand(cf, read)
-    told['flips'],told['legal'] = told['flips'] & led, told['legal'] & lawful
-    told |= {name: [l[name] == digest for l in read] for name,digest in digests.items()}
-    own = {i: l for i,l in enumerate(read) if all(l[name] == digest for name,digest in digests.items())}
-    other = [i for i in own if not same[i]]
-    if other: raise ValueError(f'text must tell what the model says of other ways, got another in letter {other[0]}')
-    alike = lambda i: (own[i]['told']['language'], own[i]['told']['reasons'])
-    for language,k in sorted({alike(i) for i in own}):
-        spoken = _wording_of(cf, given, language_of(language))
-        some = {i: l | dict(slots=slots[i]) for i,l in own.items() if alike(i) == (language, k)}
-        _check_seen(cf, some, template, spoken, by_code | dict(k=k))
+    letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
+    if not letters: raise ValueError('text must be at least one letter, got none')
+    told,digests = [l['told'] for l in letters], _digests(cf)
+    ask = own_answers(cf)
+    names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
+    slots = slots_of(names, notices, None, **{name: look.get(name) for name in _SLOTS})
+    try:
+        answers = answers_of(cf, [told[i] for i in read]) if read else []
+        there = {i: answers[k] for k,i in enumerate(read)}
+        out = pd.DataFrame([_model_asked(cf, t, ask, there.get(i)) for i,t in enumerate(told)])
+    except (checker.Unreadable, ValueError) as e:
+        raise ValueError(f'text must be about what the model reads: {str(e)[:_LONGEST]}') from None
+    for name,digest in digests.items(): out[name] = [t['fingerprints'].get(name) == digest for t in told]
+    own = np.flatnonzero(out[[*digests]].all(axis=1)).tolist()
+    for i in own:
+        if out.faults[i] and out.legal[i]:
+            raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
+    seen = {i: letters[i] | dict(slots=slots[i]) for i in own if letters[i]['form'] != 'record'}
+    _check_seen(cf, seen, template, look, asked)
     if rows is not None: # as the bank's files have them
-        files = cf.domain.rows(rows)
-        if len(files) != len(read):
-            raise ValueError(f'rows must be one for each of {len(read)} letters, got {len(files)}')
-        told['row'] = np.all([comparable(files[c]) == comparable(frames[0][c]) for c in frames[0]], 0)
-    told |= {name: [l['told'][key] for l in read] for name,key in (('reference', 'row'), ('date', 'date'))}
-    tells = [(l['told']['stands'], l['told']['alone']) for l in read]
-    untested = [dict(confirmed='confirmed' in stands, proven='proven' in stands or alone) for stands,alone in tells]
-    return pd.DataFrame(told | dict(untested=[', '.join(word for word,on in one.items() if on) for one in untested]))
+        files,data = cf.domain.rows(rows), cf.domain.rows(rows_told(cf, told, [t['answer']['data'] for t in told]))
+        if len(files) != len(told): raise ValueError(f'rows must be one for each of {len(told)} letters, got {len(files)}')
+        out['row'] = np.all([comparable(files[c]) == comparable(data[c]) for c in data], 0)
+    out = out.drop(columns='faults').assign(reference=names, date=[t['made_at'] for t in told])
+    return out.assign(untested=list(map(_untested, told)))

@@ -16,7 +16,7 @@ import pandas as pd
 import toy
 from written import load_task
 
-from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_letter, letter, load_glove, load_model, save_model, tabular, tabular_mlp
+from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_evidence, letter, load_glove, load_model, save_model, tabular, tabular_mlp
 from gradual_cf.models.fitted import load_fitted
 from gradual_cf.scale.workers import open_source
 
@@ -105,7 +105,7 @@ def decision(path, format='json'):
 
 def read_decision(path):
     cf,df = small()
-    return check_letter(path.read_text(errors='replace'), cf, df[:1])
+    return check_evidence(path.read_text(errors='replace'), cf, df[:1])
 
 
 def catboost(path):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from size import SIZE
 
-from gradual_cf.all import GradualCF, check_letter, letter, tabular
+from gradual_cf.all import GradualCF, check_evidence, letter, tabular
 
 DAY = datetime.date(2026, 3, 1)
 UNSEEN = ['\u200b', '\u200c', '\u2060', '\ufeff', '\u00ad', '\u202e', '\u2066', '\u200f', '\u00a0', '\x00', '\x08']
@@ -128,7 +128,7 @@ def test_a_forged_letter_is_an_error_or_a_false(evil, form):
         make = r.choice(FORGE[form])
         forged = make(r, letters[form][i])
         if forged == letters[form][i]: continue
-        try: check = check_letter(forged, cf, rows.iloc[i:i + 1], date=DAY)
+        try: check = check_evidence(forged, cf, rows.iloc[i:i + 1], date=DAY)
         except ValueError as e: assert len(str(e)) < 1200, (seed, make)
         else: assert not check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all() or check.reference[0] != str(rows.index[i]), (seed, make, forged)
 
@@ -155,5 +155,5 @@ def test_a_letter_that_was_saved_again_is_true(evil, form):
     cf, rows, letters = evil
     for seed in range(max(SIZE//10, 20)):
         r = random.Random(f'{form} {seed}')
-        check = check_letter([resaved(r, t, form) for t in letters[form]], cf, rows, date=DAY)
+        check = check_evidence([resaved(r, t, form) for t in letters[form]], cf, rows, date=DAY)
         assert check[['flips', 'legal', 'row', 'model', 'data', 'settings']].to_numpy().all(), seed

@@ -1,14 +1,15 @@
-"""Check the evidence of decisions against the model that made them.
+"""Check the records of decisions, alone or in letters, against the model that made them.
 
-    python check_evidence.py DECISIONS --model MODEL
+    python check_evidence.py LETTERS --model MODEL
 
-DECISIONS is a JSON file of one decision or of a list, a parquet file, or a folder that save_evidence wrote. MODEL is a file
-(.json or .ubj of XGBoost, .txt of LightGBM, .cbm of CatBoost, .onnx, .skops), or FILE.py:NAME, a function of a frame of rows
-that gives probabilities, `(n,)` of the second class or `(n, k)`, or numbers. It needs numpy, pandas, the library of the model,
-and ask_model.py and the schema, which lie beside it. Fields for which somebody's word is taken are listed. The exit code is 0
-where all is as the evidence says, 1 where a decision is refuted, and 2 where something cannot be read.
+LETTERS is a letter as HTML, Markdown, JSON or PDF, a JSON file of one record or of a list of records and letters, or a folder
+of such files. MODEL is a file (.json or .ubj of XGBoost, .txt of LightGBM, .cbm of CatBoost, .onnx, .skops), or FILE.py:NAME, a
+function of a frame of rows that gives probabilities, `(n,)` of the second class or `(n, k)`, or numbers. It needs numpy, pandas,
+the library of the model, and ask_model.py and the schema, which lie beside it. Fields for which somebody's word is taken are
+listed; words of letters are compared by the package. The exit code is 0 where all is as the record says, 1 where a decision is
+refuted, and 2 where something cannot be read.
 """
-import argparse, contextlib, hashlib, itertools, json, math, random, re, sys
+import argparse, contextlib, hashlib, itertools, json, math, random, re, sys, zlib
 from pathlib import Path
 
 import pandas as pd
@@ -19,8 +20,8 @@ TRIED, GRID, DRAWN = 4000, 100, 128 # rows that are asked for a smaller answer, 
 KINDS = dict(string=[str], number=[int, float], integer=[int], boolean=[bool], array=[list], object=[dict], null=[type(None)])
 MODEL: dict = dict(__name__='ask_model')
 exec(compile(Path(__file__).with_name('ask_model.py').read_text(encoding='utf-8'), 'ask_model.py', 'exec'), MODEL)
-SCHEMA = json.loads(next(p for p in map(Path(__file__).with_name, ('schema.json', '_schema.json')) if p.is_file()).read_text('utf-8'))['$defs']
-METHODS, Unreadable, model_of, of_class, says = (MODEL[name] for name in ('METHODS', 'Unreadable', 'model_of', 'of_class', 'says'))
+SCHEMA = json.loads(Path(__file__).with_name('schema.json').read_text(encoding='utf-8'))['$defs']
+METHODS, Unreadable, aim_of, model_of, of_class, says = (MODEL[k] for k in ('METHODS', 'Unreadable', 'aim_of', 'model_of', 'of_class', 'says'))
 
 def read(text):
     "Strict JSON: a key that stands there twice would be read in two ways."
@@ -36,23 +37,43 @@ def shown(text):
     "A line for a terminal, where a name may neither begin a new one nor give orders."
     return ''.join(c if c.isprintable() else '?' for c in text)
 
+CARRIED = re.compile(r'<script[^<>]*>\s*(\{[^<>]*\})\s*</script>|<!-- record (\{[^<>]*\}) -->')
+MOST = 10**8 # bytes of a record
+
+def in_pdf(raw):
+    "The record that a PDF has attached; '' for none."
+    for found in re.finditer(rb'/EmbeddedFile\b[^\r\n]{0,400}?(?:>>)?\s*stream\r?\n', raw):
+        part = raw[found.end():raw.find(b'endstream', found.end())]
+        for unpack in (lambda b: zlib.decompressobj().decompress(b, MOST), lambda b: b[:MOST]):
+            with contextlib.suppress(zlib.error, UnicodeDecodeError):
+                if (text := unpack(part).decode().strip())[:1] == '{': return text
+    return ''
+
+def carried(text):
+    "The format of a letter, and the record that it carries; '' where it holds none."
+    if isinstance(text, bytes): return 'pdf', in_pdf(text)
+    if text.lstrip()[:1] == '{':
+        try: told = read(text)
+        except (ValueError, RecursionError): return 'json', ''
+        return ('json', str(told['sealed'])) if 'sealed' in told else ('record', text)
+    found = [*CARRIED.finditer(text)][-1:]
+    return ('txt', '') if not found else ('html' if found[0][1] else 'md', found[0][1] or found[0][2])
+
+def record_of(text):
+    "The record of a letter, or of a text that is one; raises `Unreadable` for anything else."
+    try: told = read(carried(text)[1])
+    except (ValueError, RecursionError): told = None
+    if not isinstance(told, dict): raise Unreadable('a letter must hold its record, got none')
+    if 'cells' in told or told.get('schema_version') == 1:
+        raise Unreadable('a record must be of schema_version 2, got one of an earlier form: its words can still be read; write it again to check it')
+    return told
+
 def decisions(path):
-    "All decisions of a file or a folder, and what is wrong with the folder."
-    path, faults = Path(path), []
-    if path.is_dir():
-        manifest = read((path/'_manifest.json').read_text(encoding='utf-8'))
-        if manifest.get('schema_version') != 1: raise Unreadable(f'{path} must be of schema_version 1, got {list(manifest.items())[:1]}')
-        texts, names = [], [Path(part['name']).name for part in manifest['parts']]
-        faults += [f'{p.name} is not in the manifest' for p in sorted(path.glob('part-*.parquet')) if p.name not in names]
-        faults += [f'{name} stands in the manifest twice' for name in sorted(set(names)) if names.count(name) > 1]
-        for file, part in zip(map(path.joinpath, names), manifest['parts']):
-            if not file.is_file(): faults.append(f'{file.name} is missing')
-            elif hashlib.sha256(file.read_bytes()).hexdigest() != part['sha256']: faults.append(f'{file.name} is damaged')
-            else: texts += pd.read_parquet(file).evidence.tolist()
-        return [read(text) for text in texts], faults
-    if path.suffix == '.parquet': return [read(text) for text in pd.read_parquet(path).evidence], faults
-    told = read(path.read_text(encoding='utf-8'))
-    return (told if isinstance(told, list) else [told]), faults
+    "All records of a file, or of the files of a folder."
+    if path.is_dir(): return [told for one in sorted(path.iterdir()) if one.is_file() for told in decisions(one)]
+    raw = path.read_bytes()
+    if raw[:4] == b'%PDF' or (text := raw.decode()).lstrip()[:1] != '[': return [record_of(raw if raw[:4] == b'%PDF' else text)]
+    return [record_of(one if isinstance(one, str) else json.dumps(one)) for one in read(text)]
 
 # ----- one decision; what may be wrong with it is a list of (whether it is, a sentence)
 
@@ -134,10 +155,11 @@ def shape(told):
     "What the schema says of each field of a decision; raises `Unreadable` for what is none."
     known = dict(fields(told, SCHEMA['evidence']))
     names, a, question, rules = [c['name'] for c in told['columns']], told['answer'], told['question'], told['question']['constraints']
+    ways = [way['answer'] for way in (told['letter'] or {}).get('ways') or ()]
     of, bars = [n for c in rules for n in c['columns']], [v for v in (told['model']['threshold'], question['tau']) if v is not None]
     open_ = [c['feature'] for c in rules if not c['columns'] or 'levels' not in c and not {'low', 'high', 'decimals'} <= c.keys()]
     for bad, words in ((len(set(names)) < len(names), f'columns must have names of their own, got {names}'),
-                       (not len(names) == len(a['data'] or ()) == len(a['answer'] or ()), 'rows must have a cell for each column'),
+                       ({len(names)} != {*map(len, (a['data'] or (), a['answer'] or (), *ways))}, 'rows must have a cell for each column'),
                        (not all(0 < v < 1 for v in bars), f'tau and threshold must be in (0, 1), got {bars}'),
                        (not {*of} <= {*names} or open_, f'rules must say what may become of columns, got {of} and {open_}')):
         if bad: raise Unreadable(words)
@@ -152,7 +174,7 @@ def of_model(told, ask, notes):
     if not there: notes.update(dict.fromkeys(('model.classes', 'model.kind', 'question.classes'), 'the model does not say'))
     elif asked == there: notes.pop('question.classes', 0)
     if own['decides'] == 'predict':
-        notes.update(dict.fromkeys(('answer.before', 'answer.after', 'reconsidered.corrected[].without'), 'only labels are compared'))
+        notes.update(dict.fromkeys(('answer.before', 'answer.after', 'letter.ways[].after'), 'only labels are compared'))
     gives = own['decides'] == 'predict' or not hasattr(ask, 'predict') or hasattr(ask, METHODS.get(own['kind'], '-'))
     return [(not gives, f'the model gives no {own["kind"]}'),
             (question['goal'] != ('number' if own['kind'] == 'number' else 'probability'), f'{own["kind"]} is no answer to that goal'),
@@ -210,32 +232,20 @@ def of_region(told, asked, limits, at):
     bad = [[v for _, v in one] for one, ok in zip(tries, there) if not ok]
     return [*out, (len(bad) > (0 if sure else DRAWN//10), f'{(bad or [0])[0]} may be by the region, and the model decides otherwise')]
 
-def of_chain(told, asked, others):
-    "What is reconsidered, against the decision that it was."
-    again, names, old = told['reconsidered'], [c['name'] for c in told['columns']], others.get(told['reconsidered']['of'])
-    if old is None: return [(True, f'the chain is broken: {again["of"][:12]}, which it reconsiders, is not here')]
-    was, data, moved = old['answer']['data'], told['answer']['data'], {c['column']: c for c in again['corrected'] if c['column'] in names}
-    p, there = says(asked, told, [was, data, *(put(data, [([names.index(n)], [c['was']])]) for n, c in moved.items())])
-    decided, undone = [bool(v) for v in there[:2]], list(zip(p[2:], moved.values()))
-    right, before = ([moved[n][k] if n in moved else v for n, v in zip(names, was)] for k in ('is', 'was'))
-    same = lambda c: c if not set(c['columns']) & set(moved) else {k: c[k] for k in ('feature', 'columns')}
-    one, other = ({**t['question'], 'constraints': list(map(same, t['question']['constraints']))} for t in (told, old))
-    kept = all(told[k] == old[k] for k in ('columns', 'model', 'fingerprints')) and told['answer']['row'] == old['answer']['row']
-    return [(not moved and not again['view'], 'nothing was corrected, and nothing said'),
-            (one != other or not kept, 'another question is asked'),
-            (len(moved) < len(again['corrected']) or any(map(differs, right, data)), f'what was corrected of {was} is not {data}'),
-            (any(map(differs, before, was)) or any(not differs(c['was'], c['is']) for c in moved.values()), 'it was otherwise before'),
-            (again['decided'] != dict(zip(('was', 'is'), decided)), f'whether the model decides for the row is {decided}'),
-            (any(v is not None and not near(float(v), c['without']) for v, c in undone), 'the model says otherwise without a correction')]
+def of_ways(told, asked):
+    "Other ways that a letter tells of, against the model."
+    ways = (told['letter'] or {}).get('ways') or []
+    p, there = says(asked, told, [way['answer'] for way in ways]) if ways else ((), ())
+    return [(not ok, 'another way does not lead to the target') for ok in there] + [
+        (v is not None and not near(float(v), way['after']), f'the model says {v} of another way, and not {way["after"]}') for v, way in zip(p, ways)]
 
-def check(told, asked, others=None):
-    "What is wrong with a decision, as sentences, and fields for which somebody's word is taken; `others` holds all by their seals."
+def check(told, asked):
+    "What is wrong with a decision, as sentences, and fields for which somebody's word is taken."
     known, names, a, question = shape(told), [c['name'] for c in told['columns']], told['answer'], told['question']
     data, new, rules, limits = a['data'], a['answer'], question['constraints'], {c['feature']: c for c in question['constraints']}
     strange = [f for f, why in known.items() if why is None]
     notes: dict = {f: why[6:] for f, why in known.items() if why and why[:6] == 'told: '}
     at, moved = [[names.index(n) for n in c['columns']] for c in rules], {i for i, (u, v) in enumerate(zip(data, new)) if differs(u, v)}
-    if 'reconsidered' not in told: notes['reconsidered'] = 'nothing says whether it reconsiders another one'
     gold = [v for c, *row in zip(told['columns'], data, new) if 'levels' in c for v in row if v is not None and v not in c['levels']]
     ends = [(c['feature'], c['low'], c['high']) for c in rules if c['may_change'] and None not in (c.get('low'), c.get('high'))]
     out = [(told['sha256'] != seal(told), 'the decision is not as it was written: its sha256 differs'),
@@ -246,7 +256,6 @@ def check(told, asked, others=None):
            (closed := [f for f, low, high in ends if number(low) > number(high)], f'{closed} have ends that nothing lies between'),
            (any([c['feature']] != c['columns'] for c in rules if len(c['columns']) < 2), 'a rule has another name than its column'),
            *of_model(told, asked[0], notes)]
-    if others is not None and told.get('reconsidered'): out += of_chain(told, asked, others)
     if not a['read']:
         notes['answer.read'] = 'whether it could be read'
         fine = all(data[i[0]] in c['levels'] if 'levels' in c else type(data[i[0]]) in (int, float) for c, i in zip(rules, at))
@@ -266,29 +275,22 @@ def check(told, asked, others=None):
             (changed != a['changed'] or a['changes'] != len(changed), f'{changed} changed, and the answer says otherwise'),
             (led, f'{led} follow nothing'), (most is not None and len(free) > most, f'{free} changed, and no more than {most} may'),
             (ranks != [*range(1, len(ranks) + 1)], 'reasons have other ranks'),
-            *of_proof(told, asked, at, notes), *of_region(told, asked, limits, at)]
+            *of_proof(told, asked, at, notes), *of_region(told, asked, limits, at), *of_ways(told, asked)]
     return [words for bad, words in out if bad], notes
-
-def faults_of(told, asked, others=None): return check(told, asked, others)[0]
 
 def main():
     parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
-    parser.add_argument('decisions', help='a .json or .parquet file, or a folder of decisions')
+    parser.add_argument('letters', help='a letter or a .json file of records, or a folder of such files')
     parser.add_argument('--model', required=True, help='the model: a file, or FILE.py:NAME')
     parser.add_argument('--trust', action='append', default=[], help='a type that a .skops file may hold; repeat for more')
     args = parser.parse_args()
     try:
-        told, faults = decisions(args.decisions)
-        asked, notes = model_of(args.model, args.trust), {}
-        if not told and not faults: raise Unreadable(f'{args.decisions} holds no decision')
-        again = [one['reconsidered']['of'] for one in told if shape(one) and 'reconsidered' in one]
-        faults += [f'{of[:12]} is reconsidered twice' for of in sorted(set(again)) if again.count(of) > 1]
-        for words in faults: print(shown(words))
-        bad = len(faults)
+        told, asked, notes, bad = decisions(Path(args.letters)), model_of(args.model, args.trust), {}, 0
+        if not told: raise Unreadable(f'{args.letters} holds no record')
         for one in told:
-            found, more = check(one, asked, {other['sha256']: other for other in told})
+            found, more = check(one, asked)
             bad, notes = bad + bool(found), notes | more
-            kind = 'as the evidence says' if one['answer']['read'] else 'not read'
+            kind = 'as the record says' if one['answer']['read'] else 'not read'
             print(shown(f'row {one["answer"]["row"]}: {"; ".join(found) or kind}'))
     except (Exception, SystemExit) as e: # whatever a file or a model does; that is not the same as a decision refuted
         print(shown(f'error: {type(e).__name__}: {e}'), file=sys.stderr)
