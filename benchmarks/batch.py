@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gradual_cf.scale.batch import _finished, _part_file, explain_dataset
+from gradual_cf.scale.batch import _finished, explain_dataset
 from gradual_cf.core import atomic
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
@@ -128,12 +128,12 @@ def kill(folder, rows=200_000, workers=0, kills=3, seed=0):
         time.sleep(rng.random()*.1)
         p.send_signal(signal.SIGKILL)
         p.wait()
-        now = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in _finished(out)}
+        now = {k: p.stat().st_mtime_ns for k,p in _finished(out).items()}
         assert kept.items() <= now.items(), 'a finished part was lost or made again'
         kept = now
     p = child(folder, path, out, workers)
     p.wait()
-    again = {k: os.stat(_part_file(out, k)).st_mtime_ns for k in kept}
+    again = {k: p.stat().st_mtime_ns for k,p in _finished(out).items() if k in kept}
     seen = pd.read_parquet(out, columns=['cf_row']).cf_row
     same = digest(out) == digest(folder/'whole')
     assert p.returncode == 0 and same and kept == again and (seen.to_numpy() == np.arange(rows)).all()

@@ -4,13 +4,12 @@
 
 # %% ../nbs/90_answers.ipynb #c4
 from __future__ import annotations
-import io, json, re
+import json, re
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -18,10 +17,10 @@ import torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
-from .core import Domain, Encoded, _read_json, atomic, changed_groups, comparable, take_rows
-from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, render, subplots,
-                               terminal, value_text, without_math)
-from .search.goals import class_labels, class_words, CLASSES, goal_of, NUMBERS
+from .core import Domain, Encoded, atomic, changed_groups, comparable, take_rows
+from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, read_values, render, subplots,
+                               terminal, to_plain, value_text, without_math, write_values)
+from .search.goals import class_words, CLASSES, NUMBERS
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'Counterfactuals']
@@ -272,109 +271,34 @@ def _check_names_unused(raw, told):
     both = [c for c in raw if c in told] if isinstance(raw, pd.DataFrame) else []
     if both: raise ValueError(f'data must not have columns named like those that are added, got {both}')
 
-# %% ../nbs/90_answers.ipynb #c40
-def _label(c):
-    "A column's name as JSON; raises `ValueError` for a name that JSON would change."
-    if isinstance(c, tuple): return [_label(v) for v in c]
-    if isinstance(c, np.integer): c = int(c)
-    if isinstance(c, (str, int)) and not isinstance(c, bool): return c
-    raise ValueError(f'data must have columns named by text, whole numbers or tuples of them to be saved, got {c!r}')
-
-# %% ../nbs/90_answers.ipynb #c41
-def _unlabel(labels, names) -> pd.Index:
-    "The inverse of `_label` for all columns, with the names of their levels."
-    labels = [tuple(l) if isinstance(l, list) else l for l in labels]
-    tuples = labels and all(isinstance(l, tuple) for l in labels)
-    return pd.MultiIndex.from_tuples(labels, names=names) if tuples else pd.Index(labels, name=names[0])
-
-# %% ../nbs/90_answers.ipynb #c44
-def _dtype_text(dtype) -> str:
-    "A column's type, or that of its levels, as pandas reads it back."
-    dtype = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
-    return f'string[{dtype.storage}]' if str(dtype) == 'string' else str(dtype)
-
-def _with_dtype(s:pd.Series, dtype:str) -> pd.Series: # `dtype` from `_dtype_text`
-    "A column with the type that Arrow forgot."
-    if _dtype_text(s.dtype) == dtype: return s
-    if isinstance(s.dtype, pd.CategoricalDtype): return s.cat.rename_categories(s.cat.categories.astype(dtype))
-    return s.astype(object).where(s.notna(), None) if dtype == 'object' else s.astype(dtype)
-
-# %% ../nbs/90_answers.ipynb #c47
-def _arrow_file(df) -> bytes:
-    "A frame with columns named by text as an Arrow file."
-    import pyarrow as pa
-    from pyarrow.feather import write_feather
-    write_feather(pa.Table.from_pandas(df), file := io.BytesIO(), compression='uncompressed')
-    return file.getvalue()
-
-def _from_arrow(file:bytes) -> pd.DataFrame:
-    "The inverse of `_arrow_file`."
-    from pyarrow.feather import read_table
-    table = read_table(io.BytesIO(file))
-    table.validate(full=True)
-    return table.to_pandas(integer_object_nulls=True)
-
-_NUMBERS_OF_ROWS = 'bool', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
-
-def _are_texts(rows) -> bool: return isinstance(rows, list) and all(isinstance(r, str) for r in rows)
-
-def _rows_to_arrow(rows) -> tuple: # An Arrow file, and what else is needed to read it; None for both if it is neither
-    "A frame or a list of texts as a table."
-    if _are_texts(rows): return _arrow_file(pd.DataFrame({'0': rows})), {}
-    if not isinstance(rows, pd.DataFrame) or rows.empty: return None, None
-    about = dict(labels=[_label(c) for c in rows.columns], dtypes=[_dtype_text(d) for d in rows.dtypes],
-                 names=[n if n is None else _label(n) for n in rows.columns.names])
-    df = rows.set_axis(map(str, range(rows.shape[1])), axis=1)
-    for i,c in enumerate(rows.columns):
-        try: _from_arrow(_arrow_file(df[[str(i)]]))
-        except Exception as e: # each type of column fails in its own way
-            got = f'{df[str(i)].dtype} in column {c!r} ({e})'
-            raise ValueError(f'data must hold values that a file can store, got {got}') from None
-    return _arrow_file(df), about
-
-def _as_numbers(rows) -> Tensor|None: # None for rows that are no numbers of one shape
-    "Rows such as images and series as a tensor."
-    if isinstance(rows, Tensor): return rows.detach().cpu().contiguous().clone()
-    plain = isinstance(rows, np.ndarray) and rows.dtype in _NUMBERS_OF_ROWS
-    return torch.from_numpy(np.array(rows, order='C')) if plain else None
-
-def _rows_from_arrow(file:bytes, about:dict) -> Any:
-    "The inverse of `_rows_to_arrow`."
-    df = _from_arrow(file)
-    if not about: return df['0'].tolist()
-    columns = {i: _with_dtype(df[str(i)], dtype) for i,dtype in enumerate(about['dtypes'])}
-    return pd.DataFrame(columns, index=df.index).set_axis(_unlabel(about['labels'], about['names']), axis=1)
-
 # %% ../nbs/90_answers.ipynb #c50
-_TENSORS = ('x', 'xp', 'mask', 'target', 'prob', 'before')
+_FORM = 2 # Of files of answers
+_KEPT = 'x', 'xp', 'mask', 'tau', 'cut', 'classes', 'optimal', 'among', 'proof' # Besides what is said of rows
 
 def _notes_of(cfs) -> list|None: # One list a row
     "What is said of each change, for which the explainer may be needed; None where nothing is."
     lines = cfs.changes()
     return [lines.note[lines.row == i].tolist() for i in range(len(cfs))] if 'note' in lines else None
 
+def _storable(rows) -> Any: # The same; None for rows without columns that no file can hold
+    if isinstance(rows, pd.DataFrame): return rows
+    try: to_plain(rows, {}, 'data')
+    except ValueError: return None
+    return rows
+
 def _write(cfs, path):
     "Write answers to a file; raises `ValueError` for labels or a column that could not be read back."
-    from safetensors.torch import save
     _check_names_unused(cfs.raw, told_of(cfs))
-    kept = {f: getattr(cfs.tensors, f) for f in (*_TENSORS, 'decided', *_STANDINGS, *_SIZES)}
-    tensors = {f: t.detach().cpu().contiguous().clone() for f,t in kept.items() if t is not None}
-    (data,data_about),(raw,raw_about) = _rows_to_arrow(cfs.data), _rows_to_arrow(cfs.raw)
-    numbers = {f: t for f in ('data', 'raw') if (t := _as_numbers(getattr(cfs, f))) is not None}
-    arrays = [f for f in numbers if not isinstance(getattr(cfs, f), Tensor)]
-    proof = dict(proof=cfs.proof, optimal=cfs.optimal, among=cfs.among)
-    odd = [v for v in cfs.classes if not isinstance(v, (str, int, float))]
-    if odd: raise ValueError(f'classes must be texts, numbers or booleans to be saved, got {odd[0]!r}')
-    labels = dict(classes=list(cfs.classes)) if cfs.classes else {}
-    said = dict(arrays=arrays, notes=_notes_of(cfs)) if numbers else {}
-    about = json.dumps(dict(tau=cfs.tau, cut=cfs.cut, data=data_about, raw=raw_about) | proof | labels | said)
-    members = {'about.json': about, 'tensors.safetensors': save(tensors | numbers), 'data.arrow': data, 'raw.arrow': raw}
+    values = {f: getattr(cfs, f) for f in (*_KEPT, *_SAID) if f != 'found'}
+    values |= dict(data=_storable(cfs.data), raw=_storable(cfs.raw))
+    if not cfs.domain.features and not cfs.domain.words: values |= dict(notes=_notes_of(cfs))
     with atomic(path) as tmp:
-        with ZipFile(tmp, 'w') as z:  # members without a date: the same answers, the same bytes
-            for name,v in members.items():
-                if v is not None: z.writestr(ZipInfo(name), v, ZIP_DEFLATED)
-        back = _read_answers(tmp)
-        for name in ('data', 'raw'): _check_back(getattr(cfs, name), back[name])
+        try:
+            write_values(tmp, 'answers', _FORM, values)
+            back = _read_answers(tmp)
+        except OSError: raise
+        except Exception as e: raise ValueError(f'data must hold values that a file can store, got others ({e})') from None
+        for name in ('data', 'raw'): _check_back(values[name], back[name])
 
 def _check_back(here, back):
     "Raise `ValueError` if a column of rows read back from a file differs."
@@ -384,23 +308,12 @@ def _check_back(here, back):
     if lost or not here.index.equals(back.index):
         raise ValueError(f'data must be the same after saving and loading, got another {got}')
 
-# %% ../nbs/90_answers.ipynb #c52
 def _read_answers(path) -> dict:
     "What a file of answers holds, by name."
-    from safetensors.torch import load
-    with ZipFile(path) as z:
-        about = _read_json(z.read('about.json').decode())
-        parts:dict[str, Any] = dict(data=None, raw=None) | load(z.read('tensors.safetensors'))
-        for name in ('data', 'raw'):
-            if about[name] is not None: parts[name] = _rows_from_arrow(z.read(f'{name}.arrow'), about[name])
-    parts |= {name: parts[name].numpy() for name in about.get('arrays', ())}
-    parts |= {name: about[name] for name in ('proof', 'notes') if name in about}
-    many = {len(v) for v in parts.values() if v is not None}
+    values = read_values(path, 'answers', _FORM)[1]()
+    many = {len(v) for f,v in values.items() if v is not None and f not in ('tau', 'cut', 'classes', 'optimal', 'among')}
     if len(many) != 1: raise ValueError(f'all parts must have as many rows, got {sorted(many)}')
-    classes = class_labels(about['classes']) if 'classes' in about else ()
-    target = goal_of(parts['target']).told_of(parts['target'], classes)
-    return parts | dict(target=target, classes=classes, tau=about['tau'], cut=about.get('cut'), optimal=about.get('optimal', ''),
-                        among=about.get('among', ''))
+    return values
 
 # %% ../nbs/90_answers.ipynb #b00c5b02
 _SCHEMA = 1 # Of the JSON; another number where an old reader would misread it

@@ -4,22 +4,25 @@
 
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
-import base64, functools, gettext, html, io, json, re, textwrap
-from collections.abc import Callable, Sequence
+import base64, functools, gettext, html, inspect, io, json, re, textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date as _Date, time as _Time
+from datetime import date as _Date, datetime, time as _Time, timedelta, timezone
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import torch
 from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, TemplateError, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape, Markup
 
-from .core import atomic
+from .core import _read_json, atomic
 
 # %% auto #0
 __all__ = []
@@ -503,3 +506,113 @@ def plot_text(v, wide:int|None=None) -> str: # Most characters of a line
 def without_math(page:str) -> str: # HTML
     "A piece of a page in which a notebook leaves dollar signs as they are."
     return f'<div class="tex2jax_ignore mathjax_ignore">{page}</div>' if '$' in page else page
+
+# %% ../nbs/91_render.ipynb #va000002
+def _dtype_parts(d) -> Any: # A name, or a list
+    "What tells a dtype from others."
+    if isinstance(d, pd.CategoricalDtype): return [d.categories, bool(d.ordered)]
+    if isinstance(d, pd.StringDtype): return ['texts', d.storage, d.na_value]
+    return str(d)
+
+def _dtype_again(v) -> Any:
+    if isinstance(v, str): return pd.api.types.pandas_dtype(v)
+    return pd.CategoricalDtype(*v) if len(v) == 2 else pd.StringDtype(v[1], na_value=v[2])
+
+class _Kind(NamedTuple):
+    "A kind of value, as JSON holds it."
+    holds:Callable # value -> whether it is one
+    parts:Callable # value -> what it is made of, plain values or values of other kinds
+    again:Callable # the same -> value
+
+def _of(*types): return lambda v: type(v) in types # Exactly, since pandas' times are also times of Python
+def _zoned(v): return v if v is None else ZoneInfo(v) if isinstance(v, str) else timezone(timedelta(seconds=v))
+def _zone_parts(z): # A name where there is one, else seconds
+    return getattr(z, 'key', None) or getattr(z, 'zone', None) or z.utcoffset(None).total_seconds()
+def _column_cells(s): return s.array if isinstance(s.dtype, pd.api.extensions.ExtensionDtype) else s.to_numpy()
+
+_KINDS = dict(
+    float=_Kind(_of(float), repr, float), # Those that JSON has no numeral for
+    scalar=_Kind(lambda v: isinstance(v, np.generic), lambda v: [v.dtype, v.item()], lambda v: v[0].type(v[1])),
+    missing=_Kind(lambda v: v is pd.NA or v is pd.NaT, lambda v: str(v), lambda v: dict(NaT=pd.NaT).get(v, pd.NA)),
+    tuple=_Kind(_of(tuple), list, tuple), set=_Kind(_of(frozenset), sorted, frozenset),
+    dict=_Kind(_of(dict), lambda v: [list(item) for item in v.items()], lambda v: {k: u for k,u in v}),
+    time=_Kind(_of(pd.Timestamp), lambda v: [str(v.tz_localize(None)), v.tz, v.unit],
+               lambda v: pd.Timestamp(v[0]).tz_localize(v[1]).as_unit(v[2])),
+    datetime=_Kind(_of(datetime), datetime.isoformat, datetime.fromisoformat),
+    date=_Kind(_of(_Date), _Date.isoformat, _Date.fromisoformat), decimal=_Kind(_of(Decimal), str, Decimal),
+    bytes=_Kind(_of(bytes), bytes.hex, bytes.fromhex),
+    interval=_Kind(_of(pd.Interval), lambda v: [v.left, v.right, v.closed], lambda v: pd.Interval(*v)),
+    period=_Kind(_of(pd.Period), lambda v: [str(v), v.freqstr], lambda v: pd.Period(v[0], v[1])),
+    zone=_Kind(lambda v: hasattr(v, 'utcoffset'), _zone_parts, _zoned),
+    dtype=_Kind(lambda v: isinstance(v, (np.dtype, pd.api.extensions.ExtensionDtype)), _dtype_parts, _dtype_again),
+    levels=_Kind(_of(pd.MultiIndex), lambda v: [list(v.levels), list(map(np.asarray, v.codes)), list(v.names)],
+                 lambda v: pd.MultiIndex(levels=v[0], codes=v[1], names=v[2])),
+    index=_Kind(lambda v: isinstance(v, pd.Index), lambda v: [list(v), v.dtype, v.name],
+                lambda v: pd.Index(v[0], dtype=v[1], name=v[2])),
+    frame=_Kind(lambda v: isinstance(v, pd.DataFrame),
+                lambda v: [v.columns, v.index, [_column_cells(v.iloc[:, i]) for i in range(v.shape[1])]],
+                lambda v: pd.DataFrame(dict(enumerate(v[2])), index=v[1]).set_axis(v[0], axis=1)),
+    objects=_Kind(lambda v: isinstance(v, np.ndarray), lambda v: [v.dtype, v.tolist()],
+                  lambda v: np.fromiter(v[1], object, len(v[1])).astype(v[0])),
+    cells=_Kind(lambda v: isinstance(v, pd.api.extensions.ExtensionArray), lambda v: [v.dtype, list(v)],
+                lambda v: pd.array(v[1], dtype=v[0])))
+
+# %% ../nbs/91_render.ipynb #va000005
+_IN_TENSORS = 'b1', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
+
+def _is_numbers(v) -> bool:
+    plain = isinstance(v, np.ndarray) and v.dtype.isnative and (v.dtype.kind in 'mM' or v.dtype.str[1:] in _IN_TENSORS)
+    return plain or isinstance(v, torch.Tensor)
+
+def to_plain(v:Any, tensors:dict, where:str, known:Mapping={}) -> Any: # Name -> class of records or function
+    "A value as JSON holds it, numbers in `tensors`; `ValueError` that says where one is that no file can hold."
+    if v is None or type(v) in (bool, int, str) or type(v) is float and np.isfinite(v): return v
+    if type(v) is list: return [to_plain(u, tensors, where, known) for u in v]
+    if _is_numbers(v):
+        key,told = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
+        if told: v = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C'))
+        tensors[key] = v.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it
+        return dict(of='tensor', at=key, **told)
+    if known.get(name := type(v).__name__) is type(v):
+        of = {f: to_plain(getattr(v, f), tensors, f'{where}.{f}', known) for f in inspect.signature(type(v)).parameters}
+        return {'is': name, 'of': of}
+    if (name := getattr(v, '__name__', None)) and known.get(name) is v: return {'is': 'function', 'of': name}
+    kind = next((k for k,kind in _KINDS.items() if kind.holds(v)), None)
+    if kind is None: raise ValueError(f'{where} must be something that a file can store, got {name or repr(v)}: '
+                                      'leave it out, and set it again after loading')
+    if type(v) is not dict: return {'is': kind, 'of': to_plain(_KINDS[kind].parts(v), tensors, where, known)}
+    told = lambda k, u: [to_plain(k, tensors, where, known), to_plain(u, tensors, f'{where}[{k!r}]', known)]
+    return {'is': kind, 'of': [told(k, u) for k,u in v.items()]}
+
+def from_plain(told, tensors:dict, known:Mapping={}) -> Any:
+    "The value that was told; raises `KeyError` for what is not known."
+    if isinstance(told, list): return [from_plain(u, tensors, known) for u in told]
+    if not isinstance(told, dict): return told
+    if told.get('of') == 'tensor':
+        v,dtype = tensors[told['at']], np.dtype(told.get('array', 'f4'))
+        if 'array' not in told: return v
+        return v.numpy().view(dtype) if dtype.kind in 'mM' else v.numpy()
+    kind,of = told['is'], told['of']
+    if kind == 'function': return known[of]
+    if kind in _KINDS: return _KINDS[kind].again(from_plain(of, tensors, known))
+    return known[kind](**{name: from_plain(u, tensors, known) for name,u in of.items()})
+
+# %% ../nbs/91_render.ipynb #va000008
+def write_values(path, holds:str, form:int, values, known:Mapping={}, **about): # 'answers', number of their form
+    "Write values into a file, without a date: the same values, the same bytes."
+    import gradual_cf
+    from safetensors.torch import save
+    told = dict(holds=holds, form=form, gradual_cf=gradual_cf.__version__) | about
+    told['values'] = to_plain(values, tensors := {}, holds, known)
+    with atomic(path) as tmp, ZipFile(tmp, 'w') as z:
+        for name,raw in {'about.json': json.dumps(told, allow_nan=False), 'tensors.safetensors': save(tensors)}.items():
+            z.writestr(ZipInfo(name), raw, ZIP_DEFLATED)
+
+def read_values(path, holds:str, form:int) -> tuple: # What is said about them, and function (known) -> the values
+    "What `write_values` wrote; raises `ValueError` for what another version wrote in another form."
+    from safetensors.torch import load
+    with ZipFile(path) as z: about,raw = _read_json(z.read('about.json').decode()), z.read('tensors.safetensors')
+    if (about.get('holds'), about.get('form')) == (holds, form):
+        return about, lambda known={}: from_plain(about['values'], load(raw), known)
+    raise ValueError(f'{str(path)!r} must hold {holds} of form {form}, got {about.get("form", "an earlier one")}, written by '
+                     f'gradual_cf {about.get("gradual_cf", "0.0")}: read it with that version, or make it anew')

@@ -109,7 +109,7 @@ def test_a_round_trip_through_mlflow(client, mixed, tmp_path):
             assert same(model.predict(rows, params=dict(target=str(target))), bare.explain(rows, target))
             assert (model.input_example is None) == (not whole)
             files = [p.name for p in Path(client.artifacts.download_artifacts(info.model_uri)).rglob('*')]
-            assert not [f for f in files if f.endswith(('.pkl', '.pickle', '.joblib'))] and 'manifest.json' in files
+            assert not [f for f in files if f.endswith(('.pkl', '.pickle', '.joblib'))] and 'explainer.zip' in files
 
 
 @needs_mlflow

@@ -2,13 +2,16 @@
 import json
 import pickle
 from copy import copy, deepcopy
+from datetime import date, datetime
+from decimal import Decimal
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 import toy
-from safetensors.torch import load_file
+from safetensors.torch import load as load_tensors
 from sklearn import base
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
@@ -29,6 +32,8 @@ from sklearn.svm import SVC
 import written
 from gradual_cf.all import (GradualCF, Settings, evaluate, images, load_digits, load_fitted, load_loans, predictor, put_back, reasons, tabular, tabular_mlp)
 from made import by_hand, people, pipeline, same
+from gradual_cf.answers import Counterfactuals
+from gradual_cf.render import from_plain, read_values, to_plain
 from gradual_cf.scale import keep
 from gradual_cf.search import pipelines, sums
 from gradual_cf.search.boxes import _grid_of
@@ -177,8 +182,8 @@ def test_what_was_read_goes_along(make, tmp_path, monkeypatch):
     assert calls == []
     without = tmp_path/'without'
     if make != 'forest': GradualCF.load(cf.save(without, rows=False), cf.model.predictor.source)
-    told = json.loads(next((tmp_path/'cf').glob('explainer-*')).read_text())
-    assert told['learnt']['of'][-1][0] == 'opened' and 'opened' not in (next(without.glob('explainer-*')).read_text() if without.exists() else '')
+    learnt = lambda folder: read_values(folder/'explainer.zip', 'an explainer', keep._FORM)[1](keep._KNOWN | dict(Settings=Settings))['learnt']
+    assert learnt(tmp_path/'cf')['opened'] and not (without.exists() and 'opened' in learnt(without))
 
 
 def forged(v):
@@ -224,35 +229,54 @@ def test_parts_of_another_model_are_read_anew(tmp_path, monkeypatch):
     assert (again.explain(rows, optimal='distance').bound == fresh.explain(rows, optimal='distance').bound).all() and calls.count('_opened_anew') == 2
 
 
-def test_damage_is_named(lone, tmp_path):
-    cf, folder, df = lone
-    model = predictor(age_decides, cf.domain)
-    def broken(path, raw, words):
+def test_damage_and_other_forms_are_named(loans, tmp_path):
+    X, y, _ = loans
+    cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X), 'sparse').fit(X)
+    folder = cf.save(tmp_path/'cf')
+    whole, model = folder/'explainer.zip', next(folder.glob('model-*'))
+    raw = whole.read_bytes()
+    def other(**about):
+        told, tensors = to_plain({}, {}, 'x'), folder/'other.zip'
+        with ZipFile(tensors, 'w') as z: z.writestr('about.json', json.dumps(dict(holds='an explainer', values=told) | about)), z.writestr('tensors.safetensors', b'')
+        return tensors.read_bytes(), tensors.unlink()
+    flip = lambda raw: raw[:-9] + bytes([raw[-9] ^ 1]) + raw[-8:]
+    middle = raw.find(b'tensors.safetensors') + 500
+    for path, now, words in ((model, flip(model.read_bytes()), f'undamaged files, got .*{model.name}'), (model, None, f'all of its files, got .* without {model.name}'),
+                             (whole, raw[:middle] + bytes([raw[middle] ^ 1]) + raw[middle + 1:], 'undamaged explainer.zip'), (whole, raw[:50], 'undamaged explainer.zip'), (whole, b'', 'undamaged explainer.zip'),
+                             (whole, other(form=99, gradual_cf='9.9')[0], 'an explainer of form 2, got 99, written by gradual_cf 9.9: read it with that version, or make it anew'),
+                             (whole, other(form=2)[0], 'hold an explainer|undamaged'), (whole, None, 'one that save wrote, got .* without explainer.zip')):
         old = path.read_bytes()
-        path.write_bytes(raw) if raw is not None else path.unlink()
-        with pytest.raises(ValueError, match=words): GradualCF.load(folder, model)
+        path.write_bytes(now) if now is not None else path.unlink()
+        with pytest.raises(ValueError, match=words): GradualCF.load(folder)
         path.write_bytes(old)
-    told = json.loads((folder/'manifest.json').read_text())
-    for file in told['files'].values():
-        path, raw = folder/file['name'], (folder/file['name']).read_bytes()
-        broken(path, raw[:-9] + b'x' + raw[-8:], f'undamaged files, got .*{file["name"]}')
-        broken(path, raw[:50], f'undamaged files, got .*{file["name"]}')
-        broken(path, None, f'all of its files, got .* without {file["name"]}')
-    path = folder/'manifest.json'
-    broken(path, b'{"format": 1', 'readable manifest.json')
-    broken(path, json.dumps(told | dict(rows=False)).encode(), 'undamaged manifest.json')
-    broken(path, json.dumps(told | dict(format=99, gradual_cf='9.9')).encode(), 'format 1 at most, got 99 .* gradual_cf 9.9: install that version')
-    broken(path, None, 'without manifest.json')
-    away = told | dict(files={k: f | dict(name='../' + f['name']) for k, f in told['files'].items()})
-    away['sha256'] = keep._own_sum(away)
-    path.write_bytes(json.dumps(away).encode())
-    GradualCF.load(folder, model)  # a name leads nowhere else
+    GradualCF.load(folder)
+    whole.unlink(), (folder/'manifest.json').write_text('{"format": 1}')
+    with pytest.raises(ValueError, match='without explainer.zip: an earlier version wrote it; load it there, or fit and save again'): GradualCF.load(folder)
+    answers = tmp_path/'answers.zip'
+    with ZipFile(answers, 'w') as z: z.writestr('about.json', '{"tau": null}'), z.writestr('tensors.safetensors', b'')
+    with pytest.raises(ValueError, match='written by Counterfactuals.save.*must hold answers of form 2, got an earlier one.*make it anew'): Counterfactuals.load(answers, cf.domain)
 
 
-def test_a_folder_from_a_stranger_names_no_code(lone):
-    _, folder, _ = lone
+def test_a_file_from_a_stranger_names_no_code():
     for told in ({'is': 'function', 'of': 'system'}, {'is': 'Path', 'of': {}}, {'is': 'partial', 'of': ['os.system']}):
-        with pytest.raises(KeyError): keep._from_json(told, {})
+        with pytest.raises(KeyError): from_plain(told, {}, keep._KNOWN)
+
+
+CELLS = dict(  # Columns of every kind that pandas has
+    whole=[1, 2], fraction=[.1, np.nan], short=np.array([1, 2], 'f4'), big=np.array([1, 2**63], 'u8'), truth=[True, False], texts=['a', None], mixed=np.array([1, 'a'], object),
+    nullable=pd.array([1, None], dtype='Int64'), python=pd.array(['a', None], dtype=pd.StringDtype('python')), arrow=pd.array([1, None], dtype='int64[pyarrow]'),
+    levels=pd.Categorical(['b', None], ['c', 'b', 'a'], ordered=True), numbers=pd.Categorical([2, 1], [1, 2, 3]), day=pd.to_datetime(['2024-02-29', None]), zone=pd.to_datetime(['2024-02-29 12:00', None]).tz_localize('Europe/Berlin'),
+    span=pd.to_timedelta([1, 2], 'D'), month=pd.period_range('2024-01', periods=2, freq='M'), band=pd.IntervalIndex.from_breaks([0, 1, 2]), price=np.array([Decimal('1.10'), None], object),
+    date=np.array([date(2024, 2, 29), pd.NaT], object), moment=np.array([pd.Timestamp('2024-02-29', tz='UTC'), datetime(2024, 1, 1)], object), raw=np.array([b'\x00', b''], object), lists=np.array([(1, 2), None], object))
+
+
+@pytest.mark.parametrize('index', [[7, 9], pd.Index(['a', 'b'], name='who'), pd.MultiIndex.from_tuples([('a', 1), ('b', 2)], names=['x', None]), pd.DatetimeIndex(['2024-01-01', '2024-02-01'], tz='UTC')], ids=str)
+def test_a_frame_of_every_kind_of_cell_comes_back(index):
+    frame = pd.DataFrame(CELLS).set_axis(index)
+    told = json.dumps(to_plain(frame, tensors := {}, 'data'), allow_nan=False)
+    back = from_plain(json.loads(told), tensors)
+    pd.testing.assert_frame_equal(back, frame, check_freq=False)
+    for c in ('mixed', 'price', 'date', 'moment', 'raw', 'lists'): assert [*map(type, back[c])] == [*map(type, frame[c])], c
 
 
 @pytest.mark.parametrize('make', ['linear', 'xgboost', 'lightgbm', 'catboost', 'network'])
@@ -266,7 +290,7 @@ def test_saving_is_all_or_nothing(make, loans, tmp_path, monkeypatch):
     folder, new = one.save(tmp_path/'cf'), tmp_path/'new'
     before, (soft, hard) = {p.name: p.read_bytes() for p in folder.iterdir()}, resource.getrlimit(resource.RLIMIT_FSIZE)
     (new/'.new-left').mkdir(parents=True)
-    (new/'explainer-0123456789ab.json').write_text('{')
+    (new/'model-0123456789ab.skops').write_text('{')
     monkeypatch.setattr('tempfile.tempdir', str(tmp_path/'none'))  # nothing is written there
     for room in sorted({0, *(len(raw) - 1 for raw in before.values())}):
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
@@ -274,10 +298,10 @@ def test_saving_is_all_or_nothing(make, loans, tmp_path, monkeypatch):
             for place in (folder, new) if not room else (folder,):
                 with pytest.raises(OSError): other.save(place)
         finally: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert {p.name: p.read_bytes() for p in folder.iterdir()} == before and not (room == 0 and list(new.iterdir()))
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == before and {p.name for p in new.iterdir()} <= {'model-0123456789ab.skops', '.new-left'}
     for place in (folder, new):
         assert GradualCF.load(other.save(place)).settings.tau == .7
-        assert len(list(place.iterdir())) == 4  # those of before are gone
+        assert len(list(place.iterdir())) == 2  # those of before are gone
 
 
 def test_other_folders_are_left_alone(lone, tmp_path):
@@ -295,7 +319,7 @@ def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
     X = X.assign(exact=np.random.default_rng(0).normal(size=len(X)))
     cf = GradualCF(pipeline(X, y, LogisticRegression()), tabular(X), 'sparse').fit(X)
     folder = cf.save(tmp_path/'bare', rows=False)
-    tensors = load_file(next(folder.glob('tensors-*')))
+    with ZipFile(folder/'explainer.zip') as z: tensors = load_tensors(z.read('tensors.safetensors'))
     rows = {tuple(row) for row in cf.x_train.tolist()}
     kept = [tuple(row) for t in tensors.values() if t.ndim == 2 and t.shape[1] == cf.x_train.shape[1] for row in t.double().tolist()]
     assert kept and not rows & set(kept)
@@ -385,17 +409,3 @@ def test_an_onnx_model_of_texts_and_one_of_numbers_come_back(tmp_path):
     line = GradientBoostingRegressor(n_estimators=9).fit(some.to_numpy(), some.age*2)
     cf = GradualCF(predictor(runtime.InferenceSession(to.to_onnx(line, some.to_numpy()[:1]).SerializeToString()), domain := tabular(some)), domain, 'sparse').fit(some)
     assert there_and_back(cf, tmp_path/'numbers', some[some.age < 40][:6], target=(90., None))[1].valid.any()
-
-
-def test_an_onnx_file_that_is_broken_or_another_is_refused(tmp_path):
-    to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')
-    df = people()[['age', 'score']].astype('float32')
-    made = lambda X: to.to_onnx(LogisticRegression().fit(X.to_numpy(), df.age > 40), X.to_numpy()[:1]).SerializeToString()
-    domain = tabular(df)
-    folder = GradualCF(predictor(runtime.InferenceSession(made(df)), domain), domain, 'sparse').fit(df).save(tmp_path/'cf')
-    model, = folder.glob('model-*.onnx')
-    for other in (b'', b'no model', made(df[['age']])):
-        model.write_bytes(other)
-        with pytest.raises(ValueError, match='undamaged files, got .*onnx'): GradualCF.load(folder)
-    model.unlink()
-    with pytest.raises(ValueError, match='all of its files, got .*onnx'): GradualCF.load(folder)

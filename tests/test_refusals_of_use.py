@@ -172,7 +172,7 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
         '060.parquet … debt: double there, missing here'),
     ('a shard of other numbers', lambda d: run(d, shards(d, X()[60:].astype(dict(age=float)).to_parquet)), '060.parquet … age: int64 there, double here'),
     ('a CSV of uneven lines', lambda d: open_source(written('r.csv', 'a,b\n1,2\n3\n', d)), 'ds must be readable CSV … r.csv'),
-    ('no folder of an explainer', lambda d: service(d), 'without manifest.json'),
+    ('no folder of an explainer', lambda d: service(d), 'without explainer.zip'),
     ('no seconds', lambda d: service(kept(d), seconds=0), 'seconds must be above 0, got 0'),
     ('a server of less than no worker', lambda d: service(kept(d), workers=-1), 'workers must be a whole number of at least 0, got -1'),
     ('what has no fingerprint', lambda: fingerprint(torch.ones(999), (i for i in 'ab')), 'settings, data or functions'),

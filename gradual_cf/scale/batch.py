@@ -25,7 +25,7 @@ from ..gradual import GradualCF
 from ..models.asking import predict
 from ..search.explainer import Explainer, _why_unread_rows, _with_unread
 from ..search.goals import CLASSES, listed, NUMBERS
-from .workers import cut, _digests, fingerprint, open_source, processes, serial, _versions
+from .workers import cut, _digests, fingerprint, open_source, processes, _versions
 
 # %% auto #0
 __all__ = ['as_batches', 'explain_dataset']
@@ -382,24 +382,17 @@ def as_batches(
     return Batches(_to_travel(explainer), target, keep, form, seed=seed, **constraints)
 
 # %% ../../nbs/scale/01_batch.ipynb #c51
-@contextmanager
-def _about(rows):
-    "Name the rows of the input in an error."
-    try: yield
-    except ValueError as e: raise ValueError(f'{rows} of ds: {e}') from e
-    except Exception as e: raise RuntimeError(f'{rows} of ds: {type(e).__name__}: {e}') from e
-
 def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow table or its bytes -> Arrow table
-    "The rows of a part and their answers."
+    "The rows of a part and their answers; what is raised names the rows."
     import pyarrow as pa
     if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, schema)])
-    first = k*size
-    with _about(f'rows {first}..{first + len(table) - 1}'): told = f.asked(f.frame(table))[1]
-    columns = dict(cf_row=pa.array(np.arange(first, first + len(table)))) | dict(zip(table.column_names, table.columns))
-    return pa.table(columns | dict(zip(told.column_names, told.columns)))
-
-# %% ../../nbs/scale/01_batch.ipynb #c55
-_same = partial(fingerprint, paths=True) # A run goes on where it was begun; a domain may name a file
+    rows = range(k*size, k*size + len(table))
+    try: told = f.asked(f.frame(table))[1]
+    except Exception as e:
+        kind,said = (ValueError, f'{e}') if isinstance(e, ValueError) else (RuntimeError, f'{type(e).__name__}: {e}')
+        raise kind(f'rows {rows[0]}..{rows[-1]} of ds: {said}') from e
+    named = lambda t: dict(zip(t.column_names, t.columns))
+    return pa.table(dict(cf_row=pa.array(rows)) | named(table) | named(told))
 
 # %% ../../nbs/scale/01_batch.ipynb #25cf9fab
 _DRAWN = 1000          # Rows of each kind that a model is known by, at most, and no more than are trained on …
@@ -435,74 +428,59 @@ def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that d
     return _digests(e)['model']
 
 # %% ../../nbs/scale/01_batch.ipynb #c66
-_FORMAT = 4 # Of folders
+_FORMAT = 5 # Of folders
+_MANIFEST = '_manifest.json'
 
 def _manifest(explainer, f, source, size, known):
     "Everything that determines the output, in one flat dict."
-    e = explainer
+    e, same = explainer, partial(fingerprint, paths=True) # a run goes on where it was begun; a domain may name a file
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
-    plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else _same(v)
+    plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else same(v)
     versions = _versions(gradual_cf, torch, np, pd, import_module('pyarrow')) # what may change a result or its bytes
     nested = dict(
         question=f.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,
-        input=dict(name=source.name, sha256=source.digest, columns={c.name: str(c.type) for c in source.schema}))
+        input=dict(name=source.name, sha256=source.digest, columns={c.name: str(c.type) for c in source.data.schema}))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
-        format=_FORMAT, explainer=type(e).__name__, code=_same(type(e)), batch_size=size, rows=source.rows, model=known,
+        format=_FORMAT, explainer=type(e).__name__, code=same(type(e)), batch_size=size, rows=source.rows, model=known,
         answers={c: str(t) for c,t in f.told.items()}, place=[e.place[0].type, str(e.place[1])],
-        training_rows=_same(e.x_train.contiguous()), domain=_same(decides), classes=list(map(str, e.classes)))
-
-# %% ../../nbs/scale/01_batch.ipynb #c71
-_MANIFEST = '_manifest.json'
+        training_rows=same(e.x_train.contiguous()), domain=same(decides), classes=list(map(str, e.classes)))
 
 def _manifest_in(out) -> dict:
-    "The manifest of a folder; raises `ValueError` where it cannot be read."
+    "The manifest of a folder; raises `ValueError` where it cannot be read, or is of another form."
     path = Path(out)/_MANIFEST
-    try: return _read_json(path.read_text())
+    try: told = _read_json(path.read_text())
     except (OSError, ValueError): raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
-
-def _write_manifest(path, manifest, finished):
-    text = json.dumps(manifest | dict(finished=finished), indent=1, sort_keys=True)
-    with atomic(path) as tmp: tmp.write_text(text + '\n')
+    if (form := told.get('format')) == _FORMAT: return told
+    raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {form!r} in {str(out)!r}, written by gradual_cf '
+                     f'{told.get("versions.gradual_cf")}: read its parts with pandas, and begin a new folder')
 
 # %% ../../nbs/scale/01_batch.ipynb #c73
 def _check_manifest(old, new, out):
-    "Raise `ValueError` that names what differs; where the input lies and whether it is finished may differ."
+    "Raise `ValueError` that names what differs; where the input lies may differ."
     told = lambda v: json.dumps(v, sort_keys=True)
-    diff = [k for k in sorted({*old, *new} - {'finished', 'input.name'}) if told(old.get(k)) != told(new.get(k))]
+    diff = [k for k in sorted({*old, *new} - {'input.name'}) if told(old.get(k)) != told(new.get(k))]
     diff = '; '.join(f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3])
     same = 'the same model, settings and input'
     if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c76
-_PARTS = '_parts.txt'
-_LINE = re.compile('([0-9]{1,9}) ([0-9a-f]{64})')
+def _part_name(k:int, raw:bytes) -> str: return f'part-{k:06}-{hashlib.sha256(b"%d " % k + raw).hexdigest()[:16]}.parquet'
 
-def _part_file(out, k): return Path(out)/f'part-{k:06}.parquet'
-def _n_parts(manifest) -> int: return -(-manifest['rows']//manifest['batch_size'])
-def _sum_of(path): return hashlib.sha256(path.read_bytes()).hexdigest()
+def _parts_in(out) -> dict: # File -> its number; None for one that is damaged
+    "The parts that lie in a folder."
+    number = lambda p: int(re.sub(r'\D', '', p.name[5:11]) or 0)
+    return {p: k if _part_name(k := number(p), p.read_bytes()) == p.name else None for p in Path(out).glob('part-*.parquet')}
 
-def _part_sums(out, manifest) -> dict: # Number of a part -> its sum; None where it is missing, '' where it is damaged
-    "How the parts stand."
-    lines = (Path(out)/_PARTS).read_text(errors='replace').splitlines() if (Path(out)/_PARTS).is_file() else []
-    sums = {int(m[1]): m[2] for line in lines if (m := _LINE.fullmatch(line))}
-    paths = {k: _part_file(out, k) for k in range(_n_parts(manifest))}
-    return {k: (s if (s := sums.get(k)) == _sum_of(p) else '') if p.is_file() else None for k,p in paths.items()}
+def _finished(out) -> dict: # Number -> file
+    "The parts that are whole."
+    return {k: p for p,k in _parts_in(out).items() if k is not None}
 
-def _finished(out, manifest=None) -> dict: # Number -> sum; None for the manifest that lies there
-    "The parts that are there and whole."
-    return {k: s for k,s in _part_sums(out, manifest or _manifest_in(out)).items() if s}
-
-def _write_list(out, sums):
-    with atomic(Path(out)/_PARTS) as tmp: tmp.write_text(''.join(f'{k} {s}\n' for k,s in sorted(sums.items())))
-
-# %% ../../nbs/scale/01_batch.ipynb #c81
-def _write_part(out, k, table, sums):
-    "Write a part atomically and add it to the list; raises `OSError` where the disk is full."
+def _write_part(out, k:int, table):
+    "Write a part, which has its name once it is whole; raises `OSError` where the disk is full."
     import pyarrow.parquet as pq
+    pq.write_table(table, file := io.BytesIO())
     try:
-        with atomic(_part_file(out, k)) as tmp: pq.write_table(table, tmp)
-        sums[k] = _sum_of(_part_file(out, k))
-        with open(Path(out)/_PARTS, 'a') as f: f.write(f'{k} {sums[k]}\n')
+        with atomic(Path(out)/_part_name(k, file.getvalue())) as tmp: tmp.write_bytes(file.getvalue())
     except OSError as e:
         if e.errno != errno.ENOSPC: raise
         text = f'no space left for part {k}; finished parts are kept: make room and run the same call again'
@@ -510,25 +488,22 @@ def _write_part(out, k, table, sums):
 
 # %% ../../nbs/scale/01_batch.ipynb #c87
 @contextmanager
-def _claimed(out, manifest):
-    "Begin or resume a folder: yields its finished parts; raises `ValueError` for the folder of another run."
+def _claimed(out:Path, manifest:dict):
+    "Begin or resume a folder: yields the numbers of its parts; raises `ValueError` for the folder of another run."
     from filelock import FileLock, Timeout
     out.mkdir(parents=True, exist_ok=True)
     try: lock = FileLock(out/'.lock').acquire(timeout=0)
     except Timeout: raise ValueError(f'out must not be in use by another run, got {str(out)!r}') from None
     with lock:
-        path, there = out/_MANIFEST, sorted(p.name for p in out.iterdir() if p.name[0] != '.')
+        there = sorted(p.name for p in out.iterdir() if p.name[0] != '.')
         if there and _MANIFEST not in there:
             raise ValueError(f'out must be empty or a folder of this run, got {str(out)!r} with {there[:3]}')
-        old = _manifest_in(out) if there else manifest
-        _check_manifest(old, manifest, out)
-        sums = _finished(out, old)
-        for p in out.glob('.part-*'): p.unlink()
-        _write_manifest(path, old, False)
-        _write_list(out, sums)
-        yield sums
-        _write_list(out, sums) # in order
-        _write_manifest(path, old, True)
+        if there: _check_manifest(_manifest_in(out), manifest, out)
+        else:
+            with atomic(out/_MANIFEST) as tmp: tmp.write_text(json.dumps(manifest, indent=1, sort_keys=True) + '\n')
+        parts = _parts_in(out)
+        for p in (*out.glob('.part-*'), *(p for p,k in parts.items() if k is None)): p.unlink()
+        yield {*parts.values()} - {None}
 
 # %% ../../nbs/scale/01_batch.ipynb #c95
 def explain_dataset(
@@ -575,19 +550,18 @@ def explain_dataset(
     explainer.check_fitted()
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
-    f, there = Batches(explainer, target, seed=seed, **constraints), source.schema.names
-    if lost := [c for c in f.read if c not in there]:
+    f, schema = Batches(explainer, target, seed=seed, **constraints), source.data.schema
+    if lost := [c for c in f.read if c not in schema.names]:
         raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
-    _target_column(explainer, target, there)
-    _check_free(f.read, there)
-    work = partial(_worked, f, source.schema, batch_size)
-    engine = partial(processes, count=workers) if workers else serial
-    with _claimed(out, _manifest(explainer, f, source, batch_size, _known_by(explainer))) as sums:
-        done = sum(min(batch_size, source.rows - k*batch_size) for k in sums)
+    _target_column(explainer, target, schema.names)
+    _check_free(f.read, schema.names)
+    engine = partial(processes, count=workers) if workers else lambda work, parts: ((k, work(k, t)) for k,t in parts)
+    with _claimed(out, _manifest(explainer, f, source, batch_size, _known_by(explainer))) as done:
+        had = sum(min(batch_size, source.rows - k*batch_size) for k in done)
         rows:Any = dict(unit='row', unit_scale=True, desc=source.name)
-        with tqdm(total=source.rows, initial=done, disable=not progress, **rows) as bar:
-            for k,table in engine(work, cut(source, batch_size, {*sums})) if done < source.rows else ():
-                _write_part(out, k, table, sums)
+        with tqdm(total=source.rows, initial=had, disable=not progress, **rows) as bar:
+            for k,table in engine(partial(_worked, f, schema, batch_size), cut(source, batch_size, done)):
+                _write_part(out, k, table)
                 bar.update(len(table))
     return out
 
@@ -596,18 +570,12 @@ def check_folder(
     out:str|Path, # Folder of a run
 ) -> dict:        # rows, parts, whole, finished, faults: sentences, none where all is as it was written
     "Check a folder of answers: whole, missing and damaged parts; raises `ValueError` for another folder."
-    out = Path(out)
-    manifest = _manifest_in(out)
-    if manifest.get('format') != _FORMAT:
-        raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {manifest.get("format")!r}')
+    manifest, parts = _manifest_in(out), _parts_in(out)
     for name in ('rows', 'batch_size'): check_range(name, manifest.get(name), least=1, whole=True)
-    how = {_part_file(out, k).name: s for k,s in _part_sums(out, manifest).items()}
-    whole, missing = sum(map(bool, how.values())), sum(s is None for s in how.values())
-    again = 'run the same call again'
-    faults = [f'{name} is damaged: {again} to make it anew' for name,s in how.items() if s == '']
-    if missing: faults.append(f'{missing:,} of {len(how):,} parts are missing: {again}')
-    elif not manifest.get('finished'): faults.append(f'the run was not finished: {again}')
-    strange = sorted({p.name for p in out.iterdir() if p.name[0] != '.'} - {*how, _MANIFEST, _PARTS})
+    many, whole = -(-manifest['rows']//manifest['batch_size']), {*parts.values()} - {None}
+    missing, again = many - len(whole), 'run the same call again'
+    faults = [f'{p.name} is damaged: {again} to make it anew' for p,k in sorted(parts.items()) if k is None]
+    if missing: faults.append(f'{missing:,} of {many:,} parts are missing: {again}')
+    strange = sorted(p.name for p in Path(out).iterdir() if p.name[0] != '.' and p not in parts and p.name != _MANIFEST)
     faults += [f'{name} does not belong to a run: move it away' for name in strange]
-    finished = bool(manifest.get('finished'))
-    return dict(rows=manifest['rows'], parts=len(how), whole=whole, finished=finished, faults=faults)
+    return dict(rows=manifest['rows'], parts=many, whole=len(whole), finished=not missing, faults=faults)

@@ -8,7 +8,6 @@ import dis, functools, hashlib, os, pickle, platform, sys, sysconfig
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -205,57 +204,11 @@ def kept(
 # %% ../../nbs/scale/00_workers.ipynb #c52
 class Source(NamedTuple):
     "Rows that can be streamed again and again, always in the same order."
-    name:str       # For people
-    rows:int       # How many
-    digest:str     # SHA-256 of the content
-    schema:Any     # Arrow schema, without categories
-    tables:Callable# () -> iterator of Arrow tables
+    name:str   # For people
+    rows:int   # How many
+    digest:str # SHA-256 of the content
+    data:Any   # A `pyarrow.dataset.Dataset`, without categories
 
-# %% ../../nbs/scale/00_workers.ipynb #c54
-def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts done -> iterator of (number, Arrow table)
-    "Number and rows of each part that is not done: the stream, cut anew; slices share memory."
-    import pyarrow as pa
-    rest, k = source.schema.empty_table(), 0
-    for table in source.tables():
-        rest = pa.concat_tables([rest, table.cast(source.schema)])
-        while len(rest) >= size or k*size + len(rest) == source.rows and len(rest):
-            if k not in done: yield k, rest.slice(0, size)
-            rest, k = rest.slice(size), k + 1
-
-# %% ../../nbs/scale/00_workers.ipynb #c58
-def _sha256_of_stream(chunks):
-    "SHA-256 of a stream of bytes."
-    h = hashlib.sha256()
-    for c in chunks: h.update(c)
-    return h.hexdigest()
-
-# %% ../../nbs/scale/00_workers.ipynb #c64
-def _without_categories(schema):
-    "A schema without metadata, and with categories as their values."
-    import pyarrow as pa
-    value = lambda t: t.value_type if pa.types.is_dictionary(t) else t
-    return pa.schema([(f.name, value(f.type)) for f in schema])
-
-# %% ../../nbs/scale/00_workers.ipynb #c67
-def _memory_source(ds):
-    "A `datasets.Dataset`, or a frame of any library that speaks Arrow; raises `ValueError` for anything else."
-    import pyarrow as pa
-    if hasattr(ds, 'with_format'):
-        tables, rows = lambda: ds.with_format('arrow').iter(1 << 16), len(ds)
-        schema = ds.data.schema
-    else:
-        table = pa.Table.from_pandas(ds, preserve_index=False) if isinstance(ds, pd.DataFrame) else arrow_table(ds)
-        if table is None:
-            got = str(type(ds)).split("'")[1] # with its module
-            known = 'a frame, a Dataset, a file or a folder'
-            raise ValueError(f'ds must be {known}, got {got}: give an engine as_batches(…)')
-        table = table.replace_schema_metadata(None)
-        tables, rows = lambda: [table], len(table)
-        schema = table.schema
-    digest = _sha256_of_stream(b.serialize() for t in tables() for b in t.to_batches(1 << 16))
-    return Source(type(ds).__name__, rows, digest, _without_categories(schema), tables)
-
-# %% ../../nbs/scale/00_workers.ipynb #c70
 @contextmanager
 def _readable(path, kind):
     "Turn what Arrow says about a file into a `ValueError` that names it."
@@ -264,23 +217,24 @@ def _readable(path, kind):
     except (pa.ArrowException, OSError) as e:
         raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
-# %% ../../nbs/scale/00_workers.ipynb #c73
-def _file_tables(dataset, kind):
+# %% ../../nbs/scale/00_workers.ipynb #c54
+def _tables(data):
     "Stream the files of a data set one after the other."
     import pyarrow as pa
-    for shard in dataset.get_fragments():
-        with _readable(shard.path, kind):
+    for shard in data.get_fragments():
+        with _readable(getattr(shard, 'path', 'memory'), 'files'):
             for piece in shard.split_by_row_group() if hasattr(shard, 'split_by_row_group') else [shard]:
-                for b in piece.to_batches(schema=dataset.schema): yield pa.Table.from_batches([b])
+                for b in piece.to_batches(schema=data.schema): yield pa.Table.from_batches([b])
 
-# %% ../../nbs/scale/00_workers.ipynb #c76
-def _file_source(dataset, path, kind):
-    "Files that were looked at, and are one table; they are read piece by piece, so that their size does not matter."
-    def content():
-        for p in dataset.files:
-            with open(p, 'rb') as f: yield from iter(partial(f.read, 1 << 20), b'')
-    tables = partial(_file_tables, dataset, kind)
-    return Source(path.name, dataset.count_rows(), _sha256_of_stream(content()), dataset.schema, tables)
+def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts done -> iterator of (number, Arrow table)
+    "Number and rows of each part that is not done; slices share memory."
+    import pyarrow as pa
+    rest, k = source.data.schema.empty_table(), 0
+    for table in _tables(source.data):
+        rest = pa.concat_tables([rest, table])
+        while len(rest) >= size or len(rest) and k*size + len(rest) == source.rows:
+            if k not in done: yield k, rest.slice(0, size)
+            rest, k = rest.slice(size), k + 1
 
 # %% ../../nbs/scale/00_workers.ipynb #c78
 def _check_schema(path, schema, first, name):
@@ -290,104 +244,77 @@ def _check_schema(path, schema, first, name):
     diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
     if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
-# %% ../../nbs/scale/00_workers.ipynb #c81
-def _parquet_source(path):
+def _parquet(path): # -> a data set
     "A parquet file, or a folder of them."
     import pyarrow.dataset as pds
-    paths, schemas = [path], []
-    if path.is_dir(): paths = sorted(p for p in path.glob('*.parquet') if p.name[0] not in '._')
+    paths = sorted(p for p in path.glob('*.parquet') if p.name[0] not in '._') if path.is_dir() else [path]
     if not paths: raise ValueError(f'ds must be a folder with parquet files, got {str(path)!r}')
     for p in paths:
-        with _readable(p, 'parquet'): schemas.append(pds.dataset(p, format='parquet').schema)
-        _check_schema(p, schemas[-1], schemas[0], paths[0].name)
-    data = pds.dataset([str(p) for p in paths], schema=_without_categories(schemas[0]), format='parquet')
-    return _file_source(data, path, 'parquet')
+        with _readable(p, 'parquet'): schema = pds.dataset(p, format='parquet').schema
+        if p == paths[0]: first = schema
+        _check_schema(p, schema, first, paths[0].name)
+    return pds.dataset([str(p) for p in paths], schema=_without_categories(first), format='parquet')
 
 # %% ../../nbs/scale/00_workers.ipynb #c87
-def _csv_schema(text):
-    "The first of whole number, number, truth value and text that holds every value of a column."
-    import pyarrow as pa, pyarrow.compute as pc
-    types = {c: [pa.int64(), pa.float64(), pa.bool_(), pa.string()] for c in text.schema.names}
-    def can_be(values, t):
-        try: return values.cast(t) is not None
-        except pa.ArrowInvalid: return False
-    for table in _file_tables(text, 'CSV'):
-        for c,ts in types.items(): types[c] = [t for t in ts if can_be(pc.utf8_trim_whitespace(table[c]), t)]
-    return pa.schema([(c, ts[0]) for c,ts in types.items()])
-
-# %% ../../nbs/scale/00_workers.ipynb #c89
-def _csv_source(path):
-    "A CSV file with a header."
-    import pyarrow as pa, pyarrow.csv as pcsv, pyarrow.dataset as pds
+def _csv(path): # -> a data set
+    "A CSV file with a header; each column has the first of whole number, number, truth value and text that holds all of it."
+    import pyarrow as pa, pyarrow.compute as pc, pyarrow.csv as pcsv, pyarrow.dataset as pds
     missing = [*pcsv.ConvertOptions().null_values, 'None', '<NA>'] # as pandas reads them
     convert = pcsv.ConvertOptions(null_values=missing, strings_can_be_null=True)
     kind = pds.CsvFileFormat(pcsv.ParseOptions(newlines_in_values=True), convert_options=convert)
+    def can_be(values, t):
+        try: return values.cast(t) is not None
+        except pa.ArrowInvalid: return False
     with _readable(path, 'CSV'):
-        names = pds.dataset(path, format=kind).schema.names
-        text = pds.dataset(path, schema=pa.schema([(c, pa.string()) for c in names]), format=kind)
-        return _file_source(pds.dataset(path, schema=_csv_schema(text), format=kind), path, 'CSV')
+        types = {c: [pa.int64(), pa.float64(), pa.bool_(), pa.string()] for c in pds.dataset(path, format=kind).schema.names}
+        for table in _tables(pds.dataset(path, schema=pa.schema([(c, pa.string()) for c in types]), format=kind)):
+            for c,ts in types.items(): types[c] = [t for t in ts if can_be(pc.utf8_trim_whitespace(table[c]), t)]
+        return pds.dataset(path, schema=pa.schema([(c, ts[0]) for c,ts in types.items()]), format=kind)
 
 # %% ../../nbs/scale/00_workers.ipynb #c92
+def _without_categories(schema):
+    "A schema without metadata, and with categories as their values."
+    import pyarrow as pa
+    value = lambda t: t.value_type if pa.types.is_dictionary(t) else t
+    return pa.schema([(f.name, value(f.type)) for f in schema])
+
+def _in_memory(ds): # -> a data set
+    "The rows of a frame of any library that speaks Arrow; raises `ValueError` for anything else."
+    import pyarrow as pa, pyarrow.dataset as pds
+    table = pa.Table.from_pandas(ds, preserve_index=False) if isinstance(ds, pd.DataFrame) else arrow_table(ds)
+    if table is not None: return pds.dataset(table.cast(_without_categories(table.schema)))
+    got = str(type(ds)).split("'")[1] # with its module
+    raise ValueError(f'ds must be a frame, a Dataset, a file or a folder, got {got}: give an engine as_batches(…)')
+
 def open_source(ds) -> Source: # A frame that speaks Arrow, a `Dataset`, a parquet or CSV file, a folder of parquet
     "Make anything that holds rows a `Source`; raises `ValueError` where there is no row or a file cannot be read."
-    path = Path(ds) if isinstance(ds, (str, Path)) else None
-    if path is None: s = _memory_source(ds)
-    elif not path.exists(): raise ValueError(f'ds must be an existing file or folder, got {str(ds)!r}')
-    else: s = _csv_source(path) if path.suffix.lower() in ('.csv', '.gz') else _parquet_source(path)
-    if not s.rows: raise ValueError(f'ds must have at least one row, got none in {s.name!r}')
-    return s
-
-# %% ../../nbs/scale/00_workers.ipynb #c99
-def serial(work, parts): # (number, Arrow table or its bytes) -> Arrow table; pairs -> iterator of (number, answer)
-    "Work on one part after the other in this process."
-    for k,table in parts: yield k, work(k, table)
-
-# %% ../../nbs/scale/00_workers.ipynb #c105
-def _in_flight(submit, parts, held, most):
-    "Hand out parts, `most` at a time; yields answers as they come, and forgets what was answered."
-    from concurrent.futures import FIRST_COMPLETED, wait
-    jobs = {submit(k, part): k for k,part in held.items()}
-    while True:
-        for k,table in islice(parts, most - len(jobs)):
-            held[k] = table.combine_chunks().to_batches()[0].serialize().to_pybytes()
-            jobs[submit(k, held[k])] = k
-        if not jobs: return
-        done = wait(jobs, return_when=FIRST_COMPLETED).done
-        for job in sorted(done, key=lambda j: j.exception() is not None): # first what is finished, then an error
-            table, k = job.result(), jobs.pop(job)
-            del held[k]
-            yield k, table
-
-# %% ../../nbs/scale/00_workers.ipynb #c109
-_AT_WORK = [] # In a worker: the work
-
-def _begin(work, parent):
-    "Make this process a worker: it has one thread, ends with its parent, and leaves Ctrl-C to it."
-    import signal, threading, time
-    def end_with_parent():
-        while os.getppid() == parent: time.sleep(1)
-        os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    _AT_WORK[:] = [work]
-
-def _answer_part(k, part): return _AT_WORK[0](k, part) # In a worker: the answer to a part
+    path, h = Path(ds) if isinstance(ds, (str, Path)) else None, hashlib.sha256()
+    if path is not None and not path.exists(): raise ValueError(f'ds must be an existing file or folder, got {str(ds)!r}')
+    data = _in_memory(ds) if path is None else _csv(path) if path.suffix.lower() in ('.csv', '.gz') else _parquet(path)
+    for p in getattr(data, 'files', ()):
+        with open(p, 'rb') as f:
+            for chunk in iter(partial(f.read, 1 << 20), b''): h.update(chunk)
+    for b in data.to_batches(batch_size=1 << 16) if path is None else (): h.update(b.serialize())
+    name,rows = type(ds).__name__ if path is None else path.name, data.count_rows()
+    if not rows: raise ValueError(f'ds must have at least one row, got none in {name!r}')
+    return Source(name, rows, h.hexdigest(), data)
 
 # %% ../../nbs/scale/00_workers.ipynb #c115
-_LOSSES = 3 # Lost workers that end a run
+_unpacked = functools.lru_cache(1)(pickle.loads) # What this package packed itself
 
-def processes(work, parts, count:int): # As `serial` -> iterator of (number, answer) in the order of their ends
-    "Work in `count` processes of one thread each; `work` travels once to each."
+def _answer(work:bytes, k:int, part:bytes): # In a process of its own
+    "The answer to a part, by one thread."
+    torch.set_num_threads(1)
+    return k, _unpacked(work)(k, part)
+
+def processes(work, parts, count:int): # Pairs of number and Arrow table -> iterator of (number, answer)
+    "Work in `count` processes of one thread each; answers in the order of their ends."
     from concurrent.futures.process import BrokenProcessPool
-    from joblib.externals.loky import ProcessPoolExecutor
-    held = {}
-    for _ in range(_LOSSES):
-        crew = ProcessPoolExecutor(count, initializer=_begin, initargs=(work, os.getpid()))
-        try:
-            yield from _in_flight(partial(crew.submit, _answer_part), parts, held, 2*count)
-            return
-        except BrokenProcessPool as e: lost = e
-        finally: crew.shutdown(kill_workers=bool(held))
-    which = f'{_LOSSES} that died, at last on parts {sorted(held)} (out of memory?)'
-    raise RuntimeError(f'workers must survive their parts, got {which}: {lost}')
+    from joblib import delayed, Parallel
+    from joblib.externals.loky.backend.reduction import dumps
+    packed = bytes(dumps(work)) # functions of a notebook, too
+    jobs = (delayed(_answer)(packed, k, t.combine_chunks().to_batches()[0].serialize().to_pybytes()) for k,t in parts)
+    try: yield from Parallel(count, return_as='generator_unordered', batch_size=1)(jobs)
+    except BrokenProcessPool as e:
+        raise RuntimeError(f'workers must survive their parts, got one that died (out of memory?): what is finished is kept, '
+                           f'run the same call again ({e})') from None
