@@ -9,7 +9,7 @@ EXTRAS := ray,dask,polars,duckdb,transformers,models,fluent,app,excel,languages,
 
 JOBS   ?= 2
 CLEAN  := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH   # nothing of the shell decides whether the suite is green
-.PHONY: demo core test portable networks soak night mutants release types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo core test portable networks soak night release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -19,7 +19,7 @@ core: $(VENV)/.base
 	@[ gradual_cf/search/core.so -nt gradual_cf/search/core.c ] || $(BIN)/python setup.py -q build_ext --inplace
 
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
-test: $(VENV)/.dev core  ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=few for every test, CASES=all for every case of one
+test: $(VENV)/.dev core  ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=all for every case of a test, and those marked `night`
 	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed) --cases=$(or $(CASES),day)
 
 networks: export OMP_NUM_THREADS = 1
@@ -39,10 +39,6 @@ night: soak              ## what nobody waits for: the soak, every page, another
 	$(MAKE) test FILES="--ignore=tests/test_site.py --shuffle=$$(date +%j)"
 	$(MAKE) portable
 	.ci/extras --run
-
-mutants: export OMP_NUM_THREADS = 1
-mutants: $(VENV)/.extras  ## small mistakes in the package: which does no test mind? those of the kept table, or MOST new ones in MODULES
-	$(BIN)/python .ci/mutants/run.py $(MODULES) $(if $(MOST),--most $(MOST))
 
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py

@@ -1,4 +1,4 @@
-"""What pages say is true of the code: names in code font exist, and each "cannot" and "not yet" was looked at."""
+"""What pages say is true of the code: names in code font, files, commands, arguments, and figures of a table."""
 import functools
 import inspect
 import json
@@ -11,7 +11,6 @@ import gradual_cf.all as public
 from gradual_cf.paper.reproduce import results
 
 ROOT = Path(__file__).resolve().parent.parent
-REVIEWED = ROOT/'tests'/'reviewed.txt'
 PAGES = sorted(p for p in (ROOT/'nbs').rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(ROOT).parts))
 
 
@@ -46,7 +45,7 @@ ELSEWHERE = {
     'beginnings of names': 'paste_ l1_',
     'of torch, nltk, pickle, LightGBM, nbdev, matplotlib and packaging': 'dark_background grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
         'PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
-    'of this test': 'test_pages reviewed txt',
+    'of this test': 'test_pages',
     'of examples': 'capital_gain MACHINE ssh subtitle _datasets _goals _masking j2'}
 
 
@@ -92,25 +91,6 @@ def test_calls_in_code_font_name_arguments_that_there_are():
             if not takes: continue
             bad = [k for k in re.findall(r'(?:^|[ ,(])(\w+)=', call[2]) if k not in takes]
             assert not bad, f'{page}: {code} names {bad}'
-
-
-# Each "cannot" and "not yet" was true when it was looked at
-DENIED = re.compile(r"\b(?:cannot|can't|not yet|nobody yet|nothing yet|no [\w-]+ yet|yet\.|not possible|not supported|unsupported|not implemented)")
-
-def denials():
-    "Sentences that deny something: 'page :: sentence'."
-    out = []
-    for page, text in texts().items():
-        for sentence in re.split(r'(?<=[.!?:])\s+|\n|\|', text):
-            if DENIED.search(sentence): out.append(f'{page} :: {sentence.strip()}')
-    return sorted(set(out))
-
-
-def test_what_pages_deny_was_looked_at():
-    seen, now = set(REVIEWED.read_text().splitlines()), denials()
-    new, gone = [s for s in now if s not in seen], sorted(seen - set(now))
-    assert not new, 'is that true today? Then add it to tests/reviewed.txt:\n' + '\n'.join(new)
-    assert not gone, 'no page says that any more, take it out of tests/reviewed.txt:\n' + '\n'.join(gone)
 
 
 # Figures that prose quotes from a table of results: page, the words around them, and what the table says
