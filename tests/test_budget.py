@@ -125,6 +125,7 @@ def test_a_read_model_costs_nothing_but_its_answers():
     assert answers.valid.all() and answers.rows <= 12 and (answers.changed.sum(1) <= cf.explain(rows.iloc[:3]).changed.sum(1)).all()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['table', 'texts', 'images'])
 def test_a_call_that_fails_keeps_what_was_found_and_is_named(kind):
     own, cf, rows = asked_of(kind, 0)

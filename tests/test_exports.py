@@ -35,6 +35,7 @@ def shop():
 def refuse(name): raise AssertionError(f'{name} is no JSON')
 
 
+@pytest.mark.night
 def test_json_is_strict_and_holds_the_answers(shop, tmp_path):
     cf, rows, answer = shop
     text = answer.to_json(tmp_path/'a.json')
@@ -62,6 +63,7 @@ def test_json_of_what_is_infinite_or_no_table():
     assert told['columns'] is None and np.shape(told['answers'][0]['data']) == (4, 4)
 
 
+@pytest.mark.night
 def test_a_page_runs_nothing_and_shows_every_row(shop, tmp_path):
     _, rows, answer = shop
     page = answer.to_html(tmp_path/'a.html').read_text(encoding='utf-8')
@@ -199,6 +201,7 @@ USES = {
     'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('use', USES)
 def test_what_is_made_of_answers_touches_nothing_and_says_the_same_twice(use, tmp_path):
     c, there = fitted_case('network'), usual('network')

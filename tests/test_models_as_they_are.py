@@ -29,6 +29,7 @@ def case(request, monkeypatch):
     return models.case_of(models.Data('mixed', X[:250], y[:250], X[250:]), request.param)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('case', models.MODELS, indirect=True)
 @pytest.mark.parametrize('through', ['itself', 'adapter'])
 def test_the_models_own_predict_agrees_and_every_change_is_legal(case, through):

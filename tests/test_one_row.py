@@ -11,14 +11,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gradual_cf.all import GradualCF, predict, predictor, tabular
 from gradual_cf.core import bisected
-from gradual_cf.data.tables import _encode_table, _exact_numbers, _raw
+from gradual_cf.data.tables import _raw
 from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once
 from gradual_cf.search import sums
 from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _leaf_bits_of
-from gradual_cf.search.boxes import _grid_of, _own_positions
+from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.goals import CLASSES, log_prob, said
-from gradual_cf.search.readings import _readings
 from gradual_cf.search.shorten import _middles
 
 
@@ -33,17 +32,6 @@ def odd(n=200):
         size=pd.Categorical(np.array(['s', 'm', 'l'])[i % 3], categories=['s', 'm', 'l'], ordered=True),
         named=pd.Categorical(np.array(['b', 'a', None], object)[i % 3], categories=['b', 'a']),
         words=pd.Series(np.array(['x', 'y', None], object)[i % 3], dtype=object)))
-
-
-def test_all_columns_at_once_decode_as_each_by_itself():
-    df = odd()
-    for how in (dict(), dict(missing='level'), dict(scale='quantile'), dict(scale='standard')):
-        table = tabular(df, **how).encode.args[0]
-        x = _encode_table(table, df).x.numpy()
-        moved = x + np.random.default_rng(1).normal(0, .1, x.shape)*(x != x[0])
-        for v in (x, moved):
-            each = np.concatenate([c.exact(v[:, at]) for c, at in zip(table.columns, table.at)], 1)
-            np.testing.assert_array_equal(_exact_numbers(table, v), each)
 
 
 def test_numbers_that_are_read_in_one_piece_are_those_of_each_column():
@@ -108,6 +96,7 @@ def test_the_first_and_the_last_cell_of_each_leaf_are_those_that_every_bit_tells
         for v in (left, other): assert (_own_left_over(nodes, words, g, v, cells) == _left_over(words, g, v)).all()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('made', [RandomForestClassifier, ExtraTreesClassifier, RandomForestRegressor, ExtraTreesRegressor])
 def test_a_forest_that_is_asked_tree_by_tree_says_the_same_to_the_last_bit(made):
     rng = np.random.default_rng(0)
@@ -191,6 +180,7 @@ def behind(model, X):
 RULES = {}, dict(immutable=['a']), dict(bounds={'b': (2, 6)}), dict(increase_only=['a', 'b'], max_changes=1)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('rules', RULES, ids=str)
 def test_a_sum_says_in_closed_form_what_boxes_find(monkeypatch, rules):
     X, y = priced()
@@ -205,17 +195,6 @@ def test_a_sum_says_in_closed_form_what_boxes_find(monkeypatch, rules):
     np.testing.assert_allclose(*far, atol=1e-9)  # of several as near, each may find another
     assert closed.proof == boxes.proof
     for name in ('size', 'bound'): np.testing.assert_array_equal(getattr(closed, name), getattr(boxes, name))
-
-
-def test_a_code_beside_the_legal_numbers_has_a_cell_of_its_own_behind_a_pipeline():
-    X, y = priced()
-    codes = X.c == -9
-    y[codes] = 1 - X.a[codes] % 2  # so that trees ask for it
-    cf = GradualCF(behind(RandomForestClassifier(20, max_depth=6, random_state=0), X).fit(X, y), tabular(X, special=[-9]), 'sparse').fit(X)
-    grid = _grid_of(cf.domain.features)
-    nodes, x, g = _readings(cf, grid)[0].bound.args[0], cf.x_train.numpy(), list(X).index('c')
-    goes, place = nodes.own(x)[g], np.searchsorted(nodes.edges[g], _own_positions(grid, x, np.nan)[0][:, g])
-    assert (nodes.left[g][:, place] == goes).all() and (place[codes] == 0).all() and (place[~codes] > 0).all()
 
 
 EQUAL = [(True, 1), (False, 0), (1, 1.), (np.nan, None), (0., -0.), (np.bool_(True), 1)] # to pandas

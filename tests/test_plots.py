@@ -97,10 +97,6 @@ def test_axes_without_a_name_are_found():
     assert [line[:11] for line in found] == ['x of axes 0', 'y of axes 0']
 
 
-def test_each_axis_of_numbers_says_what_it_counts(pictures):
-    assert not {name: found for name, fig in pictures.items() if (found := axes.bare(fig))}
-
-
 def test_the_ring_of_a_card_is_what_the_told_values_come_to():
     rows = pd.DataFrame(np.random.default_rng(1).integers(0, 1_000, (200, 3)), columns=['income', 'savings', 'debt'])
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, rows.income + rows.savings - rows.debt > 400)

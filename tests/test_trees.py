@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn import ensemble, tree
 from sklearn.linear_model import LogisticRegression
 
@@ -14,7 +13,6 @@ from gradual_cf.models.decisions import FrameModel
 from gradual_cf.models.fitted import recognised, _parsed, _rounded_down, _widened_to_64
 from gradual_cf.models.glass import _below
 from gradual_cf.search.trees import _same_scores, exact
-
 
 
 def frame(n=250, seed=0):
@@ -68,6 +66,7 @@ def read(source, data, **told):
     return exact(FrameModel(recognised(source), domain.write, domain.features), _parsed), domain
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('name', MADE)
 def test_the_reading_equals_the_library(name):
     source, data = MADE[name]()
@@ -112,31 +111,6 @@ def test_missing_values_follow_each_node():
     assert np.isnan(trees.write(x).a).any() and _same_scores(trees.scores(x), trees(x))
 
 
-@pytest.mark.filterwarnings('error')
-def test_a_cut_between_numbers_and_missing_cells_is_at_infinity():
-    rng = np.random.default_rng(0)
-    holes = pd.DataFrame(dict(a=rng.normal(size=400).round(2), b=rng.normal(size=400).round(2)))
-    holes.loc[rng.random(400) < .3, 'a'] = np.nan
-    y = (holes.a.isna() ^ (holes.b > 0)).astype(int)
-    source = ensemble.HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(holes, y)
-    assert np.isinf(source._predictors[0][0].nodes['num_threshold']).any()
-    cf = GradualCF(source, tabular(holes), 'sparse').fit(holes)
-    assert type(cf.model).__name__ == '_Trees' and all(np.isfinite(a.bounds).all() for a in cf.model.grown.axes)
-    got = cf.explain(holes[:20])
-    assert got.valid.all() and (source.predict(got.raw) == got.target).all()
-
-
-@pytest.mark.parametrize('make', [ensemble.RandomForestClassifier, ensemble.HistGradientBoostingClassifier])
-def test_ordered_levels_that_are_numbers_are_read_as_these(make):
-    data = X.drop(columns='c').assign(b=pd.Categorical(X.b.map([1, 2, 4, 9, 11, 15, 16, 20, 30, 31, 32, 50].__getitem__), ordered=True))
-    source = make(max_depth=4, random_state=0, **({'categorical_features': None} if 'Hist' in make.__name__ else {})).fit(data, Y)
-    trees, domain = read(source, data)
-    x = domain.encode(data).x
-    assert domain.features[1].kind == 'ordinal' and _same_scores(trees.scores(x), trees(x))
-    got = GradualCF(trees, domain, 'sparse').fit(data).explain(data.head(30))
-    assert got.valid.all() and (source.predict(got.raw) == got.target).all()
-
-
 def test_levels_that_are_cut_as_codes_are_read():
     library = pytest.importorskip('lightgbm')
     source = library.LGBMClassifier(n_estimators=10, verbose=-1, n_jobs=1).fit(X, Y, categorical_feature=[])
@@ -144,21 +118,13 @@ def test_levels_that_are_cut_as_codes_are_read():
     assert trees is not None and _same_scores(trees.scores(domain.encode(X).x), trees(domain.encode(X).x))
 
 
+@pytest.mark.night
 def test_the_explainer_says_whether_a_model_is_read_or_asked():
     source, data = MADE['hist']()
     cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     assert 'HistGradientBoostingClassifier, probabilities, 20 trees read exactly' in repr(cf) and 'read exactly' in repr(cf.model)
     cf = GradualCF(LogisticRegression().fit(PLAIN, Y), tabular(PLAIN), 'sparse').fit(PLAIN)
     assert 'LogisticRegression, probabilities, asked' in repr(cf) and 'asked' in repr(cf.model)
-
-
-@pytest.mark.filterwarnings('error')
-def test_a_row_without_anything_to_try_stays_where_it_is():
-    source, data = MADE['hist']()
-    cf = GradualCF(source, tabular(data), 'sparse').fit(data)
-    got = cf.explain(data.head(12), immutable=['a', 'b', 'c', 'flag'], bounds={'d': (.3, .4)})
-    moved = ~torch.isclose(got.x, got.xp).all(1)
-    assert got.xp.isfinite().all() and got.raw.d[moved.numpy()].between(.3, .4).all()
 
 
 def test_what_cannot_be_read_goes_through_the_frame():
