@@ -50,21 +50,14 @@ release:                 ## sdist and wheel in dist/, checked and installed in e
 bench: export OMP_NUM_THREADS = 1
 bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/ratios.py
 	$(BIN)/python benchmarks/batch.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
-	-$(BIN)/python benchmarks/one_row.py
-	-$(BIN)/python benchmarks/gpu.py
-	-$(BIN)/python benchmarks/compiled.py
-	-$(BIN)/python benchmarks/both_engines.py
 
 field: export OMP_NUM_THREADS = 1
 field: $(VENV)/.dev   ## this package against others: hours, part by part; what is there is not done again
 	$(BIN)/python -m benchmarks.field
-	$(BIN)/python -m pip install -q scikit-posthocs==0.17.1
-	$(BIN)/python -m benchmarks.field.ranks
 
 field-quick: export OMP_NUM_THREADS = 1
 field-quick: $(VENV)/.dev   ## two tables and two models of it, in minutes

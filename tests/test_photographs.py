@@ -1,4 +1,4 @@
-"""What photographs ask of the image domain, and the numbers of the page about them."""
+"""What photographs ask of the image domain."""
 from functools import cache
 
 import numpy as np
