@@ -245,21 +245,15 @@ ONCE_WRONG = {  # Number of a question that was answered wrongly -> what it is
     1100307: ('lightgbm', 'sparse', 'domain', 'cost', 'three by .3', 'as usual')}    # of two columns, found by no step of a search
 
 
-def reader(model):
-    "By what columns are read: by a model of its own library, or by what stands before one of scikit-learn."
-    m = MODELS[model]
-    return model if m.named or callable(m.of) else (m.missing, type(m.before).__name__, type(m.coder).__name__)
-
-
 @cache
 def daily():
-    "Numbers of the questions of `covering` that are needed if each kind of column meets each reader, and all other pairs meet as before."
+    "Numbers of the questions of `covering` that are needed if each model comes three times, and each kind of column meets each price and decision; what else is asked meets in pairs."
     def met(case):
-        pairs = itertools.combinations([(name, v) for name,v in case.items()], 2)
-        return {pair for pair in pairs if {'model', 'kind'} != {name for name,_ in pair}} | {(reader(case['model']), case['kind'])}
+        pairs = itertools.combinations(sorted(case.items()), 2)
+        return {case['model']} | {pair for pair in pairs if (names := {name for name,_ in pair}) & {'price', 'decision'} and 'model' not in names or not names & {'model', 'kind'}}
     count,needed = Counter(pair for case in covering() for pair in met(case)), []
     for i,case in enumerate(covering()):
-        if all(count[pair] > 1 for pair in met(case)): count.subtract(met(case))
+        if all(count[pair] > (3 if pair in MODELS else 1) for pair in met(case)): count.subtract(met(case))
         else: needed.append(i)
     return needed
 
