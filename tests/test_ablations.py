@@ -1,6 +1,7 @@
 """Ablations are data: every line runs where it says it can, and differs from its base in what it says."""
 from dataclasses import replace
 
+import pytest
 from written import load_task
 
 from gradual_cf.gradual import PAPER, preset
@@ -20,6 +21,7 @@ def test_the_base_line_is_the_base():
     assert df.loc['‖z − μ‖₂', 'l2'] != df.loc['100', 'l2']
 
 
+@pytest.mark.night
 def test_block_sizes_change_the_domain():
     df = ablate('digits', 'block', base=replace(preset(load_task('digits').domain), sigma=0), rows=3).set_index('value')
     assert list(df.index) == ['1×1', '2×2', '4×4', '7×7'] and df.loc['1×1', 'blocks'] > df.loc['7×7', 'blocks']

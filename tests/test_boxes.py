@@ -267,7 +267,7 @@ def test_a_picture_shades_what_does_as_well():
     assert 'cfx-also' not in ''.join(_change_picture(counted[i]) for i in range(6))
 
 
-@pytest.mark.parametrize('name', ['pipe_mlp', 'hist', 'pipe_svc'])
+@pytest.mark.parametrize('name', [pytest.param('pipe_mlp', marks=pytest.mark.night), 'hist', 'pipe_svc'])
 def test_who_breaks_the_question_is_certified_for_nothing(name):
     "Answers that change what may not change were called optimal, and were handed back as better ones."
     rng = np.random.default_rng(5)

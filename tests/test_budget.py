@@ -96,6 +96,7 @@ def never_more(kind, seed):
 def test_never_one_call_more(kind, seed): never_more(kind, seed)
 
 
+@pytest.mark.night
 def test_a_table_on_a_budget_finds_what_is_found_without():
     limits, told = (20, 60, None), []  # validity and changes with each of these
     for seed in range(6):

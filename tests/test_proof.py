@@ -265,6 +265,7 @@ def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
     assert torch.equal(again.model.scores(cf.x_train), cf.model.scores(cf.x_train))
 
 
+@pytest.mark.night
 def test_curves_that_are_not_read_are_asked():
     df, every, m = of_folds('forest', 'sigmoid', 3)
     y = (df.a > df.b).astype(int)
