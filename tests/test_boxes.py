@@ -181,28 +181,6 @@ def test_what_reads_several_columns_is_named():
     assert cf.model.about.endswith('asked, since it has 1 feature that reads several columns (polynomialfeatures__a b)')
 
 
-class Hazards:
-    "A line over three columns, with the curves of scikit-survival's Cox model."
-    __module__ = 'sksurv.stand_in'
-    coef_, unique_times_, n_features_in_ = np.array([.6, -.4, .2]), np.arange(1., 7), 3
-
-    def __init__(self, rows): self.feature_names_in_, self._baseline_model = rows.columns.to_numpy(), self
-
-    def predict(self, rows): return rows.to_numpy() @ self.coef_
-
-    def get_survival_function(self, scores): return [lambda time, v=v: float(np.exp(-.1*np.searchsorted(self.unique_times_, time, 'right')*np.exp(v))) for v in scores]
-
-    def predict_survival_function(self, rows, return_array): return np.array([[f(t) for t in self.unique_times_] for f in self.get_survival_function(self.predict(rows))])
-
-
-@pytest.mark.parametrize('output', [None, 2.5])
-def test_a_line_of_hazards_is_a_sum_and_no_tree(output):
-    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 6, (150, 3)), columns=list('abc')).astype(float)
-    domain, model = tabular(rows, integer=list(rows)), Hazards(rows)
-    cf = GradualCF(predictor(model, domain, output=output), domain, 'sparse').fit(rows)
-    assert _has_bounds(cf) and cf.read[1][0].of == 'sums'
-
-
 @pytest.mark.night
 @pytest.mark.parametrize('engine', ['compiled', 'python'])
 def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(engine, monkeypatch):

@@ -1,8 +1,6 @@
 """FIDO against closed forms, a replica in plain numbers, and its own rules."""
 import math
-from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -123,11 +121,3 @@ def test_without_trim_the_region_is_that_of_the_probabilities(task):
     same = (r.on == (r.share > .5)).flatten(1).all(1)
     assert r.there.all() and same.sum() >= 6
     assert (r.on | (r.share <= .5)).all()                                 # others grew to all that has an effect
-
-
-def test_the_table_of_mnist():
-    "The committed numbers say what the page says."
-    df = pd.read_csv(Path(__file__).resolve().parents[1]/'benchmarks/results/parts.csv')
-    gone = df[df.region == 'deletion']
-    assert set(gone.infill) == set(_INFILLS) and (gone.digits == 200).all()
-    assert (gone.found >= .95).all() and (gone.share <= .15).all() and (gone.whole <= .15).all()

@@ -16,9 +16,8 @@ from gradual_cf.core import changed_groups
 from gradual_cf.data.images import _SHIFTS, _arrange, pixels
 from gradual_cf.gradual import _best_place
 from gradual_cf.models.networks import seeded
-from gradual_cf.search import plausible as prototypes
 from gradual_cf.search.goals import lacking, merit, prototype_distance, _term_grad
-from gradual_cf.search.plausible import CANDIDATES, _groups_apart, _nearest_typical, _paste_merits, nearest_prototypes
+from gradual_cf.search.plausible import CANDIDATES, _nearest_typical, _paste_merits
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 needs_data = pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
@@ -111,23 +110,6 @@ def test_pasting_chooses_as_the_whole_search_would():
     assert chosen.equal(fewest.where(fewest < 99, chosen))
 
 
-def test_rows_are_compared_by_the_groups_in_which_they_differ():
-    torch.manual_seed(0)
-    x,pool,groups = torch.rand(3, 1, 5, 6), torch.rand(4, 1, 5, 6), images(2).groups((1, 5, 6))
-    for i in range(3):
-        for j in range(4):
-            square = [(x[i] - pool[j])[groups == g].square().sum() for g in range(9)]
-            assert torch.isclose(_groups_apart(x, pool, groups)[i, j], sum(d/(d + 1) for d in square), atol=1e-5)
-
-
-def test_a_row_that_differs_in_one_block_is_nearer_than_one_that_differs_a_little_in_all():
-    x = torch.zeros(1, 1, 9, 9)
-    everywhere,here = torch.full_like(x, .2), x.clone()
-    here[..., :3, :3] = 1
-    pool = torch.cat([everywhere, here])
-    assert everywhere.norm() < here.norm() and _groups_apart(x, pool, images(3).groups((1, 9, 9))).argmin() == 1
-
-
 def test_prototype_term_and_views():
     x,near = torch.rand(2, 3, 1, 4, 4)
     target = Target(torch.tensor([0, 1, 0]), torch.ones(3), torch.randn(3, 2), near)
@@ -141,15 +123,6 @@ def test_one_image_can_be_selected_and_drawn():
     cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=1).fit(x)
     cfs = cf.explain(Image.fromarray(x[0, 0].numpy()), target=1)
     assert len(cfs[0].changes()) == len(cfs.changes()) and 'alt="image 0: to class 1' in cfs._repr_html_()
-
-
-def test_the_same_options_on_a_table():
-    from toy import columns
-    t = columns(3)
-    target = (predict(t.model, t.x[:20]).argmax(1) + 1) % 3
-    for h in (dict(masking='gain', init='prototype', prototype_weight=.1, quantile=.9), dict(masking='bounds')):
-        cfs = GradualCF(t.model, t.domain, 'sparse', sigma=20, **h).fit(t.x).explain(t.x[:20], target=target)
-        assert cfs.valid.mean() > .8 and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
 
 
 def test_paper_setting_is_untouched_by_the_domain():
@@ -173,17 +146,6 @@ def test_an_answer_that_did_not_arrive_is_no_finalist():
     there = [x[int(predict(net, x.double()/255)[:, t].argmax())]/255 for t in (0, 1)]
     ends = torch.stack([torch.stack([there[1], there[1]]), torch.stack([there[0], there[0]])]).to(enc.x)
     assert _best_place(cf, enc, ends, target).tolist() == [1, 0]
-
-
-def test_what_stands_in_for_a_missing_prototype_comes_last(monkeypatch):
-    net,x = toy()
-    cf = GradualCF(net, images(3), 'sparse', tau=.6).fit(x)
-    enc,target = cf.encode(x[:1]), (predict(net, x[:1].double()/255).argmax(1) + 1) % 3
-    a,b = cf.x_train[(cf.z_train.argmax(1) == target).nonzero()[:2, 0]]
-    monkeypatch.setattr(prototypes, '_nearest_typical', lambda *_: torch.stack([a, a, b, a])[None])
-    s = State(enc, enc.x, predict(net, enc.x), cf.aim(target))
-    two = nearest_prototypes(cf, s, cf.groups(enc.x), 2)[0]
-    assert two.shape == (2, 1, 9, 10) and not two[0].equal(two[1])
 
 
 def test_no_block_is_needless_without_images():

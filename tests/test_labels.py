@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import torch
 from cover import few
-from made import Lent
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -16,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from toy import Score
 
-from gradual_cf.all import (LORE, Counterfactuals, GradualCF, GrowingSpheres, actions, as_batches, audit, because, check_letter, confirm, evaluate,
+from gradual_cf.all import (LORE, Counterfactuals, GradualCF, GrowingSpheres, as_batches, audit, because, check_letter, confirm, evaluate,
     explain_dataset, frames, letter, predictor, prove, stepper, tabular)
 from gradual_cf.search.goals import CLASSES
 from gradual_cf.search.proven import ways
@@ -84,8 +83,6 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     plain = GradualCF(network(), tabular(X), 'sparse').fit(X)
     same = plain.explain(rows, 1)
     assert torch.equal(same.xp, a.xp) and same.target.tolist() == [1]*12 and 'class 1' in same.text()
-    helped = actions(cf, rows, 2, target='granted')
-    assert helped.goal == 'granted' and set(helped.answers.target) == {'granted'}
     told = audit(cf, X, (X.age > 0).rename('old'), target='granted', resamples=99)
     assert 'to be granted' in told.text() and 'class 1' not in told._repr_html_()
     assert audit(cf, X, (X.age > 0).rename('old'), resamples=99).answers.target[0] == 'granted' # the second of two, where nobody says
@@ -164,12 +161,6 @@ def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
 
 
 # What people hand over
-
-
-@pytest.mark.parametrize('form', [Lent, pd.DataFrame.to_numpy, lambda df: df.to_dict('records')])
-def test_rows_of_any_make_are_read(form):
-    cf = GradualCF(network(), tabular(X), 'sparse').fit(form(X))
-    assert torch.equal(cf.explain(form(X.iloc[:3]), 1).xp, cf.explain(X.iloc[:3], 1).xp)
 
 
 def test_a_fit_that_fails_leaves_what_was():

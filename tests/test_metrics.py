@@ -63,12 +63,6 @@ def test_pairs_are_counted_and_measured_exactly(kind, n, d, most, seed):
     assert torch.equal(neighbours(x, most), slow.le(most) & (direct > 0))
 
 
-def test_differences_at_the_threshold_count_as_they_are_written():
-    x = torch.tensor([[0.], [.0006], [.0012], [.002], [.5]], dtype=torch.float64)    # a chain: neighbours in value are equal, its ends are not
-    first,second = _row_pairs(x)
-    assert _pairs_differ(x, .001).tolist() == (x[first] - x[second]).abs().ge(.001).sum(1).tolist()
-
-
 def test_redundant_counts_what_was_added_for_nothing():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse').fit(t.x)

@@ -17,7 +17,7 @@ from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cb
 from gradual_cf.data.datasets import CBF_CLASSES
 from gradual_cf.data.series import dtw
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import (_DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, n_segments, pasted, variation)
+from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, n_segments, pasted, variation
 
 
 @pytest.fixture(scope='module')
@@ -202,18 +202,6 @@ def test_the_stepper_goes_from_a_whole_series_to_its_stretch(two):
     assert len({bytes(p) for p in pictures}) == len(pictures)
 
 
-def test_what_people_see(two):
-    cfs = two.explain(waves(3, seed=8), [1, 0, 1])
-    text = cfs.text()
-    assert 'ecg from 0.' in text and ': higher on average, as in training row' in text and ': lower on average' in text and '\x1b' not in text
-    assert '\x1b[1m' in cfs.text(colour=True) and 'row 7:' in cfs[:1].text(names=[7])
-    fig = cfs.plot(most=2)
-    assert len(fig.axes) == 4 and fig.axes[-1].get_xlabel() == 'seconds' and len(fig.axes[0].patches) == (cfs.changes().row == 0).sum()
-    assert '1 more series' in cfs.domain.display.show(cfs, 2) and 'higher' in cfs._repr_html_()
-    still = two.explain(waves(2, seed=8)[1:], 1)
-    assert still.already.all() and 'nothing to change' in still.text()
-
-
 def test_the_measures_of_the_field(cf, task, answers):
     table = evaluate(cf, task.X_test[:6], answers.target[:6], task.judge, held=task.X_test[60:]).set_index('metric')['mean']
     assert {'share', 'segments', 'l1_point', 'dtw', 'lof', 'isolation', 'judge', 'legal'} <= set(table.index)
@@ -249,16 +237,6 @@ def test_intervals_gain_most_and_do_not_touch(c, length, seed):
             if channel >= 0: continue
             sums = total[row].unfold(0, end - start, 1).sum(1)
             assert sums[start] >= sums.max() - 1e-4
-
-
-def test_segments_become_smaller_from_either_end_and_from_the_middle():
-    spans = torch.tensor([[[0, 10, 30], [-1, -1, 0], [-1, -1, 0]], [[0, 0, 3], [1, 10, 20], [0, 40, 50]], [[0, 5, 7], [-1, -1, 0], [-1, -1, 0]]])
-    before = spans.clone()
-    assert _without_part(spans, 0, .5, 1)[:, 0].tolist() == [[0, 20, 30], [0, 1, 3], [0, -1, 7]] # one point is no segment
-    assert _without_part(spans, 0, .5, 2)[:2, 0].tolist() == [[0, 10, 20], [0, 0, 2]]
-    middle = _without_part(spans, 0, .5, 0)
-    assert middle[0].tolist() == [[0, 10, 15], [0, 25, 30], [-1, -1, 0]]
-    assert middle[1:].equal(spans[1:]) and spans.equal(before) # no piece is free, or nothing is left to halve
 
 
 def slow_dtw(a, b, most):

@@ -197,17 +197,6 @@ def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch
     assert max(held) <= 4000 and len(held) > 10
 
 
-def test_the_form_of_one_column_is_the_form_of_the_table():
-    df, domain, _ = many_levels()
-    df['when'] = pd.Series(pd.Categorical(['low', 'mid', 'high'][i % 3] for i in range(len(df))).as_ordered())
-    domain = tabular(df, levels={'when': ['low', 'high']}, integer=['a'], scale='quantile')
-    x = domain.encode(df.head(20)).x
-    for entry in (0, 1, 42): # two numbers and an ordinal
-        at, v = torch.tensor([entry]), torch.rand(20, 7, 1, dtype=x.dtype, generator=torch.Generator().manual_seed(entry))
-        whole = domain.project(masking._trials(x, v, at).flatten(0, 1), x.repeat_interleave(7, 0)).view(20, 7, -1)[:, :, at]
-        assert torch.equal(domain.project.alone(at.expand(20, 7), x)(v[..., 0])[..., None], whole)
-
-
 def test_the_dial_goes_from_sparse_to_plausible(case):
     X, _, domain, net, _, rows = case
     sparse = GradualCF(net, domain, 'sparse').fit(X)
