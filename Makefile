@@ -9,7 +9,7 @@ EXTRAS := ray,dask,polars,duckdb,transformers,models,fluent,excel,languages,lett
 
 JOBS   ?= 2
 CLEAN  := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH   # nothing of the shell decides whether the suite is green
-.PHONY: demo core test portable networks soak night mutants release types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo core test portable networks soak night release types bench field field-quick docs site serve readme lab export clean
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
@@ -19,7 +19,7 @@ core: $(VENV)/.base
 	@[ gradual_cf/search/core.so -nt gradual_cf/search/core.c ] || $(BIN)/python setup.py -q build_ext --inplace
 
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
-test: $(VENV)/.dev core  ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=few for every test, CASES=all for every case of one
+test: $(VENV)/.dev core  ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=all for every case of a test, and those marked `night`
 	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed) --cases=$(or $(CASES),day)
 
 networks: export OMP_NUM_THREADS = 1
@@ -40,10 +40,6 @@ night: soak              ## what nobody waits for: the soak, every page, another
 	$(MAKE) portable
 	.ci/extras --run
 
-mutants: export OMP_NUM_THREADS = 1
-mutants: $(VENV)/.extras  ## small mistakes in the package: which does no test mind? those of the kept table, or MOST new ones in MODULES
-	$(BIN)/python .ci/mutants/run.py $(MODULES) $(if $(MOST),--most $(MOST))
-
 types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
 	$(BIN)/python docs/tutorials.py
 	node_modules/.bin/pyright --pythonpath $(BIN)/python
@@ -54,21 +50,14 @@ release:                 ## sdist and wheel in dist/, checked and installed in e
 bench: export OMP_NUM_THREADS = 1
 bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/ratios.py
 	$(BIN)/python benchmarks/batch.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
-	-$(BIN)/python benchmarks/one_row.py
-	-$(BIN)/python benchmarks/gpu.py
-	-$(BIN)/python benchmarks/compiled.py
-	-$(BIN)/python benchmarks/both_engines.py
 
 field: export OMP_NUM_THREADS = 1
 field: $(VENV)/.dev   ## this package against others: hours, part by part; what is there is not done again
 	$(BIN)/python -m benchmarks.field
-	$(BIN)/python -m pip install -q scikit-posthocs==0.17.1
-	$(BIN)/python -m benchmarks.field.ranks
 
 field-quick: export OMP_NUM_THREADS = 1
 field-quick: $(VENV)/.dev   ## two tables and two models of it, in minutes

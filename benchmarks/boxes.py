@@ -2,13 +2,11 @@
 
     GRADUAL_CF_DATA=... python benchmarks/boxes.py [--rows 30] [--seconds 2] [--gap 0] [--models XGBoost forest] [--out benchmarks/results/boxes.csv]
     GRADUAL_CF_DATA=... python benchmarks/boxes.py --default [--rows 120] [--out benchmarks/results/boxes_default.csv]
-    GRADUAL_CF_DATA=... python benchmarks/boxes.py --deadline [--rows 200] [--seconds 2] [--out benchmarks/results/boxes_deadline.csv]
 
 For each model and each meaning of cheap: the share of rows that is proven optimal, or within `--gap` of it, in `--seconds` a row, milliseconds of a
 row on this machine (mean and median, without the default search that a row begins with) and boxes, the mean distance (l1) of
 what was found and of the default's answers, the same in columns, and the mean gap to the bound where it is not proven.
-`--deadline` asks all rows at once with `seconds`, and tells how much longer that took than it may (`over`, a share; below 0 where all was done
-before). `results/boxes_network.csv` is the task's network with `--seconds 5 --gap .02`. Seconds are counted by the wall, so figures of a busy machine are too low; compare those of one run.
+`--default` is what `explain` proves by itself. Seconds are counted by the wall, so figures of a busy machine are too low; compare those of one run.
 """
 import argparse
 import os
@@ -120,16 +118,6 @@ def ruled(name, cf, rows):
                 more_columns=int((columns(after) > columns(before)).sum()), distance_alone=far(before), distance=far(after))
 
 
-def kept(name, cf, rows, optimal, seconds):
-    "How long a question takes that has a deadline, where it would take longer."
-    begin = time.perf_counter()
-    a = cf.explain(rows, 1, optimal=optimal, seconds=seconds)
-    took = time.perf_counter() - begin
-    proof = pd.Series(a.proof or ['']*len(a))
-    return dict(model=name, optimal=optimal or 'default', rows=len(rows), seconds=seconds, took=took, over=took/seconds - 1,
-                valid=a.valid.mean(), optimal_share=proof.eq('optimal').mean(), not_begun=proof.str.startswith('not begun').mean())
-
-
 if __name__ == '__main__':
     ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ask.add_argument('--rows', type=int, default=30)
@@ -137,21 +125,16 @@ if __name__ == '__main__':
     ask.add_argument('--gap', type=float, default=0.)
     ask.add_argument('--models', nargs='*', default=[*MODELS, 'network'])
     ask.add_argument('--default', action='store_true')
-    ask.add_argument('--deadline', action='store_true')
     ask.add_argument('--out', type=Path)
     how = ask.parse_args()
-    how.out = how.out or Path(__file__).parent/f'results/boxes{"_default"*how.default}{"_deadline"*how.deadline}.csv'
+    how.out = how.out or Path(__file__).parent/f'results/boxes{"_default"*how.default}.csv'
     torch.set_num_threads(1)
     X, y, Xt, yt = load_heloc(os.environ['GRADUAL_CF_DATA'])
     lines = []
     for name in how.models:
         cf, rows = explained(name, X, y, Xt, how.rows)
         cf.explain(rows.head(3), 1) # what is read once is read now
-        for optimal in (None, 'columns', 'distance') if how.deadline else ():
-            lines.append(kept(name, cf, rows, optimal, how.seconds))
-            print({k: v if isinstance(v, (str, int)) else round(v, 4) for k, v in lines[-1].items()}, flush=True)
-            with atomic(how.out) as path: pd.DataFrame(lines).round(4).to_csv(path, index=False)
-        for optimal in () if how.default or how.deadline else ('columns', 'distance'):
+        for optimal in () if how.default else ('columns', 'distance'):
             begin = time.perf_counter()
             lines.append(measured(name, cf, rows, optimal, how.seconds, how.gap))
             print(f'{time.perf_counter() - begin:6.1f} s', {k: v if isinstance(v, (str, int)) else round(v, 4) for k, v in lines[-1].items()}, flush=True)

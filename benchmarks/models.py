@@ -1,27 +1,20 @@
-"""Fitted models as they are, on raw frames: the default against NICE and DiCE, on Adult and HELOC, for six models.
+"""Fitted models as they are, on raw frames: the default on Adult and HELOC, for six models.
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/models.py [--rows 1000] [--limit 30] [--peers DIR]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/models.py [--rows 1000]
         [--data adult heloc] [--models logistic forest hist xgboost lightgbm catboost] [--out FILE]
 
-NICEx and dice-ml pin old versions of pandas and numpy. So both are installed without what they pin, into a temporary
-folder or the one that --peers names, and run on the versions that are here. One that does not install or raises is
-listed with its own words. Ours explains --rows rows in one call; a peer as many of the same rows as fit into --limit
-CPU seconds. All aim at the class that the model's own `predict` does not say. On Adult sex, race and country must stay
-and age may only grow: DiCE is told so, NICE takes no constraints.
+Rows aim at the class that the model's own `predict` does not say. On Adult sex, race and country must stay and age may only grow.
 
 Measured by pandas and the model itself: valid (its `predict` of the returned frame is the target), columns changed,
 L2 (numbers in ranges of their column, 1 for each changed category), missing cells that were filled. Legal is the
-domain's word. Legal, columns and L2 are means over valid rows; `to_nice` divides the columns by those of NICE on rows
-that both brought there. Times are CPU milliseconds a row; `single` is the median of 20 calls with one row each. `ours`
-is the default, which reads trees exactly where it can; `ours, adapter` asks such a model as a mere function.
+domain's word. Legal, columns and L2 are means over valid rows. Times are CPU milliseconds a row; `single` is the median
+of 20 calls with one row each. `ours` is the default, which reads trees exactly where it can; `ours, adapter` asks such a
+model as a mere function.
 """
 import argparse
-import contextlib
-import io
 import os
 import statistics
 import sys
-import tempfile
 import time
 import warnings
 from dataclasses import dataclass
@@ -35,9 +28,7 @@ import torch
 from gradual_cf.all import GradualCF, load_heloc, tabular
 from gradual_cf.core import atomic
 from gradual_cf.models.fitted import predictor
-from installed import install
 
-PEERS = ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils==0.4.2'] # the last is imported by dice-ml
 RULES = dict(adult=dict(immutable=['sex', 'race', 'native-country'], increase_only=['age']), heloc={})
 TREES = ('hist', 'xgboost', 'lightgbm') # Read exactly by themselves, so that the adapter is measured beside
 
@@ -164,12 +155,11 @@ def named(case, method, n):
 
 
 def measured(case, method, found, seconds, note='', **more):
-    "One line of the table, and the number of changed columns of each row, NaN where it is not valid."
+    "One line of the table."
     n = len(found)
     old = case.data.rows.iloc[:n]
-    there = found.notna().any(axis=1).to_numpy() # a peer that finds nothing returns nothing
-    new = found.where(pd.Series(there, found.index), old).astype(found.dtypes) if not there.all() else found
-    valid = there & (said(case.model, new) == case.target[:n])
+    new = found
+    valid = said(case.model, new) == case.target[:n]
     legal = case.domain.legal(old, new).all(axis=1)
     moved = np.stack([~same(old[c], new[c]) for c in old], 1)
     far = np.sqrt((steps(case.data, old, new)**2).sum(1))
@@ -179,7 +169,7 @@ def measured(case, method, found, seconds, note='', **more):
                                          l2=mean(far), ms=1e3*seconds, **more, note=note)
     if gone.any(): line |= dict(missing=int(gone.sum()), filled=int(filled.sum()))
     print({k: round(v, 4) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
-    return line, np.where(valid, moved.sum(1), np.nan)
+    return line
 
 
 def ours(case, method='ours', model=None, alone=20):
@@ -197,100 +187,6 @@ def ours(case, method='ours', model=None, alone=20):
     return measured(case, method, answer.raw, seconds, note, single=1e3*statistics.median(single))
 
 
-def like(data, values):
-    "A frame of any cells with the dtypes of the data; numbers that are not whole stay what they are."
-    out = {}
-    for c, dtype in data.X.dtypes.items():
-        cells = values[c]
-        if c in data.categories: out[c] = pd.Categorical(cells, dtype=dtype)
-        else:
-            v = pd.to_numeric(cells).to_numpy(float)
-            out[c] = v.astype(dtype) if dtype.kind == 'f' or (v % 1 == 0).all() else v
-    return pd.DataFrame(out, index=getattr(values, 'index', None))
-
-
-def nice(case):
-    "NICE with the sparsity reward; categories as their codes, and numbers alone as one block, which a frame takes as it is."
-    from nice import NICE
-    data = case.data
-    names, kinds = list(data.X), data.X.dtypes
-    codes = lambda df: np.column_stack([df[c].cat.codes if c in data.categories else df[c] for c in df]).astype(float)
-    def frame(x):
-        if not data.categories: return pd.DataFrame(x, columns=names)
-        level = lambda c, v: pd.Categorical.from_codes(v.astype(int), dtype=kinds[c])
-        cells = lambda c, v: level(c, v) if c in data.categories else v.astype(kinds[c])
-        return pd.DataFrame({c: cells(c, x[:, j]) for j, c in enumerate(names)})
-    which = [j for j, c in enumerate(names) if c in data.categories]
-    rest = [j for j in range(len(names)) if j not in which]
-    e = NICE(predict_fn=lambda x: case.model.predict_proba(frame(x)), X_train=codes(data.X), cat_feat=which,
-             num_feat=rest, y_train=data.y, optimization='sparsity', justified_cf=True)
-    x = codes(data.rows)
-    return lambda i: frame(e.explain(x[i:i + 1]))
-
-
-class Asked:
-    "A model as DiCE asks it: with cells of whatever dtype DiCE made of them."
-    def __init__(self, case):
-        self.case, self.classes_ = case, np.array([0, 1])
-
-    def predict_proba(self, frame): return self.case.model.predict_proba(like(self.case.data, frame))
-    def predict(self, frame): return said(self.case.model, like(self.case.data, frame))
-
-
-def dice(method):
-    "DiCE, which asks any model: one counterfactual a row, told what must stay."
-    def make(case):
-        import dice_ml
-        data, rules = case.data, RULES[case.data.name]
-        plain = lambda df: df.astype({c: object for c in data.categories})
-        numbers = [c for c in data.X if c not in data.categories]
-        table = dice_ml.Data(dataframe=plain(data.X).assign(outcome=data.y), continuous_features=numbers,
-                             outcome_name='outcome')
-        e = dice_ml.Dice(table, dice_ml.Model(model=Asked(case), backend='sklearn'), method=method)
-        free = [c for c in data.X if c not in rules.get('immutable', [])]
-        how = dict(total_CFs=1, desired_class='opposite', verbose=False, features_to_vary=free)
-        if method == 'random': how['random_seed'] = 0
-        rows, top = plain(data.rows), data.X[numbers].max()
-        def one(i):
-            v = rows.iloc[i]
-            grow = {c: [v[c], max(top[c], v[c]).item()] for c in rules.get('increase_only', [])}
-            more = dict(permitted_range=grow) if grow else {}
-            with contextlib.redirect_stderr(io.StringIO()): # a bar for each row
-                out = e.generate_counterfactuals(rows.iloc[[i]], **how, **more)
-            got = out.cf_examples_list[0].final_cfs_df
-            return None if got is None or not len(got) else like(data, got.iloc[:1])
-        return one
-    return make
-
-
-METHODS = {'NICE (sparsity)': nice, 'DiCE random': dice('random'), 'DiCE genetic': dice('genetic')}
-
-
-def words(e):
-    "What an error says, in one line."
-    return f'{type(e).__name__}: {" ".join(str(e).split())}'[:150]
-
-
-def peer(case, method, limit):
-    "A peer on as many of the rows as fit into its time."
-    try: one = METHODS[method](case)
-    except Exception as e: # in its own words
-        return named(case, method, 0) | dict(note=f'does not start: {words(e)}'), None
-    found, took, errors = [], [], []
-    blank = case.data.rows.iloc[:1].astype(object).map(lambda v: None)
-    for i in range(len(case.target)):
-        start = time.process_time()
-        try: got = one(i)
-        except Exception as e: # a peer that fails on a row has no counterfactual for it
-            got, _ = None, errors.append(words(e))
-        took.append(time.process_time() - start)
-        found.append(blank if got is None else got)
-        if sum(took) > limit and len(found) >= 3: break
-    frame = pd.concat([f.astype(object) for f in found]).set_axis(case.data.rows.index[:len(found)])
-    note = f'{len(errors)} rows raised an error, the first {errors[0]}' if errors else ''
-    return measured(case, method, like(case.data, frame), statistics.mean(took), note)
-
-
 def case_of(data, name):
     "A model fitted on data, and its domain."
     model = fitted(name, data)
@@ -302,44 +198,32 @@ def adapted(case):
     return predictor(case.model.predict_proba, case.domain, names=list(case.data.X))
 
 
-def compare(case, limit, methods):
-    "All methods on one model, one line each."
+def compare(case):
+    "The lines of one model."
     made = [ours(case)]
     bare = case.name == 'forest' and not case.data.categories # no pipeline around it
     if case.name in TREES or bare: made.append(ours(case, 'ours, adapter', adapted(case)))
-    made += [peer(case, method, limit) for method in methods]
-    by_name = {line['method']: columns for line, columns in made}
-    return [line | dict(to_nice=ratio(columns, by_name.get('NICE (sparsity)'))) for line, columns in made]
-
-
-def ratio(columns, reference):
-    "Columns changed, over those of NICE on the rows that both brought there."
-    if columns is None or reference is None: return np.nan
-    n = min(len(columns), len(reference))
-    both = ~np.isnan(columns[:n]) & ~np.isnan(reference[:n])
-    return columns[:n][both].mean()/reference[:n][both].mean() if both.any() else np.nan
+    return made
 
 
 def lines_of(a):
-    "The lines of each model: first all methods, then missing cells."
+    "The lines of each model: first whole tables, then missing cells."
     for name in a.data:
         data = LOAD[name](a.rows)
-        for model in a.models: yield asked(data, model, a.limit, METHODS)
-    for name in a.data: yield asked(LOAD[name](a.rows, missing=True), 'lightgbm', a.limit, ())
+        for model in a.models: yield asked(data, model)
+    for name in a.data: yield asked(LOAD[name](a.rows, missing=True), 'lightgbm')
 
 
-def asked(data, model, limit, methods):
+def asked(data, model):
     "The lines of one model; a single one where its library is not here."
     try: case = case_of(data, model)
     except ImportError as e: return [dict(data=data.label, model=model, method='ours', rows=0, note=f'skipped: {e}')]
-    return compare(case, limit, methods)
+    return compare(case)
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--rows', type=int, default=1000)
-    a.add_argument('--limit', type=float, default=30, help='CPU seconds for each peer and model')
-    a.add_argument('--peers', type=Path, help='a folder to keep the peers in')
     a.add_argument('--data', nargs='*', choices=LOAD, default=list(LOAD))
     a.add_argument('--models', nargs='*', choices=MODELS, default=list(MODELS))
     a.add_argument('--out', type=Path, default=Path('benchmarks/results/models.csv'))
@@ -348,11 +232,9 @@ def main():
     torch.set_num_threads(1)
     warnings.filterwarnings('ignore')
     lines = []
-    with tempfile.TemporaryDirectory() as d:
-        install(a.peers or Path(d), PEERS)
-        for more in lines_of(a):
-            lines += more
-            with atomic(a.out) as tmp: table(lines).to_csv(tmp, index=False)
+    for more in lines_of(a):
+        lines += more
+        with atomic(a.out) as tmp: table(lines).to_csv(tmp, index=False)
     print(table(lines).drop(columns='note').to_string())
 
 

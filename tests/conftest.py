@@ -27,7 +27,7 @@ sys.modules.setdefault('rfc3987_syntax', None)  # as docs/quick.py says, which a
 def pytest_configure(config):
     "Ctrl-C is heard, also where a shell began this run in the background; the same made cases in every run, other ones in a soak; one folder of networks for the whole run, unless the caller names one; no run with other networks than those of the table."
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.addinivalue_line('markers', 'night: the large size of a test beside it; runs where somebody names it, and at night (--cases=all)')
+    config.addinivalue_line('markers', 'night: a test beside others of the same code, or its large size; runs where somebody names it, and at night (--cases=all)')
     settings.register_profile('same', derandomize='SOAK_SIZE' not in os.environ)
     settings.load_profile('same')
     if hasattr(config, 'workerinput'): return
@@ -43,11 +43,10 @@ def pytest_configure(config):
 def pytest_addoption(parser):
     parser.addoption('--pages', choices=['chapters', 'changed', 'all'], default='changed',
                      help='notebooks that run beside the chapters: none, those whose source changed since their kept run, or all')
-    parser.addoption('--cases', choices=['day', 'few', 'all'], default='day', help='of a test with many cases its first, middle and last, of every test (few) or without those of night.txt (day); or all (make night)')
+    parser.addoption('--cases', choices=['day', 'all'], default='day', help='of a test with many cases its first, middle and last, and none that is marked night; or all (make night)')
     parser.addoption('--shuffle', type=int, metavar='SEED', help='files, and the tests in each, in another order')
 
 
-NIGHT = frozenset((Path(__file__).parent/'night.txt').read_text().splitlines())  # tests that run no line that others do not run, see .ci/mutants/day.py
 TABLES = 'contract', 'proofs', 'refusals', 'refusals_of_use', 'notebooks', 'site'  # files whose every case is a promise of its own
 
 
@@ -76,8 +75,7 @@ def fewer_examples(items):
 def pytest_collection_modifyitems(config, items):
     named = any('::' in arg for arg in config.args) or config.option.keyword or 'soak' in ' '.join(config.args)
     if config.getoption('cases') != 'all' and not named:
-        day = config.getoption('cases') == 'day' and not any('.py' in arg for arg in config.args)  # whoever names a file wants all of it
-        left = sizes(items) | {item for item in items if day and item.nodeid.partition('[')[0] in NIGHT}
+        left = sizes(items)
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
         fewer_examples(items)

@@ -148,12 +148,9 @@ MODELS |= dict(
     line_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, random_state=0), coder=ONE),
     line_start_number=Make(ensemble.GradientBoostingRegressor(n_estimators=7, init=linear_model.LinearRegression(), random_state=0), before=SCALE, coder=ONE),
     mixed_number=Make(ensemble.StackingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', linear_model.Ridge())], linear_model.RidgeCV(), cv=2), coder=ONE),
-    products=Make(pipeline.make_pipeline(preprocessing.PolynomialFeatures(2, interaction_only=True), LINE), before=SCALE, coder=ONE),
-    parabolas=Make(pipeline.make_pipeline(preprocessing.PolynomialFeatures(2), preprocessing.StandardScaler(with_mean=False), linear_model.RidgeClassifier()), coder=preprocessing.TargetEncoder(cv=3, random_state=0)),
-    products_number=Make(linear_model.Ridge(), before=preprocessing.PolynomialFeatures(2, include_bias=False), coder=ONE),
     leaning=Make(library('lightgbm', 'LGBMClassifier', linear_tree=True, **lgb), True, True), leaning_number=Make(library('lightgbm', 'LGBMRegressor', linear_tree=True, **lgb), True, True),
     catboost=Make(lambda: __import__('catboost').CatBoostClassifier(**cat), missing=True), lopsided=Make(lambda: __import__('catboost').CatBoostClassifier(grow_policy='Lossguide', **cat), missing=True))
-TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack', 'mixed_vote', 'piped_vote', 'mixed_stack', 'line_start', 'parabolas']  # are models of two classes here
+TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack', 'mixed_vote', 'piped_vote', 'mixed_stack', 'line_start']  # are models of two classes here
 
 
 def fitted_to(make, X, y):
@@ -245,21 +242,15 @@ ONCE_WRONG = {  # Number of a question that was answered wrongly -> what it is
     1100307: ('lightgbm', 'sparse', 'domain', 'cost', 'three by .3', 'as usual')}    # of two columns, found by no step of a search
 
 
-def reader(model):
-    "By what columns are read: by a model of its own library, or by what stands before one of scikit-learn."
-    m = MODELS[model]
-    return model if m.named or callable(m.of) else (m.missing, type(m.before).__name__, type(m.coder).__name__)
-
-
 @cache
 def daily():
-    "Numbers of the questions of `covering` that are needed if each kind of column meets each reader, and all other pairs meet as before."
+    "Numbers of the questions of `covering` that are needed if each model comes three times, and each kind of column meets each price and decision; what else is asked meets in pairs."
     def met(case):
-        pairs = itertools.combinations([(name, v) for name,v in case.items()], 2)
-        return {pair for pair in pairs if {'model', 'kind'} != {name for name,_ in pair}} | {(reader(case['model']), case['kind'])}
+        pairs = itertools.combinations(sorted(case.items()), 2)
+        return {case['model']} | {pair for pair in pairs if (names := {name for name,_ in pair}) & {'price', 'decision'} and 'model' not in names or not names & {'model', 'kind'}}
     count,needed = Counter(pair for case in covering() for pair in met(case)), []
     for i,case in enumerate(covering()):
-        if all(count[pair] > 1 for pair in met(case)): count.subtract(met(case))
+        if all(count[pair] > (3 if pair in MODELS else 1) for pair in met(case)): count.subtract(met(case))
         else: needed.append(i)
     return needed
 

@@ -96,6 +96,7 @@ def never_more(kind, seed):
 def test_never_one_call_more(kind, seed): never_more(kind, seed)
 
 
+@pytest.mark.night
 def test_a_table_on_a_budget_finds_what_is_found_without():
     limits, told = (20, 60, None), []  # validity and changes with each of these
     for seed in range(6):
@@ -125,6 +126,7 @@ def test_a_read_model_costs_nothing_but_its_answers():
     assert answers.valid.all() and answers.rows <= 12 and (answers.changed.sum(1) <= cf.explain(rows.iloc[:3]).changed.sum(1)).all()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['table', 'texts', 'images'])
 def test_a_call_that_fails_keeps_what_was_found_and_is_named(kind):
     own, cf, rows = asked_of(kind, 0)

@@ -1,7 +1,6 @@
 "The engine in C against the one in Python: size, distance and proof are the same wherever both prove; and what happens without it."
 import ctypes.util
 import shutil
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -78,21 +77,11 @@ def asked(monkeypatch, make, seed, rows=12):
     return compared(a, b)
 
 
+@pytest.mark.night
 @built
 @pytest.mark.parametrize('make', MAKES)
 def test_both_engines_prove_the_same(make, monkeypatch):
     assert sum(asked(monkeypatch, make, seed) for seed in range(6)) >= 60
-
-
-@built
-@pytest.mark.parametrize('make', ['hist', 'forest'])
-def test_what_explain_answers_is_the_same(make, monkeypatch):
-    cf, X, _ = explainer(make, 1)
-    a, b, calls = in_both(monkeypatch, lambda: cf.explain(X.iloc[:40]))
-    proven = np.isin(a.proof, [_IS_OPTIMAL, _NONE_EXISTS]) & np.isin(b.proof, [_IS_OPTIMAL, _NONE_EXISTS])
-    assert calls and proven.mean() > .9
-    assert (np.array(a.proof) == b.proof)[proven].all() and (a.size == b.size)[proven].all()
-    assert (a.xp == b.xp)[proven].all()
 
 
 @pytest.mark.parametrize('optimal', ['columns', 'distance'])
@@ -118,16 +107,6 @@ def test_of_answers_that_cost_the_same_the_first_is_told(optimal, monkeypatch):
 
 
 @built
-def test_several_models_are_several_sums(monkeypatch):
-    X = explainer('hist', 4)[1]
-    models = [ensemble.HistGradientBoostingClassifier(**HIST | dict(max_iter=n)).fit(X, X.b + 2*X.c > 2) for n in (6, 9)]
-    cf = GradualCF(models, tabular(X), 'sparse').fit(X)
-    some = X[models[0].predict(X) == models[1].predict(X)].iloc[:12]
-    a, b, calls = in_both(monkeypatch, lambda: cheapest(cf, some, start=False))
-    assert calls and compared(a, b) >= 10
-
-
-@built
 def test_slices_and_company_change_no_answer(monkeypatch):
     cf, X, _ = explainer('hist', 3)
     whole = cf.explain(X.iloc[:10])
@@ -135,20 +114,6 @@ def test_slices_and_company_change_no_answer(monkeypatch):
     for i in range(10):
         alone = cf.explain(X.iloc[[i]])
         assert (alone.xp == whole.xp[i]).all() and alone.proof[0] == whole.proof[i]
-
-
-@built
-def test_a_search_that_is_cut_short_says_so(monkeypatch):
-    cf, X, _ = explainer('hist', 3)
-    rows = X.iloc[:20]
-    proven = cheapest(cf, rows, optimal='distance', start=False)
-    monkeypatch.setattr(compiled, '_SLICE', 5)
-    short = cheapest(cf, rows, optimal='distance', start=False, seconds=1e-9)
-    assert (short.bound <= proven.size + 1e-6).all() and (short.size >= proven.size - 1e-6).all() and not np.isin(short.proof, [_IS_OPTIMAL]).all()
-    monkeypatch.setattr(compiled, '_SLICE', 2_000_000)
-    monkeypatch.setattr(compiled, '_HEAVY', 2**19)  # boxes may take no more than they do at once
-    small = cheapest(cf, rows, optimal='distance', start=False)
-    assert (small.bound <= proven.size + 1e-6).all() and (small.size >= proven.size - 1e-6).all()
 
 
 @built
@@ -165,14 +130,6 @@ def test_ctrl_c_ends_a_search_with_what_is_known(monkeypatch):
     assert _IS_OPTIMAL in told[:5] and not np.isin(told[5:], [_IS_OPTIMAL, _NONE_EXISTS]).any() and len(count) == 6
     monkeypatch.setattr(compiled, '_taken', ours)
     assert np.isin(cheapest(cf, rows, start=False).proof, [_IS_OPTIMAL, _NONE_EXISTS]).all()
-
-
-def test_what_it_does_not_serve_goes_to_python(monkeypatch):
-    cf, X, _ = explainer('hist', 2)
-    price = lambda old, new: np.abs(new - old)**.5
-    cf = GradualCF(cf.model.predictor.source, tabular(X, cost={'b': price}), 'sparse').fit(X)
-    monkeypatch.setattr('gradual_cf.search.proven._by_engine', lambda *a: pytest.fail('prices in a table'))
-    assert set(cheapest(cf, X.iloc[:3], optimal='cost').proof) <= {_IS_OPTIMAL, _NONE_EXISTS}
 
 
 FOREIGN = ctypes.util.find_library('m')
@@ -196,6 +153,7 @@ def test_a_broken_or_foreign_library_is_not_used(kind, tmp_path, monkeypatch):
     assert len(seen) == 1
 
 
+@pytest.mark.night
 def test_one_warning_says_that_python_does_the_work(monkeypatch, tmp_path):
     cf, X, _ = explainer('hist', 3)
     loaded = compiled.cache(lambda: compiled._library_in(tmp_path))
@@ -204,14 +162,6 @@ def test_one_warning_says_that_python_does_the_work(monkeypatch, tmp_path):
         warnings.simplefilter('always')
         assert _IS_OPTIMAL in cf.explain(X.iloc[:3]).proof + cf.explain(X.iloc[:3]).proof
     assert len([w for w in seen if 'without the compiled engine' in str(w.message)]) == 1
-
-
-@pytest.mark.skipif(shutil.which('gcc') is None, reason='needs gcc')
-def test_the_source_is_plain_c(tmp_path):
-    "No array of variable length, nothing of one compiler alone, no warning."
-    flags = '-O1 -std=c11 -Wall -Wextra -Wvla -pedantic -Werror -ffp-contract=off -shared -fPIC'.split()
-    subprocess.run(['gcc', *flags, '-o', str(tmp_path/'core.so'), str(ROOT/'gradual_cf/search/core.c'), '-lm'], check=True)
-    assert '__builtin' not in (ROOT/'gradual_cf/search/core.c').read_text()
 
 
 def test_the_source_is_what_its_chapter_says():

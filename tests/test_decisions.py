@@ -9,7 +9,7 @@ import torch
 from cover import ALL
 from decides import COUNTS, SLOW, every, kinds, table, wrapped
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import SVC
@@ -75,6 +75,7 @@ class Stubborn(ClassifierMixin, BaseEstimator):
     def predict(self, X): return ((X.a + X.b > 0) & ~((X.a > 1.4) & (X.a < 1.9))).astype(int)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('k, many, tau', [(2, 2, None), (2, 2, .3), (3, 2, None), (3, 2, .3), (5, 3, None)])
 def test_what_is_valid_is_decided_by_each_of_several_networks(k, many, tau):
     "The least probability of a class may be the largest although one of the networks decides for another."
@@ -98,6 +99,7 @@ def test_what_is_valid_is_decided_by_each_of_several_networks(k, many, tau):
     assert met > 5
 
 
+@pytest.mark.night
 def test_predict_has_the_last_word_where_a_comparison_saw_nothing():
     r = np.random.default_rng(0)
     X = pd.DataFrame(dict(a=r.choice([-1., 0., 1., 2.], 300), b=r.choice([-1., -1.5, -2.], 300)))
@@ -161,20 +163,6 @@ def test_several_classes_ask_for_the_decision_and_nothing_else():
     assert not cf.explain(X[model.predict(X) == t].head(5), t).changed.any()
 
 
-def test_saved_explainers_decide_as_before(loans, tmp_path):
-    X, y = loans
-    model = FixedThresholdClassifier(LogisticRegression(), threshold=.7, pos_label='yes').fit(X, y)
-    X5, y5 = table(5)
-    for i, (m, F, target) in enumerate([(model, X, 'yes'), (SVC(decision_function_shape='ovo').fit(X5, y5), X5, 3), (kinds()['centroids'].fit(X5, y5), X5, 3)]):
-        cf = GradualCF(m, tabular(F), 'sparse').fit(F)
-        cf.save(tmp_path/str(i))
-        again = GradualCF.load(tmp_path/str(i))
-        rows = F[m.predict(F) != target].head(5)
-        a, b = cf.explain(rows, target), again.explain(rows, target)
-        pd.testing.assert_frame_equal(a.raw, b.raw)
-        assert (m.predict(b.raw) == target).all() and np.array_equal(a.valid, b.valid) and a.cut == b.cut
-
-
 def test_whoever_names_the_cut_decides(loans):
     X, y = loans
     model = FixedThresholdClassifier(LogisticRegression(), threshold=.8, pos_label='yes').fit(X, y)
@@ -195,17 +183,6 @@ def test_labels_in_another_order_are_an_error(loans):
     a = named.explain(X[model.predict(X) == 'no'].head(3), 'granted')
     assert (model.predict(a.raw) == 'yes').all()
     with pytest.raises(ValueError, match='each label of the model'): GradualCF(model, tabular(X), 'sparse', classes={'yes': 'granted'})
-
-
-@pytest.mark.parametrize('depth, trees', [(3, 6), (None, 60)])
-def test_an_interval_beyond_all_leaves_is_ruled_out(depth, trees):
-    X, _ = table(2)
-    y = X.a + X.b**2
-    model = RandomForestRegressor(trees, max_depth=depth, random_state=0).fit(X, y)
-    most = np.mean([t.tree_.value.max() for t in model.estimators_])
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    for interval in ((most + .01, None), (1e4, 2e4), (None, -1e4)): assert cf.explain(X.head(3), interval).proof == ['none exists']*3
-    assert 'none exists' not in cf.explain(X.head(3), (y.median(), None)).proof
 
 
 def test_a_proof_of_another_row_is_an_error(loans, monkeypatch):

@@ -8,8 +8,7 @@ import toy
 from refused import Wrapped, X, domain, fresh
 from torch import nn
 
-from gradual_cf.all import (IMAGE, PAPER, SPARSE, TEXT, Common, Encoded, Explainer, GradualCF, Settings, fit_logits, logit_gap,
-    logit_gap_norm, predict, target_score)
+from gradual_cf.all import IMAGE, PAPER, SPARSE, TEXT, Common, Encoded, Explainer, GradualCF, Settings
 
 
 class Boxed:
@@ -31,6 +30,7 @@ def test_outputs_are_read_where_they_are_unambiguous(how):
     assert packed.prob.dtype == plain.prob.dtype
 
 
+@pytest.mark.night
 def test_a_compiled_network_is_explained_as_it_is():
     "In passes of any size, forward and back, and in train mode, which it is left in."
     p = toy.columns()
@@ -53,6 +53,7 @@ def test_a_model_that_returns_float64_for_float32_is_probed_and_composed():
         assert cfs.valid.all() and cfs.xp.dtype == torch.float32
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('one', [lambda z: z[:, 0], lambda z: z[:, :1], lambda z: dict(logits=z[:, :1])])
 def test_one_logit_is_read_as_two(one):
     p = toy.columns()
@@ -121,28 +122,6 @@ def test_an_explainer_takes_the_domains_settings_a_preset_or_changes():
     assert GradualCF(p.model, domain, PAPER).settings == PAPER
     assert GradualCF(p.model, domain, PAPER, sigma=4).settings == replace(PAPER, sigma=4)
     assert Explainer(p.model, domain).settings == Common(tau=.7)
-
-
-def test_match_replaces_the_match_wherever_it_is_used():
-    "The ranking direction, the stop rule and the statistics all follow the setting."
-    p = toy.columns(3)
-    z = predict(p.model, p.x)
-    assert not torch.equal(fit_logits(z).gaps, fit_logits(z, match=logit_gap_norm).gaps)
-    doubled = lambda s: 2*logit_gap(s)                     # another unit of the same match must not change anything
-    label = (z.argmax(1) + 1) % 3
-    for rank,init in (('gain', 'prototype'), ('bounds', 'input'), ('probe', 'input')):
-        how = dict(masking=rank, init=init, quantile=.5, sigma=0, keep='last')
-        a,b = (GradualCF(p.model, p.domain, 'sparse', match=m, **how).fit(p.x).explain(p.x[:40], label[:40]) for m in (logit_gap, doubled))
-        assert torch.equal(a.xp, b.xp)
-    other = GradualCF(p.model, p.domain, 'sparse', match=target_score, masking='gain', init='prototype', sigma=0, keep='last').fit(p.x).explain(p.x[:40], label[:40])
-    assert not torch.equal(other.xp, a.xp)
-
-
-def test_reprs_are_short():
-    p = toy.columns()
-    cf = GradualCF(p.model, p.domain, 'sparse', tau=.9).fit(p.x)
-    for thing in (cf, p.domain, cf.trace(p.x[:1]), cf.explain(p.x[:2])): assert len(repr(thing).splitlines()) <= 3 and len(repr(thing)) < 200
-    assert 'tau=0.9' in repr(cf) and '200 training rows' in repr(cf)
 
 
 def test_what_would_not_survive_a_file_is_refused_by_name(tmp_path):

@@ -13,7 +13,7 @@ import torch
 from made import linear
 from test_contract import even, fitted_case, odd, state_of, usual
 
-from gradual_cf.all import GradualCF, actions, audit, check_evidence, explain_dataset, letter, reasons, relevance, strengths, tabular, watch
+from gradual_cf.all import GradualCF, audit, check_evidence, explain_dataset, letter, reasons, relevance, strengths, tabular
 from gradual_cf.scale.batch import _known_by
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
@@ -35,6 +35,7 @@ def shop():
 def refuse(name): raise AssertionError(f'{name} is no JSON')
 
 
+@pytest.mark.night
 def test_json_is_strict_and_holds_the_answers(shop, tmp_path):
     cf, rows, answer = shop
     text = answer.to_json(tmp_path/'a.json')
@@ -62,6 +63,7 @@ def test_json_of_what_is_infinite_or_no_table():
     assert told['columns'] is None and np.shape(told['answers'][0]['data']) == (4, 4)
 
 
+@pytest.mark.night
 def test_a_page_runs_nothing_and_shows_every_row(shop, tmp_path):
     _, rows, answer = shop
     page = answer.to_html(tmp_path/'a.html').read_text(encoding='utf-8')
@@ -115,43 +117,6 @@ def test_every_result_leaves_in_five_ways_and_by_arrow(shop, tmp_path):
         assert pa.table(result).num_rows == len(result.table())
 
 
-@pytest.fixture(scope='module')
-def told(shop):
-    "What is told of many rows: an audit, reasons, a watch and actions."
-    cf, rows, answer = shop
-    by = pd.Series(np.where(np.arange(len(rows)) % 2, '=odd', '<b>even</b>'), rows.index, name='@by')
-    return dict(audit=audit(cf, rows, by, '=yes', least=5, resamples=99), reasons=reasons(cf, rows, target='=yes', codes={NAMES[1]: ('=7', '+age')}),
-                checks=checks(cf, answer, fewest=2))
-
-
-def plain(v):
-    "A cell as it comes back from a file: numbers as floats, nothing as None, all else as text without the apostrophe of a formula."
-    if v is None or pd.api.types.is_scalar(v) and pd.isna(v): return None
-    if isinstance(v, (bool, np.bool_)): return bool(v)
-    if isinstance(v, (int, float, np.number)): return 'inf' if math.isinf(v) else pytest.approx(float(v))
-    return str(v).removeprefix("'").replace('\x07', '\\x07')  # a workbook has no control characters
-
-
-@pytest.mark.parametrize('kind', ['audit', 'reasons', 'watch', 'actions'])
-def test_what_is_told_of_many_rows_leaves_alike_and_comes_back(told, kind, tmp_path):
-    "One frame by `df`, and every table cell for cell from JSON and from a workbook; the page runs nothing."
-    result = told[kind]
-    frames = {name: result.table(name) for name in result._TABLES}
-    pd.testing.assert_frame_equal(result.df(), frames[next(iter(frames))])
-    assert sum(map(len, frames.values())) > 0 and (kind != 'audit' or len(frames['impact']) == 1)
-    cells = {name: [[plain(v) for v in line] for line in f.astype(object).itertuples(index=False)] for name, f in frames.items()}
-    back = json.loads(result.to_json(tmp_path/'a.json'), parse_constant=refuse)
-    assert {name: [[plain(v) for v in line.values()] for line in lines] for name, lines in back.items()} == cells
-    page = result.to_html(tmp_path/'a.html').read_text(encoding='utf-8')
-    assert '<script>alert' not in page and '<b>even' not in page and len(page) > 500
-    openpyxl = pytest.importorskip('openpyxl')
-    book = openpyxl.load_workbook(result.to_excel(tmp_path/'a.xlsx'))
-    for name, f in frames.items():
-        head, *lines = [[c.value for c in line] for line in book[name].iter_rows()]
-        assert [plain(v) for v in head] == [plain(str(c)) for c in f.columns] and [[plain(v) for v in line] for line in lines] == cells[name]
-        assert not any(c.data_type == 'f' for line in book[name].iter_rows() for c in line)
-
-
 def test_answers_come_back_from_csv(shop, tmp_path):
     answer = shop[2]
     for name in (None, 'quality'):
@@ -199,6 +164,7 @@ USES = {
     'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('use', USES)
 def test_what_is_made_of_answers_touches_nothing_and_says_the_same_twice(use, tmp_path):
     c, there = fitted_case('network'), usual('network')

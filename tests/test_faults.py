@@ -53,6 +53,7 @@ def hole(z, x):
     return torch.where(((x[:, 0] > .4) & (x[:, 0] < .6))[:, None], torch.nan, z)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('how', [dict(), dict(sigma=0, tau_slack=0.), dict(max_shared=2), dict(masking='gain', init='prototype', sigma=5)], ids=str)
 def test_values_for_which_a_network_answers_nan_cost_no_row(cf, how):
     "Rows whose best single change lay there find another."
@@ -71,6 +72,7 @@ def at_a_debt(z, x):
     return torch.where((there & (os.environ.get(FAULT) == 'nan'))[:, None], torch.nan, z)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('fault', ['raise', 'nan'])  # workers: test_batch.py, and the soak
 def test_a_network_that_fails_at_a_row_names_it_and_loses_nothing(cf, tmp_path, monkeypatch, fault):
     low,high = (cf.domain.features[1].low, cf.domain.features[1].high)
@@ -95,6 +97,7 @@ def counted(z, x):
     return z
 
 
+@pytest.mark.night
 def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
     e,df = failing(cf, counted, sigma=5), loans(60)
     monkeypatch.setenv(FAULT, '100000')
@@ -106,6 +109,7 @@ def test_a_run_that_was_stopped_goes_on(cf, tmp_path, monkeypatch):
     assert content(explain_dataset(e, df, tmp_path/'out', batch_size=10)) == whole
 
 
+@pytest.mark.night
 def test_ctrl_c_of_the_command_says_how_to_go_on(networks, tmp_path):
     task = load_task('breast_cancer')
     save_model(task.model, tmp_path/'m.safetensors', data='breast_cancer')
@@ -141,6 +145,7 @@ def folder():
         yield Path(d)
 
 
+@pytest.mark.night
 @pytest.mark.skipif(not hasattr(os, 'seteuid'), reason='need rights of folders')
 def test_a_read_only_folder_is_named_and_stays_as_it_was(cf, rows, folder):
     cfs = cf.explain(rows)
@@ -152,6 +157,7 @@ def test_a_read_only_folder_is_named_and_stays_as_it_was(cf, rows, folder):
     for call in calls: call()
 
 
+@pytest.mark.night
 def test_a_file_that_cannot_be_written_leaves_the_old_one(cf, rows, tmp_path):
     resource = pytest.importorskip('resource')
     cfs,many = cf.explain(rows), cf.explain(TRAIN)
@@ -165,6 +171,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(cf, rows, tmp_path):
     assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ['a.zip']
 
 
+@pytest.mark.night
 @pytest.mark.filterwarnings('ignore:clamping frac')  # of the progress bar
 def test_a_clock_that_is_set_back_changes_nothing(cf, tmp_path, monkeypatch):
     whole,now = content(explain_dataset(cf, loans(40), tmp_path/'whole', batch_size=10)), [time.time()]
@@ -179,6 +186,7 @@ def test_a_clock_that_is_set_back_changes_nothing(cf, tmp_path, monkeypatch):
     assert content(explain_dataset(cf, loans(40), out, batch_size=10, progress=True)) == whole
 
 
+@pytest.mark.night
 def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
     "As on systems whose locks are files: filelock falls back to them where `fcntl` is missing."
     import filelock

@@ -1,7 +1,6 @@
 """The benchmark of the field: its parts, its pipe, its judges, and the committed run against a new one."""
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from benchmarks.field.judges import Judges, log_kernel_density  # noqa: E402
 from benchmarks.field.parts import Part  # noqa: E402
 from benchmarks.field.wins import front_of, shares_won, undominated, who_wins, without_us, worthy  # noqa: E402
 
-DATA = os.environ.get('GRADUAL_CF_DATA')
 ROWS = 36 # All of Wine that there are to explain
 PEER = '''
 import sys
@@ -70,22 +68,6 @@ def test_lines_without_a_part_stay_as_they_were(tmp_path):
     assert with_kept(lines, tmp_path/'none.parquet') is lines
 
 
-@pytest.mark.parametrize('data', ['wine', pytest.param('german', marks=pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA'))])
-def test_a_new_run_is_within_bounds_of_the_committed_one(data, wine, judges, tmp_path):
-    asked = committed().query(f'data == {data!r} and model == "xgboost" and method == "ours" and seed == 0').asked.item()
-    case = wine if data == 'wine' else case_of(data, 'xgboost', 0, asked)
-    assert len(case.rows) == asked
-    judge = judges if data == 'wine' else judges_of(case)
-    for method in ('ours', 'our Growing Spheres')[:2 if data == 'wine' else 1]: # the second takes seconds on German Credit
-        parts.do(case, judge, Part(data, 'xgboost', method, 0), tmp_path, tmp_path, 2., 1.)
-    new, old = gathered(tmp_path).set_index('method'), committed().query(f'data == {data!r} and model == "xgboost" and seed == 0')
-    old = old.set_index('method').loc[new.index]
-    assert (new[['found', 'legal']] == 1).all().all() and (old[['found', 'legal']] == 1).all().all()
-    assert new['columns'].to_numpy() == pytest.approx(old['columns'].to_numpy(), abs=.35)
-    assert new.l2.to_numpy() == pytest.approx(old.l2.to_numpy(), rel=.25)
-    assert new.refitted.to_numpy() == pytest.approx(old.refitted.to_numpy(), abs=.2)
-
-
 def test_the_committed_run_is_broad_and_ours_answers_everything_legally():
     df = committed()
     methods = df.method[df.method != parts.REAL].nunique()
@@ -110,11 +92,6 @@ def test_a_part_that_is_there_is_not_done_again(tmp_path):
     assert len(missing(a, 'wine', 'xgboost', 0)) == 2
 
 
-def test_names_of_parts_are_files_of_their_own(tmp_path):
-    paths = {Part('wine', 'xgboost', m, 0).path(tmp_path).name for m in [*registry.METHODS, parts.REAL]}
-    assert len(paths) == len(registry.METHODS) + 1 and not any(' ' in p or '/' in p for p in paths)
-
-
 @pytest.fixture
 def peer(monkeypatch, tmp_path):
     (tmp_path/'peers').mkdir()
@@ -124,6 +101,7 @@ def peer(monkeypatch, tmp_path):
     return lambda method, case, limit=60., several=1: exchange.run('odd', method, case, tmp_path, .3, limit, several)
 
 
+@pytest.mark.night
 def test_a_peer_answers_fails_and_is_cut_off(peer, wine):
     codes, seconds, told = peer('odd', wine, .2)
     assert 3 <= len(codes) < ROWS # no further rows once the limit is spent
@@ -134,23 +112,7 @@ def test_a_peer_answers_fails_and_is_cut_off(peer, wine):
     assert told['fit'] >= 0 and told['memory'] >= 0
 
 
-def test_a_peer_may_give_several_answers_and_fewer_than_asked_for(peer, wine):
-    codes, _, _ = peer('odd', wine, .1, several=3)
-    sets = codes.reshape(len(codes), 3, -1)
-    assert np.isnan(sets[:, 2]).all() and np.isnan(sets[1:3]).all()
-    first = sets[0, :2]
-    assert (wine.ask(first).argmax(1) == wine.target[0]).all() and (first[0] != first[1]).any()
-    told = field_sets.line(wine, 0, sets[0], np.ones(sets.shape[2]))
-    assert told['offered'] == told['right'] == 2 and told['differ'] == (first[0] != first[1]).mean()
-    twice = field_sets.line(wine, 0, first[[0, 0]], np.ones(sets.shape[2]))
-    assert twice['offered'] == 2 and twice['different'] == 1 and np.isnan(twice['differ'])
-
-
-def test_a_peer_that_does_not_start_says_why(peer, wine):
-    with pytest.raises(RuntimeError, match="does not start: KeyError: 'nothing'"): peer('none', wine)
-    with pytest.raises(RuntimeError, match='KeyError'): peer('unknown', wine)
-
-
+@pytest.mark.night
 def test_a_method_that_fails_is_one_line_with_its_words(wine, judges, tmp_path, monkeypatch):
     def fails(*_): raise RuntimeError('does not install: no')
     monkeypatch.setattr(registry, 'run', fails)
@@ -169,6 +131,7 @@ def test_codes_come_back_as_they_went(wine):
     assert (moved != codes).all()
 
 
+@pytest.mark.night
 def test_the_judges_see_what_is_forbidden(wine, judges):
     codes = wine.codes(wine.rows)
     answer = wine.codes(wine.table.X)[wine.ask(wine.codes(wine.table.X)).argmax(1) == wine.target[0]][:1]
@@ -197,6 +160,7 @@ def made_up_rows(n=600):
     return np.column_stack([kind, np.round(kind*4 + rng.normal(size=n), 1), kind]).astype(float), [True, False, True]
 
 
+@pytest.mark.night
 def test_the_flow_is_a_density_and_knows_what_goes_together():
     rows, named = made_up_rows()
     f = Flow(rows, named).fit(rows[:500], 0)
@@ -213,38 +177,10 @@ def test_the_flow_is_a_density_and_knows_what_goes_together():
     assert (early[0] == early[1]).all() # a column sees those before it only
 
 
-def test_answers_that_are_kept_are_measured_once_more(wine, judges, tmp_path, monkeypatch):
-    parts.do(wine, judges, Part('wine', 'xgboost', 'ours', 0), tmp_path, tmp_path, 2., 1.)
-    path = next(tmp_path.glob('*.parquet'))
-    before = pd.read_parquet(path)
-    before.drop(columns='flow').to_parquet(path)
-    monkeypatch.setattr(sys, 'argv', ['flow', '--parts', str(tmp_path)])
-    flow.main()
-    after = pd.read_parquet(path)
-    assert np.allclose(after.flow, before.flow) and after.flow.notna().all()
-    assert {'cpu', 'setup', 'limit'} <= set(after) and after.cpu[0] > 0
-
-
-def test_a_fraction_in_one_answer_says_nothing_of_the_others(wine, judges):
-    codes = wine.codes(wine.rows)[:3]
-    broken = codes.copy()
-    broken[1, list(wine.table.X).index('magnesium')] += .5
-    assert judges._legal(wine.rows[:3], codes).all()
-    assert judges._legal(wine.rows[:3], broken).tolist() == [True, False, True]
-
-
 def test_split_by_seed_shares_no_row():
     a, b = tables.load('wine', 0), tables.load('wine', 1)
     assert not set(a.X.index) & set(a.pool.index) and not set(a.held.index) & (set(a.pool.index) | set(a.X.index))
     assert list(a.X.index) != list(b.X.index) and len(a.X) + len(a.held) + len(a.pool) == 178
-
-
-@pytest.mark.skipif(not DATA, reason='need GRADUAL_CF_DATA')
-@pytest.mark.parametrize('name', list(tables.TABLES))
-def test_rules_name_columns(name):
-    t = tables.load(name)
-    assert {c for v in t.rules.values() for c in v} <= set(t.X) and t.X.notna().all().all()
-    assert set(t.y) == set(range(t.y.max() + 1)) and len(t.X) <= tables.TRAIN
 
 
 def test_nobody_wins_without_answers_or_with_forbidden_ones():

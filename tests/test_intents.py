@@ -3,13 +3,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import written
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from gradual_cf.all import PAPER, PLAUSIBLE, ROBUST, GradualCF, prove, tabular
-from gradual_cf.gradual import by_name, preset
+from gradual_cf.all import PLAUSIBLE, GradualCF, prove, tabular
 from gradual_cf.search.confirmed import _kind_of, _of_unseen
 
 MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1),
@@ -39,16 +37,7 @@ def robust(request):
     return request.param, cf, model, rows, cf.explain(rows, 1)
 
 
-def test_a_name_is_read_wherever_settings_are():
-    "What is no table has its own default under 'sparse'."
-    cf, X, _ = fitted('linear', 'sparse')
-    assert cf.settings.plausibility is None and cf.under('plausible').settings.plausibility == PLAUSIBLE.plausibility
-    assert cf.under('robust').settings.agree == ROBUST.agree and by_name('paper', cf.domain) is PAPER
-    digits = written.load_task('digits')
-    assert GradualCF(digits.model, digits.domain).settings == GradualCF(digits.model, digits.domain, 'sparse').settings == preset(digits.domain)
-    assert fitted('linear', None)[0].settings == cf.under('robust').settings and preset(cf.domain) == ROBUST  # tables unless told otherwise
-
-
+@pytest.mark.night
 def test_what_is_robust_has_what_it_is_asked_for(robust):
     "The model decides so by its own `predict`; the lead and the company are there, or `quality` says what is missed."
     kind, cf, model, rows, answers = robust
@@ -70,6 +59,7 @@ def test_other_questions_go_with_it():
     assert prove(cf, plain).verdict.equals(prove(cf.under('sparse'), plain).verdict)
 
 
+@pytest.mark.night
 def test_what_cannot_be_had_is_said_to_be_so_without_being_asked():
     "Where nothing was found, the decision alone is looked at: none exists, or there is one after all."
     cf, X, model = fitted('boosted', 'robust', y=True)

@@ -1,8 +1,7 @@
 """What must hold for any input: nothing outside the mask moves, every change is legal, nobody's state is touched."""
-import gc
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from types import SimpleNamespace
 
 import made
 import numpy as np
@@ -12,11 +11,12 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_groups, box, chain, fit_logits, logit_gap, predict, predictor,
+from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_groups, box, chain, cost, fit_logits, logit_gap, predict, predictor,
     shortfall, steps, tabular)
+from gradual_cf.gradual import _aim_inside, _least_lead
 from gradual_cf.models.asking import _ASKED, with_graph
 from gradual_cf.search.composition import _pack, admissible
-from gradual_cf.search.goals import merit
+from gradual_cf.search.goals import Lead, Match, arrived, lead_of, merit, most_groups, spent
 
 
 def test_selecting_rows():
@@ -26,6 +26,7 @@ def test_selecting_rows():
     assert '→' in cfs[:2]._repr_html_() and 'valid' in repr(cfs)
 
 
+@pytest.mark.night
 def test_numbers_in_any_dtype():
     df,y,net = made.bank()
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
@@ -38,6 +39,7 @@ def test_numbers_in_any_dtype():
         assert (z.argmax(1) == cfs.target)[cfs.valid].double().mean() > .9
 
 
+@pytest.mark.night
 def test_a_16_bit_model_keeps_small_steps():
     df,y,net = made.bank()
     half = deepcopy(net).bfloat16()
@@ -120,6 +122,7 @@ def modes(*models): return [m.training for model in models for m in model.module
 def numbers(n=120, seed=0): return pd.DataFrame(np.random.default_rng(seed).normal(0, 1, (n, 3)).round(2), columns=list('abc'))
 
 
+@pytest.mark.night
 def test_a_pool_of_threads_gets_the_answers_of_one_and_leaves_the_mode():
     df, net = numbers(), dropping()
     cf, before = GradualCF(net, tabular(df), 'sparse', sigma=4).fit(df), modes(net)
@@ -131,6 +134,7 @@ def test_a_pool_of_threads_gets_the_answers_of_one_and_leaves_the_mode():
         assert modes(net) == before and not _ASKED
 
 
+@pytest.mark.night
 def test_threads_may_share_parts_of_models_and_fail():
     df, one = numbers(), dropping()
     two = nn.Sequential(one[0], nn.Dropout(.5), one[2], one[4]).train() # the same layers, in another model
@@ -166,16 +170,6 @@ def test_a_deadline_of_one_thread_is_not_that_of_another():
         calm = [pool.submit(cf.explain, df) for _ in range(3)]
     for job in hasty: job.result()
     for job in calm: assert torch.equal(job.result().xp, alone.xp)
-
-
-def test_what_was_asked_is_forgotten():
-    net = dropping()
-    cf = GradualCF(net, tabular(df := numbers()), 'sparse', sigma=0).fit(df)
-    cf.explain(df[:3])
-    gone = weakref.ref(net)
-    del net, cf
-    gc.collect()
-    assert gone() is None
 
 
 # ---- models that write
@@ -255,3 +249,70 @@ def test_an_array_handed_to_a_model_is_no_window_on_the_rows():
     model = Writing().fit(df.to_numpy(), (df.a > df.b).astype(int))
     GradualCF(model, tabular(df), 'sparse').fit(df).explain(df[:5])
     assert df.equals(kept)
+
+
+# Arrival, distance and aim by hand
+def test_the_aim_lies_in_the_middle_of_an_interval_or_just_beyond_its_one_end():
+    inf = torch.inf
+    interval = torch.tensor([[1., 3.], [-inf, 3.], [1., inf], [-inf, inf]])
+    aim = _aim_inside(SimpleNamespace(spread=2.), interval)
+    assert aim.mu.tolist() == torch.tensor([[2.], [2.8], [1.2], [0.]]).tolist()
+    assert torch.equal(aim.label, interval) and aim.level.tolist() == [.5]*4 and aim.gap is None
+
+
+def test_the_least_lead_is_that_of_a_share_of_the_rows_of_the_class():
+    z = torch.tensor([[0., 1, 0], [0, 3, 0], [0, 5, 1], [2, 0, 0], [0, 0, 9], [0, 0, 7]])
+    assert _least_lead(z, torch.tensor([1, 2, 0, 1]), .5).tolist() == [3., 8., 2., 3.]
+    assert _least_lead(z, torch.tensor([1]), 0.).tolist() == [1.]
+
+
+def test_a_number_lacks_its_way_to_the_interval():
+    inf = torch.inf
+    y = torch.tensor([[1.], [3.], [7.], [-inf], [3.], [torch.nan]])
+    ends = torch.tensor([[2., 5.]]*4 + [[-inf, inf]]*2)
+    s = State(Encoded(y, y > 9), y, y, Target(ends, torch.full((6,), .5), y*0))
+    assert shortfall(s).tolist() == [1., -1., 2., inf, -inf, inf]
+
+
+def test_parts_that_are_missing_add_up_and_spare_room_is_the_least():
+    "A probability, a gap of logits and a lead, by hand."
+    z = torch.tensor([[0., 2.], [0., 2.], [1., 0.]], dtype=torch.float64)
+    aim = Target(torch.ones(3, dtype=torch.long), torch.full((3,), .5).double(), torch.tensor([[0., 3.]]).double().expand(3, 2))
+    s = State(Encoded(z, z > 9), z, z, aim)
+    p = torch.log(torch.tensor(.5)) - torch.log_softmax(z, 1)[:, 1]
+    torch.testing.assert_close(shortfall(s), p)
+    gap = s._replace(target=aim._replace(demands=(Match(torch.tensor([1., .25, 1.]).double(), logit_gap),)))
+    torch.testing.assert_close(shortfall(gap), torch.tensor([max(p[0], .5 - 1), .25, p[2] + 1.], dtype=torch.float64))
+    lead = s._replace(target=aim._replace(demands=(Lead(torch.tensor([1., 5., 0.]).double()),)))
+    torch.testing.assert_close(shortfall(lead), torch.tensor([max(p[0], -1.), 3., p[2] + 1 - p[2]], dtype=torch.float64))
+    assert torch.equal(lead_of(z, aim.label), torch.tensor([2., 2, -1]).double())
+    assert lead_of(torch.stack([z, -z], 1), aim.label[:, None].expand(3, 2)).tolist() == [[2, -2], [2, -2], [-1, 1]]
+    nan = s._replace(logits=torch.full_like(z, torch.nan))
+    assert shortfall(nan).tolist() == [torch.inf]*3
+
+
+def test_what_answers_take():
+    x,xp = torch.zeros(2, 3), torch.tensor([[1., 0, 2], [0, 0, 0]])
+    s = State(Encoded(x, torch.zeros(2, 2, dtype=torch.bool)), xp, None, Target(torch.zeros(2).long(), torch.zeros(2)))
+    groups,price = torch.tensor([0, 1, 1]), lambda x, xp: 3*(xp - x).sum(1)
+    many,far = cost(s, groups)
+    assert many.tolist() == [2, 0] and far.tolist() == pytest.approx([5**.5, 0]) == spent(x, xp).tolist()
+    many,far = cost(s, groups, price)
+    assert many.tolist() == [0, 0] and far.tolist() == [9, 0] == spent(x, xp, price).tolist()
+    enc = s.enc._replace(most=torch.tensor([1, 9]))
+    assert most_groups(SimpleNamespace(settings=object()), s.enc).tolist() == [2, 2]
+    assert most_groups(SimpleNamespace(settings=object()), enc).tolist() == [1, 2]
+    assert most_groups(SimpleNamespace(settings=SimpleNamespace(max_changes=1)), s.enc).tolist() == [1, 1]
+
+
+def test_what_has_arrived_is_better_then_the_nearest_then_what_lacks_less():
+    short = torch.tensor([0., -1, -1, .3, .3, .300001, .4], dtype=torch.float64)
+    dist = torch.tensor([1., 1, 3, 1, 3, 0, 0]).double()
+    got = merit(short, dist)
+    assert got[:3].tolist() == [.5, .5, .25]
+    torch.testing.assert_close(-got[3:], torch.tensor([.3 + 2.5e-6, .3 + 3.75e-6, .3, .4], dtype=torch.float64), atol=1e-12, rtol=0)
+
+
+def test_whoever_arrives_is_as_sure_as_tau_asks():
+    z, target = torch.tensor([[0., 1], [0, 2]]), torch.tensor([1, 1])  # .73 and .88
+    assert arrived(z, target, .8).tolist() == [False, True] and arrived(z, target, .5).all()

@@ -1,30 +1,22 @@
 """Targets are labels: as the model calls its classes, wherever a target comes in or goes out."""
-import copy
-import io
-import json
-import os
 import pickle
 from dataclasses import replace
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cover import cover, few
-from made import Lent
-from shell import shell
+from cover import few
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from torch import nn
-from toy import Score, sharpen
+from toy import Score
 
-from gradual_cf.all import (LORE, PAPER, PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, GrowingSpheres, actions, as_batches, audit, because,
-    check_evidence, confirm, evaluate, explain_dataset, frames, letter, load_fitted, predictor, prove, stepper, tabular, tabular_mlp)
+from gradual_cf.all import (LORE, Counterfactuals, GradualCF, GrowingSpheres, as_batches, audit, because, check_evidence, confirm, evaluate,
+    explain_dataset, frames, letter, predictor, prove, stepper, tabular)
 from gradual_cf.search.goals import CLASSES
 from gradual_cf.search.proven import ways
 
@@ -55,6 +47,7 @@ def network(): return Score([6., -4., 1.], -2.4)
 CASES = [(kind, 'linear') for kind in KINDS] + [('digits', 'forest'), ('sizes', 'boosted'), ('signs', 'pipeline'), ('swapped', 'forest')]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind,model', CASES)
 def test_who_asks_for_a_label_gets_it(kind, model):
     labels, m = KINDS[kind], fitted(kind, model)
@@ -73,14 +66,7 @@ def test_who_asks_for_a_label_gets_it(kind, model):
     if isinstance(labels[0], (int, float)): assert cf.explain(X.iloc[:4], torch.tensor(mixed)).target.tolist() == mixed.tolist()
 
 
-def test_what_no_label_is_needed_for_and_what_one_is():
-    cf = GradualCF(fitted('text'), tabular(X), 'sparse').fit(X)
-    a = cf.explain(X.iloc[:8])
-    assert (a.target != fitted('text').predict(X.iloc[:8])).all()
-    many = GradualCF(fitted('digits'), tabular(X), 'sparse').fit(X)
-    assert '4 classes (3, 5, 8, 9)' in repr(many) and "2 classes ('granted', 'refused')" in repr(cf)
-
-
+@pytest.mark.night
 def test_a_network_is_told_its_labels_once_and_everything_says_them():
     labels = 'refused', 'granted'
     cf = GradualCF(network(), tabular(X), 'sparse', classes=labels).fit(X)
@@ -106,6 +92,7 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     assert because(a[:2], lore).sentence.str.contains('refused .*; granted if ').all()
 
 
+@pytest.mark.night
 def test_labels_of_a_fitted_model_can_be_renamed_and_positions_asked_for():
     m = fitted('signs')
     cf = GradualCF(m, tabular(X), 'sparse', classes=['refused', 'granted']).fit(X)
@@ -162,6 +149,7 @@ def test_answers_come_back_from_a_file_with_their_labels(kind, tmp_path):
     assert Counterfactuals.load(days.save(tmp_path/'b.zip'), cf.domain).classes == days.classes
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['text', 'digits', 'booleans', 'decimals', 'sizes', 'written', 'large'])
 def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
     labels, cf = KINDS[kind], GradualCF(fitted(kind), tabular(X), 'sparse').fit(X)
@@ -174,138 +162,7 @@ def test_a_batch_takes_a_label_or_a_column_of_labels(kind, tmp_path):
         assert one.cf_target.tolist() == [labels[-1]]*10
 
 
-def test_the_command_line_takes_labels(tmp_path):
-    sh = shell(os.environ['GRADUAL_CF_CACHE'])
-    xgboost = pytest.importorskip('lightgbm')
-    m = xgboost.LGBMClassifier(n_estimators=10, verbose=-1).fit(X, labelled(KINDS['text']))
-    m.booster_.save_model(tmp_path/'m.txt')
-    X.to_csv(tmp_path/'x.csv', index=False)
-    assert load_fitted(tmp_path/'m.txt') is not None # a Booster has no labels
-    def ask(*args, code=0):
-        done = sh(*args, code=code)
-        return done.stdout + done.stderr
-    asked = 'explain', 'breast_cancer', '--row', 3, '--preset', 'sparse', '--target'
-    one = json.loads(ask(*asked, 'malignant', '--json'))
-    assert one['target'] == 'malignant' and one['valid'] and 'target_name' not in one
-    assert 'to be malignant' in ask(*asked, 'malignant')
-    assert "labels 'malignant', 'benign', got '1'" in ask(*asked, 1, code=2)
-    assert json.loads(ask('explain', '--csv', tmp_path/'x.csv', '--model', tmp_path/'m.txt', '--row', 0, '--target', 1, '--json'))['target'] == 1
-
-
-
 # What people hand over
-def copies(thing):
-    "The same, through everything that copies."
-    joblib.dump(thing, file := io.BytesIO())
-    file.seek(0)
-    return pickle.loads(pickle.dumps(thing)), joblib.load(file), copy.copy(thing), copy.deepcopy(thing)
-
-
-@pytest.mark.parametrize('make', [
-    lambda: fitted('text'), lambda: fitted('digits', 'forest'), network, lambda: [network(), network()],
-    lambda: RandomForestClassifier(5, random_state=0).fit(X.to_numpy(), labelled(['a', 'b']))], ids=['linear', 'forest', 'network', 'two', 'of arrays'])
-def test_explainers_and_answers_are_copied_whole(make):
-    cf = GradualCF(make(), tabular(X), 'sparse').fit(X)
-    target = (cf.classes or (0, 1))[-1]
-    a = cf.explain(X.iloc[:3], target)
-    for other in copies(cf): assert torch.equal(other.explain(X.iloc[:3], target).xp, a.xp)
-    for other in copies(a):
-        assert other.text() == a.text() and other.target.tolist() == a.target.tolist() and len(other.region()) == len(a.region())
-        assert (other.raw[other.valid] == a.raw[a.valid]).all(axis=None)
-
-
-HOUSE = X.assign(total=(X.income + X.debt).round(2), home=rng.choice(['own', 'rent', 'free'], 300), steps=rng.integers(0, 9, 300))
-HOUSE_MODEL = make_pipeline(make_column_transformer((OneHotEncoder(), ['home']), remainder='passthrough'), LogisticRegression()).fit(HOUSE, SCORE > 0)
-def total(df): return df.income + df.debt
-def dear(before, after): return np.abs(after - before)
-
-RULES = dict(
-    none={}, chosen=dict(levels=dict(home=['own', 'rent']), bounds=dict(debt=(-1, 1)), increase_only=['age'], max_changes=2), quantile=dict(scale='quantile'),
-    compared=dict(relations=['income <= total + 9', 'debt < 2 or not (home == "rent")', 'home in ["own", "rent", "free"]', '-age*2 < total/3 + 9', '0 <= steps < 30 and steps != 12']),
-    equal=dict(relations=['total == income + debt']), follows=dict(relations=['home == "rent" -> steps == 3']),
-    moves=dict(relations=['steps rises -> age rises by 0.5', 'home changes -> debt stays']), derived=dict(derive=dict(total=total)),
-    caused=dict(causes=dict(age=(['income', 'debt'], LinearRegression().fit(HOUSE[['income', 'debt']], HOUSE.age)))), priced=dict(cost=dict(income=dear, debt=(1, 3), age='hard')))
-
-PRESETS = dict(table=SPARSE, plausible=PLAUSIBLE, paper=PAPER)
-
-
-@pytest.mark.filterwarnings('ignore:.*training rows break')
-@pytest.mark.parametrize('rules,preset', few(cover(RULES, PRESETS), 6))
-def test_explainers_of_every_table_are_copied_whole(rules, preset):
-    domain, preset = tabular(HOUSE, **RULES[rules]), PRESETS[preset]
-    x = domain.encode(HOUSE).x.float()
-    model = sharpen(tabular_mlp(x.shape[1], seed=0), x) if preset is PAPER else HOUSE_MODEL  # any network with two answers
-    cf = GradualCF(model, domain, preset, **dict(sigma=5) if preset is PAPER else {}).fit(HOUSE)
-    a = cf.explain(HOUSE.iloc[:2])
-    for other in copies(cf)[::3]:
-        b = other.explain(HOUSE.iloc[:2])
-        assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob) and a.text() == b.text()
-    for b in copies(a): assert b.raw.equals(a.raw) and b.text() == a.text() and b.changes().equals(a.changes())
-
-
-def test_what_was_written_in_place_is_copied_by_those_who_can():
-    cf = GradualCF(HOUSE_MODEL, tabular(HOUSE, derive=dict(total=lambda df: df.income + df.debt)), 'sparse').fit(HOUSE)
-    want = cf.explain(HOUSE.iloc[:3])
-    with pytest.raises((pickle.PicklingError, AttributeError), match='lambda'): pickle.dumps(cf)  # when it is written, not when it is read
-    cloudpickle = pytest.importorskip('cloudpickle')
-    for other in (copy.deepcopy(cf), pickle.loads(cloudpickle.dumps(cf))): assert torch.equal(other.explain(HOUSE.iloc[:3]).xp, want.xp)
-
-
-def asked_of(frame): return fitted().predict_proba(frame)
-
-def made_elsewhere(kind, tmp_path):
-    "A fitted model of another library, as a library or a file hands it over."
-    y = labelled([0, 1])
-    if kind == 'pipeline': return fitted('digits', 'pipeline')
-    if kind in ('xgboost', 'ubj', 'json'):
-        m, path = pytest.importorskip('xgboost').XGBClassifier(n_estimators=8, n_jobs=1).fit(X, y).get_booster(), tmp_path/f'm.{kind}'
-        if kind == 'xgboost': return m
-        m.save_model(path)
-        return load_fitted(path)
-    if kind in ('lightgbm', 'txt'):
-        m = pytest.importorskip('lightgbm').LGBMClassifier(n_estimators=8, verbose=-1).fit(X, y).booster_
-        m.save_model(tmp_path/'m.txt')
-        return load_fitted(tmp_path/'m.txt') if kind == 'txt' else m
-    if kind in ('catboost', 'cbm'):
-        m = pytest.importorskip('catboost').CatBoostClassifier(iterations=8, verbose=0, allow_writing_files=False).fit(X, y)
-        m.save_model(str(tmp_path/'m.cbm'))
-        return load_fitted(tmp_path/'m.cbm') if kind == 'cbm' else m
-    if kind == 'skops':
-        pytest.importorskip('skops.io').dump(fitted('digits', 'pipeline'), tmp_path/'m.skops')
-        return load_fitted(tmp_path/'m.skops')
-    if kind == 'function': return predictor(asked_of, tabular(X))
-    if kind == 'scaled': return predictor(network(), tabular(X), scaled=StandardScaler().fit(X.to_numpy()))
-    to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')
-    numbers = X.to_numpy(np.float32)
-    (tmp_path/'m.onnx').write_bytes(to.to_onnx(LogisticRegression().fit(numbers, y), numbers[:1]).SerializeToString())
-    if kind == 'session': return runtime.InferenceSession((tmp_path/'m.onnx').read_bytes())
-    return load_fitted(tmp_path/'m.onnx')
-
-
-@pytest.mark.parametrize('kind', ['xgboost', 'ubj', 'lightgbm', 'txt', 'catboost', 'cbm', 'skops', 'function', 'scaled', 'session', 'onnx'])
-def test_explainers_of_models_from_elsewhere_are_copied_whole(kind, tmp_path):
-    cf = GradualCF(made_elsewhere(kind, tmp_path), tabular(X), 'sparse').fit(X)
-    target = (cf.classes or (0, 1))[-1]
-    a = cf.explain(X.iloc[:3], target)
-    for file in tmp_path.iterdir(): file.write_bytes(b'another model')  # what was read counts, not what stands there later
-    for other in copies(cf)[::3]:
-        b = other.explain(X.iloc[:3], target)
-        assert torch.equal(a.xp, b.xp) and torch.equal(a.tensors.prob, b.tensors.prob)
-    twice = copy.deepcopy(copy.deepcopy(cf))
-    assert torch.equal(twice.z_train, cf.z_train) and torch.equal(twice.explain(X.iloc[:3], target).xp, a.xp)
-
-
-@pytest.mark.parametrize('file, model', [('ubj', 'xgboost'), ('json', 'xgboost'), ('txt', 'lightgbm'), ('cbm', 'catboost'), ('skops', 'pipeline'), ('onnx', 'session')])
-def test_a_model_from_a_file_gives_the_same_answers(file, model, tmp_path):
-    one, two = (GradualCF(made_elsewhere(kind, tmp_path), tabular(X), 'sparse').fit(X) for kind in (model, file))
-    a, b = (cf.explain(X.iloc[:9], (cf.classes or (0, 1))[-1]) for cf in (one, two))
-    assert a.valid.any() and np.array_equal(a.valid, b.valid) and a.raw.equals(b.raw)
-
-
-@pytest.mark.parametrize('form', [Lent, pd.DataFrame.to_numpy, lambda df: df.to_dict('records')])
-def test_rows_of_any_make_are_read(form):
-    cf = GradualCF(network(), tabular(X), 'sparse').fit(form(X))
-    assert torch.equal(cf.explain(form(X.iloc[:3]), 1).xp, cf.explain(X.iloc[:3], 1).xp)
 
 
 def test_a_fit_that_fails_leaves_what_was():
@@ -325,6 +182,7 @@ def test_masks_and_numbers_of_answers_work_on_frames():
 
 
 # Several outputs, and no classes at all
+@pytest.mark.night
 def test_one_of_several_outputs_is_chosen_by_name():
     domain, two = tabular(X), np.c_[labelled(['lost', 'repaid']), labelled(['a', 'b', 'c'])]
     both = RandomForestClassifier(10, random_state=0).fit(X, two)
@@ -341,10 +199,3 @@ def test_one_of_several_outputs_is_chosen_by_name():
     a = GradualCF(predictor(Heads(), domain, output=1), domain, 'sparse').fit(X).explain(X.iloc[:3], 1)
     b = GradualCF(predictor(Heads(), domain, output=0), domain, 'sparse').fit(X).explain(a.raw, 0)
     assert a.valid.all() and torch.equal(b.x, b.xp)
-
-
-def test_outlier_detectors_have_the_labels_of_outliers():
-    odd = IsolationForest(random_state=0).fit(X)
-    cf = GradualCF(odd, tabular(X), 'sparse').fit(X)
-    a = cf.explain(X[odd.predict(X) == -1].iloc[:4], target=1)
-    assert cf.classes == (-1, 1) and a.valid.all() and (odd.predict(a.raw) == 1).all()

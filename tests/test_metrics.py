@@ -4,8 +4,6 @@ import torch
 import toy
 from hypothesis import given, settings, strategies as st
 from torch.nn.functional import pdist
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from written import load_task
 
 from gradual_cf.all import Counterfactuals, GradualCF, coherence, evaluate, measures, neighbours, plausibility, predict
@@ -39,6 +37,7 @@ def replica(x, xp, eps, least=.001):
     return worst
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', KINDS)
 def test_coherence_equals_a_slow_replica(kind):
     x = rows_of(kind, 40, 12)
@@ -64,43 +63,6 @@ def test_pairs_are_counted_and_measured_exactly(kind, n, d, most, seed):
     assert torch.equal(neighbours(x, most), slow.le(most) & (direct > 0))
 
 
-def test_differences_at_the_threshold_count_as_they_are_written():
-    x = torch.tensor([[0.], [.0006], [.0012], [.002], [.5]], dtype=torch.float64)    # a chain: neighbours in value are equal, its ends are not
-    first,second = _row_pairs(x)
-    assert _pairs_differ(x, .001).tolist() == (x[first] - x[second]).abs().ge(.001).sum(1).tolist()
-
-
-class Numbers(TorchDispatchMode):
-    "Counts the numbers that operations of PyTorch read and write inside, 0 for those that only look at them in another way."
-    total = 0
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        out = func(*args, **(kwargs or {}))
-        if not func.is_view: self.total += sum(v.numel() for v in tree_leaves((args, kwargs, out)) if isinstance(v, torch.Tensor))
-        return out
-
-
-@pytest.mark.parametrize('kind', ['different', 'pairs', 'alike', 'words'])
-def test_work_grows_with_pairs_and_columns(kind):
-    "Twice the rows are four times the pairs, twice the columns twice the numbers; seconds are measured by benchmarks/metrics.py."
-    def work(n, d):
-        x = rows_of(kind, n, d).float()
-        with Numbers() as did: coherence(x, x + .1*rows_of('different', n, d, 1).float())
-        return did.total
-    few, rows, columns = work(140, 300), work(280, 300), work(280, 600)
-    assert rows <= 4.4*few and columns <= 2.2*rows and columns <= 10*280*280*600, (few, rows, columns)
-
-
-@pytest.mark.parametrize('kind', ['different', 'pairs', 'alike', 'words'])
-def test_the_worst_ratio_of_wide_rows(kind):
-    x = rows_of(kind, 300, 2500).float()
-    xp = x + .1*rows_of('different', 300, 2500, 1).float()
-    c = coherence(x, xp)
-    far = (x[:10, None].double() - x[None].double()).norm(dim=2)
-    ratio = torch.where(far > 0, (xp[:10, None].double() - xp[None].double()).norm(dim=2)/far, -torch.inf).amax(1)
-    worst = coherence(x, xp, eps=(None,))
-    assert c.set_index('eps').loc['all', 'mean'] == worst['mean'].item() and ratio.min() > 0
-
-
 def test_redundant_counts_what_was_added_for_nothing():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse').fit(t.x)
@@ -123,6 +85,7 @@ def test_plausibility_and_range_by_hand():
     assert out_of_range(torch.zeros(1, 2), torch.tensor([[3., 1]]), train).item() == .5
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('name', ['breast_cancer', 'digits', 'toy_reviews'])
 def test_evaluate_measures_everything_that_applies(name):
     task = load_task(name)

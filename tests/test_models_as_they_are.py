@@ -29,12 +29,13 @@ def case(request, monkeypatch):
     return models.case_of(models.Data('mixed', X[:250], y[:250], X[250:]), request.param)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('case', models.MODELS, indirect=True)
 @pytest.mark.parametrize('through', ['itself', 'adapter'])
 def test_the_models_own_predict_agrees_and_every_change_is_legal(case, through):
     model = models.adapted(case) if through == 'adapter' else None
-    line, columns = models.ours(case, model=model, alone=1)
-    assert line['valid'] == line['legal'] == 1 and columns.min() >= 1 and line['columns'] <= 2
+    line = models.ours(case, model=model, alone=1)
+    assert line['valid'] == line['legal'] == 1 and 1 <= line['columns'] <= 2
 
 
 class Constant:
@@ -53,32 +54,6 @@ def by_hand():
 
 
 def test_the_measures_by_hand(by_hand):
-    line, columns = models.measured(by_hand[0], 'm', by_hand[1], .002)
+    line = models.measured(by_hand[0], 'm', by_hand[1], .002)
     assert line['valid'] == .75 and line['ms'] == 2 and (line['missing'], line['filled']) == (1, 1)
     assert line['columns'] == pytest.approx(4/3) and line['l2'] == pytest.approx((np.sqrt(2) + .5 + 1)/3)
-    np.testing.assert_equal(columns, [2, 1, np.nan, 1])
-
-
-def test_a_row_without_answer_is_not_valid(by_hand):
-    case, new = by_hand
-    found = new.astype(object)
-    found.iloc[0] = None
-    line, columns = models.measured(case, 'm', models.like(case.data, found), 0)
-    assert line['valid'] == .5 and np.isnan(columns[0])
-
-
-def test_columns_are_compared_on_rows_that_both_brought_there():
-    assert models.ratio(np.array([1., 2, np.nan, 9]), np.array([2., 2, 1])) == .75
-    assert np.isnan(models.ratio(np.array([1.]), None))
-
-
-def test_a_peer_that_fails_says_so_in_its_own_words(by_hand, monkeypatch):
-    def broken(case): raise RuntimeError('no\nfolder')
-    monkeypatch.setitem(models.METHODS, 'broken', broken)
-    assert models.peer(by_hand[0], 'broken', 1)[0]['note'] == 'does not start: RuntimeError: no folder'
-    def picky(case):
-        def one(i): raise KeyError(i)
-        return one
-    monkeypatch.setitem(models.METHODS, 'picky', picky)
-    line, _ = models.peer(by_hand[0], 'picky', 1)
-    assert (line['rows'], line['valid'], line['note']) == (4, 0, '4 rows raised an error, the first KeyError: 0')

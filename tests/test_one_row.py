@@ -10,16 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gradual_cf.all import GradualCF, predict, predictor, tabular
-from gradual_cf.core import bisected
-from gradual_cf.data.tables import _encode_table, _exact_numbers, _raw
+from gradual_cf.data.tables import _raw
 from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once
 from gradual_cf.search import sums
-from gradual_cf.search.bounds import _left_over, _nodes_read, _own_left_over, _spans_of, _leaf_bits_of
-from gradual_cf.search.boxes import _grid_of, _own_positions
 from gradual_cf.search.goals import CLASSES, log_prob, said
-from gradual_cf.search.readings import _readings
-from gradual_cf.search.shorten import _middles
 
 
 def odd(n=200):
@@ -33,17 +28,6 @@ def odd(n=200):
         size=pd.Categorical(np.array(['s', 'm', 'l'])[i % 3], categories=['s', 'm', 'l'], ordered=True),
         named=pd.Categorical(np.array(['b', 'a', None], object)[i % 3], categories=['b', 'a']),
         words=pd.Series(np.array(['x', 'y', None], object)[i % 3], dtype=object)))
-
-
-def test_all_columns_at_once_decode_as_each_by_itself():
-    df = odd()
-    for how in (dict(), dict(missing='level'), dict(scale='quantile'), dict(scale='standard')):
-        table = tabular(df, **how).encode.args[0]
-        x = _encode_table(table, df).x.numpy()
-        moved = x + np.random.default_rng(1).normal(0, .1, x.shape)*(x != x[0])
-        for v in (x, moved):
-            each = np.concatenate([c.exact(v[:, at]) for c, at in zip(table.columns, table.at)], 1)
-            np.testing.assert_array_equal(_exact_numbers(table, v), each)
 
 
 def test_numbers_that_are_read_in_one_piece_are_those_of_each_column():
@@ -60,54 +44,7 @@ def test_categories_with_other_codes_are_read_by_their_levels():
     assert torch.equal(domain.encode(df[['named', 'money']]).x, domain.encode(other).x)
 
 
-def test_a_tree_of_places_holds_those_that_halvings_come_to():
-    rng = np.random.default_rng(0)
-    bad, good = rng.integers(-50, 50, 40), rng.integers(-50, 50, 40)
-    seen = []
-    def holds(place):
-        seen.append(place)
-        return rng.random(40) < .5
-    bisected(holds, bad, good, 3, lambda a, b: (a + b)//2)
-    tree = np.stack(_middles(bad, good, 3))
-    assert len(tree) == 7 and (tree[0] == seen[0]).all()
-    for level, places in enumerate(seen): assert (tree[2**level - 1:2**(level + 1) - 1] == places).any(0).all()
-
-
-def test_what_a_column_leaves_of_trees_is_what_its_nodes_take_one_by_one():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.integers(0, 30, (300, 3)), columns=list('abc'))
-    model = RandomForestClassifier(7, max_depth=5, random_state=0).fit(X, X.a + X.b > rng.integers(20, 40, 300))
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
-    words = _leaf_bits_of(nodes, np.ones(1))
-    for g, left in enumerate(nodes.left):
-        side, out = words.sides[g], np.tile(words.full, (left.shape[1], 1, 1))
-        ends = np.r_[side.start[1:], len(side.left)]
-        for tree, start, end in zip(side.tree, side.start, ends):
-            for node in range(start, end):
-                out[left[node], tree] &= side.left[node]
-                out[~left[node], tree] &= side.right[node]
-        assert len(side.tree) and (_left_over(words, g, left) == out).all()
-
-
-def test_the_first_and_the_last_cell_of_each_leaf_are_those_that_every_bit_tells():
-    rng, n = np.random.default_rng(0), 900
-    X = pd.DataFrame(rng.integers(0, 40, (n, 3)), columns=list('abc')).assign(d=np.where(rng.random(n) < .2, np.nan, rng.normal(size=n).round(1)))
-    model = RandomForestClassifier(5, random_state=0).fit(X, X.a + X.b > rng.integers(0, 80, n)) # of several words a tree
-    cf = GradualCF(model, tabular(X), 'sparse').fit(X)
-    nodes = _nodes_read(cf.model, _grid_of(cf.domain.features))
-    words = _leaf_bits_of(nodes, np.ones(1))
-    assert words.full.shape[1] > 1
-    for g in range(4):
-        bits = np.unpackbits(words.cell[g][:-1].view(np.uint8), axis=-1, bitorder='little').astype(bool)
-        first, last = _spans_of(words, g)
-        assert (first == bits.argmax(0)).all() and (last == len(bits) - 1 - bits[::-1].argmax(0)).all()
-        cells = rng.integers(0, nodes.left[g].shape[1], 30)
-        left = nodes.left[g][:, cells]
-        other = left ^ (rng.random(left.shape) < .01) # nodes that disagree with every cell
-        for v in (left, other): assert (_own_left_over(nodes, words, g, v, cells) == _left_over(words, g, v)).all()
-
-
+@pytest.mark.night
 @pytest.mark.parametrize('made', [RandomForestClassifier, ExtraTreesClassifier, RandomForestRegressor, ExtraTreesRegressor])
 def test_a_forest_that_is_asked_tree_by_tree_says_the_same_to_the_last_bit(made):
     rng = np.random.default_rng(0)
@@ -138,43 +75,6 @@ def told():
     return X, model, tabular(X)
 
 
-def test_the_same_few_rows_are_asked_once_while_a_question_lasts():
-    X, model, domain = told()
-    p = predictor(model, domain)
-    p = getattr(p, 'predictor', p)
-    asked_once(p, X.iloc[:1]), asked_once(p, X.iloc[:1])
-    assert model.asked == [1, 1] # no question lasts
-    with remembering():
-        first = asked_once(p, X.iloc[[3]])
-        with remembering(): again = asked_once(p, X.iloc[[3]].reset_index(drop=True))
-        again.zero_() # what is handed out is a copy
-        third = asked_once(p, X.iloc[[3]])
-        asked_once(p, X.iloc[[3]].astype({'a': 'int64'})) # another dtype is another question
-        asked_once(p, X.iloc[:30]), asked_once(p, X.iloc[:30]) # many rows are not kept
-    assert model.asked[2:] == [1, 1, 30, 30] and torch.equal(first, third)
-    asked_once(p, X.iloc[[3]])
-    assert model.asked[6:] == [1]
-
-
-def test_a_network_is_asked_about_the_same_row_once_while_a_question_lasts():
-    X, _, domain = told()
-    net, asked = torch.nn.Sequential(torch.nn.Linear(3, 2)), []
-    with torch.no_grad(): net[0].weight[:], net[0].bias[:] = torch.tensor([[-4., -4, 0], [4, 4, 0]]), torch.tensor([4., -4])
-    cf = GradualCF(net, domain, 'sparse').fit(X)
-    cf.model.register_forward_pre_hook(lambda m, given: asked.append(given[0].detach().clone()))
-    with remembering():
-        one, again, changed = (predict(cf.model, x) for x in (cf.x_train[:1], cf.x_train[:1], cf.x_train[1:2]))
-        again.zero_()  # what is handed out is a copy
-        predict(cf.model, cf.x_train[:1].clone().requires_grad_())
-    assert len(asked) == 2 and torch.allclose(one, cf.z_train[:1]) and not torch.allclose(one, changed)
-    with torch.no_grad(): net[0].bias += 1.
-    with remembering(): assert not torch.allclose(predict(cf.model, cf.x_train[:1]), one)  # it was trained on
-    asked.clear()
-    cf.explain(X.iloc[[0]])
-    alone = [tuple(x.flatten().tolist()) for x in asked if len(x) == 1 and not x.requires_grad]
-    assert len(alone) == len(set(alone)) > 1  # without a gradient none twice
-
-
 def priced(n=300):
     "Numbers of the same scale and categories of three levels, so that changes cost the same."
     rng = np.random.default_rng(0)
@@ -191,6 +91,7 @@ def behind(model, X):
 RULES = {}, dict(immutable=['a']), dict(bounds={'b': (2, 6)}), dict(increase_only=['a', 'b'], max_changes=1)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('rules', RULES, ids=str)
 def test_a_sum_says_in_closed_form_what_boxes_find(monkeypatch, rules):
     X, y = priced()
@@ -205,17 +106,6 @@ def test_a_sum_says_in_closed_form_what_boxes_find(monkeypatch, rules):
     np.testing.assert_allclose(*far, atol=1e-9)  # of several as near, each may find another
     assert closed.proof == boxes.proof
     for name in ('size', 'bound'): np.testing.assert_array_equal(getattr(closed, name), getattr(boxes, name))
-
-
-def test_a_code_beside_the_legal_numbers_has_a_cell_of_its_own_behind_a_pipeline():
-    X, y = priced()
-    codes = X.c == -9
-    y[codes] = 1 - X.a[codes] % 2  # so that trees ask for it
-    cf = GradualCF(behind(RandomForestClassifier(20, max_depth=6, random_state=0), X).fit(X, y), tabular(X, special=[-9]), 'sparse').fit(X)
-    grid = _grid_of(cf.domain.features)
-    nodes, x, g = _readings(cf, grid)[0].bound.args[0], cf.x_train.numpy(), list(X).index('c')
-    goes, place = nodes.own(x)[g], np.searchsorted(nodes.edges[g], _own_positions(grid, x, np.nan)[0][:, g])
-    assert (nodes.left[g][:, place] == goes).all() and (place[codes] == 0).all() and (place[~codes] > 0).all()
 
 
 EQUAL = [(True, 1), (False, 0), (1, 1.), (np.nan, None), (0., -0.), (np.bool_(True), 1)] # to pandas
@@ -269,16 +159,6 @@ def test_a_model_that_was_trained_on_is_asked_anew():
     now = float(model.model.predict_proba(row)[0, 1])
     assert abs(float(before.before[0]) - now) > .01
     assert abs(float(cf.explain(row, 1).before[0]) - now) < 1e-9
-
-
-def test_an_answer_is_put_to_the_model_no_more_often_than_before():
-    _, model, cf, row = one_refused()
-    model.asked.clear()
-    answer = cf.explain(row)
-    few = [n for n in model.asked if n == 1]
-    assert answer.valid.all() and len(few) <= 3
-    assert float(answer.prob[0]) == float(model.model.predict_proba(answer.raw)[0, 1]) or \
-        abs(float(answer.prob[0]) - float(model.model.predict_proba(answer.raw)[0, 1])) < 1e-9
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])

@@ -1,4 +1,4 @@
-"""What pages say is true of the code: names in code font exist, and each "cannot" and "not yet" was looked at."""
+"""What pages say is true of the code: names in code font, files, commands, arguments, and figures of a table."""
 import functools
 import inspect
 import json
@@ -11,7 +11,6 @@ import gradual_cf.all as public
 from gradual_cf.paper.reproduce import results
 
 ROOT = Path(__file__).resolve().parent.parent
-REVIEWED = ROOT/'tests'/'reviewed.txt'
 PAGES = sorted(p for p in (ROOT/'nbs').rglob('*.ipynb') if not any(part[0] in '._' for part in p.relative_to(ROOT).parts))
 
 
@@ -44,9 +43,9 @@ def code_of(text): return re.findall(r'(?<!`)`([^`\n]+)`(?!`)', text)
 ELSEWHERE = {
     'of which the page says that they are gone': 'bisect restore',
     'beginnings of names': 'paste_ l1_',
-    'of torch, nltk, pickle, LightGBM, nbdev, matplotlib and packaging': 'dark_background grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
-        'PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
-    'of this test': 'test_pages reviewed txt',
+    'of torch, nltk, pickle, LightGBM, CatBoost, nbdev, matplotlib and packaging': 'dark_background grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
+        'VBD set_probability_threshold PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
+    'of this test': 'test_pages',
     'of examples': 'capital_gain MACHINE ssh subtitle _datasets _goals _masking j2'}
 
 
@@ -94,40 +93,17 @@ def test_calls_in_code_font_name_arguments_that_there_are():
             assert not bad, f'{page}: {code} names {bad}'
 
 
-# Each "cannot" and "not yet" was true when it was looked at
-DENIED = re.compile(r"\b(?:cannot|can't|not yet|nobody yet|nothing yet|no [\w-]+ yet|yet\.|not possible|not supported|unsupported|not implemented)")
-
-def denials():
-    "Sentences that deny something: 'page :: sentence'."
-    out = []
-    for page, text in texts().items():
-        for sentence in re.split(r'(?<=[.!?:])\s+|\n|\|', text):
-            if DENIED.search(sentence): out.append(f'{page} :: {sentence.strip()}')
-    return sorted(set(out))
-
-
-def test_what_pages_deny_was_looked_at():
-    seen, now = set(REVIEWED.read_text().splitlines()), denials()
-    new, gone = [s for s in now if s not in seen], sorted(seen - set(now))
-    assert not new, 'is that true today? Then add it to tests/reviewed.txt:\n' + '\n'.join(new)
-    assert not gone, 'no page says that any more, take it out of tests/reviewed.txt:\n' + '\n'.join(gone)
-
-
 # Figures that prose quotes from a table of results: page, the words around them, and what the table says
 def refined(data, setting, way, column): return results('refine.csv').set_index(['data', 'setting', 'way']).loc[(data, setting, way), column]
 def ablated(value, column):
     table = results('ablations.csv').query('data == "heloc" and axis == "loss"').set_index('value')
     return table[column][table.index.str.startswith(value)].item()
-def found_by_lore():
-    run = results('field.parquet')
-    return 100*run.query('data == "wine" and model == "forest" and method == "our LORE"').found.mean()
 
 
 FIGURES = [
     ('paper/02_reproduce', r'distance of (\S+) with the logit distribution and (\S+) without', lambda: [ablated(v, 'l2') for v in ('with ', 'without')]),
     ('search/04_shorten', r"HELOC's default goes from a distance of (\S+) to (\S+), the paper's setting from (\S+) to (\S+),",
      lambda: [refined('heloc', s, w, 'l2') for s in ('default', 'paper') for w in ('as found', 'both')]),
-    ('explanations/the_field_in_full', r"LORE finds (\S+)% on Wine's forest", lambda: [found_by_lore()]),
 ]
 
 

@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from test_tables import coded
 
-from gradual_cf.all import GradualCF, evaluate, explain_dataset, load_fitted, predictor, tabular
+from gradual_cf.all import GradualCF, evaluate, load_fitted, predictor, tabular
 from gradual_cf.models.asking import _unanimous, log_odds
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.sums import _is_linear_whole
@@ -74,32 +74,6 @@ def test_rows_in_other_dtypes_are_read_as_the_model_wants_them(name):
     assert cf.explain(test.iloc[3].to_dict()).raw.iloc[0].astype(object).equals(want.iloc[3].astype(object))
 
 
-@pytest.mark.parametrize('name,workers', [('xgboost', 1), ('hist', 0)])  # a model that workers must read anew, and one that stays here
-def test_batches_of_any_model(name, workers, tmp_path):
-    df, y = people()
-    model = GAPS[name]().fit(df[:300], y[:300])
-    cf = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300])
-    rows = df[300:325]
-    want = cf.explain(rows)
-    explain_dataset(cf, rows, tmp_path/'a', batch_size=10, workers=workers)
-    got = pd.read_parquet(tmp_path/'a')
-    assert got.cf_valid.all() and np.array_equal(got.cf_prob, want.prob)
-    assert (got['cf:income'].to_numpy() == want.raw.income.to_numpy()).all()
-    other = GAPS[name]().fit(df[:250], y[:250])
-    with pytest.raises(ValueError, match='out must be a new folder'): explain_dataset(GradualCF(other, tabular(df[:300]), 'sparse').fit(df[:300]), rows, tmp_path/'a', batch_size=10)
-
-
-def test_flat_ground_ends_the_search():
-    df, y = people()
-    model = GAPS['hist']().fit(df[:300], y[:300])
-    cf = GradualCF(model, tabular(df[:300]), 'sparse').fit(df[:300])
-    seen = []
-    many = predictor(lambda f: seen.append(len(f)) or model.predict_proba(f), cf.domain)
-    cf = GradualCF(many, cf.domain, 'sparse').fit(df[:300])
-    cf.explain(df[300:303], immutable=['income', 'owner'])   # rounding once looked like a gain, for ever
-    assert len(seen) < 500
-
-
 @pytest.mark.parametrize('how', [dict(grow_policy='SymmetricTree'), dict(grow_policy='Depthwise', one_hot_max_size=9), dict(grow_policy='Lossguide', nan_mode='Max')])
 def test_catboost_is_taken_as_it_is(how):
     "What each level does at each split is told by CatBoost itself, whatever shape its trees have."
@@ -112,6 +86,7 @@ def test_catboost_is_taken_as_it_is(how):
     assert (model.predict(cfs.raw) == 1 - model.predict(df[300:])).all() and cfs.valid.all()
 
 
+@pytest.mark.night
 def test_columns_go_by_name_in_the_order_of_the_model():
     df, y = people(missing=False)
     df = df.drop(columns='job')
@@ -131,26 +106,6 @@ def test_names_that_differ_by_a_blank_are_two_columns():
     assert np.allclose(cf.z_train.softmax(1)[:, 1].numpy(), model.predict_proba(df)[:, 1], atol=1e-6)
 
 
-@pytest.mark.parametrize('kind,ask', [('proba', lambda df: 1/(1 + np.exp(30 - df.income))), ('logit', lambda df: df.income - 30),
-                                      ('decision', lambda df: (df.income - 30).to_frame()), ('proba', lambda df: np.stack([p := 1/(1 + np.exp(df.income - 30)), 1 - p], 1))])
-def test_a_function_of_a_frame(kind, ask):
-    df, _ = people(missing=False)
-    domain = tabular(df)
-    cfs = GradualCF(predictor(ask, domain, kind), domain, 'sparse').fit(df).explain(df[:20], target=1)
-    assert (cfs.raw.income >= 30).all() and set(cfs.changes().feature) <= {'income'}
-
-
-def test_among_values_that_do_as_much_the_nearest_wins_alone_and_in_any_batch():
-    "A model with one step, whose last digit depends on where a row stands in its batch."
-    df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
-    domain = tabular(df)
-    step = lambda f: np.where(f.a < 10, .2, np.where(f.b > 0, .9, .3)) + 1e-15*np.arange(len(f))
-    cf = GradualCF(predictor(step, domain), domain, 'sparse').fit(df)
-    once = cf.explain(df[:10], 1, immutable=['b']).raw
-    assert (once.a[df.b[:10] == 0] == 10).all()
-    for i in range(10): assert cf.explain(df[i:i + 1], 1, immutable=['b']).raw.a.item() == once.a[i]
-
-
 def test_a_tie_goes_to_the_first_class():
     df = pd.DataFrame(dict(a=np.arange(40.), b=np.tile([0., 1.], 20)))
     domain = tabular(df)
@@ -163,7 +118,7 @@ def test_a_tie_goes_to_the_first_class():
 def test_numbers_reach_their_interval_each_row_its_own():
     df, _ = people(missing=False)
     y = 2*df.income - df.debt + 10*df.owner
-    for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(20, random_state=0))):
+    for model in (encoded_pipeline(LinearRegression()), encoded_pipeline(RandomForestRegressor(5, random_state=0))):
         cf = GradualCF(model.fit(df[:300], y[:300]), tabular(df[:300]), 'sparse').fit(df[:300])
         own = [(v, v + 15) for v in np.linspace(50, 90, 5)]
         cfs = cf.explain(df[300:305], target=own)
@@ -174,15 +129,6 @@ def test_numbers_reach_their_interval_each_row_its_own():
         assert torch.equal(again.xp, cfs.xp[:1])
         table = evaluate(cf, df[300:302], target=(60, None)).set_index('metric')
         assert table['mean']['valid'] >= .95 and table['mean']['legal'] == 1
-
-
-def test_numbers_do_not_depend_on_their_unit():
-    df, _ = people(missing=False)
-    domain, answers = tabular(df), []
-    for unit in (1e-6, 1., 1e6):
-        model = predictor(lambda f: (2*f.income - f.debt)*unit, domain, 'number')
-        answers.append(GradualCF(model, domain, 'sparse').fit(df).explain(df[:30], target=(60*unit, 70*unit)).raw)
-    for a in answers[1:]: pd.testing.assert_frame_equal(a, answers[0])
 
 
 def test_a_network_of_numbers():
@@ -254,6 +200,7 @@ def test_a_network_that_says_the_same_of_all_rows_may_want_raw_ones(caplog):
     assert not caplog.text
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('ending', ['txt', 'ubj'])
 def test_a_file_that_would_end_the_process_is_an_error(tmp_path, ending):
     pytest.importorskip('lightgbm' if ending == 'txt' else 'xgboost')
@@ -281,6 +228,7 @@ def own_estimators():
         yield name, kind(**needs).fit(some, y), some
 
 
+@pytest.mark.night
 @pytest.mark.filterwarnings('ignore')
 def test_every_estimator_of_scikit_learn_is_read_from_skops(tmp_path):
     io, read = pytest.importorskip('skops.io'), 0
@@ -356,27 +304,7 @@ def test_object_columns_in_xgboost_are_named_by_the_model():
     with pytest.raises(ValueError, match='model must accept the rows'): GradualCF(model, tabular(text), 'sparse').fit(text)
 
 
-def test_questions_about_several_columns_share_a_call(monkeypatch):
-    import gradual_cf.search.masking as module
-    X, y = people(missing=False)
-    model, asked = encoded_pipeline(RandomForestClassifier(10, random_state=0)).fit(X, y), []
-    def ask(df):
-        asked.append(len(df))
-        return model.predict_proba(df)
-    domain = tabular(X)
-    cf = GradualCF(predictor(ask, domain, names=list(X)), domain, 'sparse', max_shared=2).fit(X)
-    rows, answers, calls = X[model.predict(X) == 0].head(12), [], []
-    for together in (module._TOGETHER, 1): # 1: each column by itself
-        monkeypatch.setattr(module, '_TOGETHER', together)
-        asked.clear()
-        answers.append(cf.explain(rows, 1))
-        calls.append(len(asked))
-    assert torch.equal(answers[0].xp, answers[1].xp) and answers[0].valid.all()
-    assert calls[0] < .5*calls[1] # five columns; some calls are the first and last look, and whether a change can be left out
-    assert torch.equal(cf.explain(rows.iloc[[3]], 1).xp[0], answers[0].xp[3])
-
-
-@pytest.mark.parametrize('tau', [.5, .6, .9])
+@pytest.mark.parametrize('tau', [.5, pytest.param(.6, marks=pytest.mark.night), pytest.param(.9, marks=pytest.mark.night)])
 def test_a_list_of_models_without_gradient_asks_for_none(tau):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(dict(a=rng.integers(0, 6, 220), b=rng.integers(-3, 4, 220)))

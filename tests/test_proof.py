@@ -86,17 +86,6 @@ def test_what_greedy_missed_is_found():
     assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3
 
 
-def test_why_there_is_none():
-    cf, _ = three()
-    rows = pd.DataFrame([dict(a=1, b=2, c=3, d=4), dict(a=1, b=8, c=8, d=4)])
-    for how in (dict(immutable=['a']), dict(bounds={'a': (0, 5)}), dict(decrease_only=['a'])):
-        answer = cf.explain(rows, 1, **how)
-        assert not answer.valid.any() and (prove(cf, answer).verdict == INFEASIBLE).all()
-    answer = cf.explain(rows, 1, max_changes=2)
-    told = prove(cf, answer)
-    assert told.verdict[0] == INFEASIBLE and told.verdict[1] == 'optimal in columns'
-
-
 def fewest_of_all(cf, answer):
     "For each row, the fewest columns of any legal change that reaches the target."
     features, enc = cf.domain.features, answer.enc
@@ -229,6 +218,7 @@ def holds_everywhere(cf, every, k, optimal):
     return len(rows)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind,method,folds', cover(CURVED, ['isotonic', 'falling', 'sigmoid'], [3, 2, 4, 'single', 'frozen']))
 def test_calibrated_trees_are_read_and_their_proofs_hold_for_all_rows(kind, method, folds):
     df, every, m = of_folds(kind, method, folds)
@@ -242,6 +232,7 @@ def test_calibrated_trees_are_read_and_their_proofs_hold_for_all_rows(kind, meth
     assert looked
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind, row', few([('forest', 50), ('hist', 37), ('exponential', 37), ('extra', 20), ('boosted', 50), ('tree', 20)], 2))
 def test_proofs_hold_where_every_curve_jumps_at_the_sums_of_a_row(kind, row):
     "The last digit of a sum decides whether the row is an answer."
@@ -274,6 +265,7 @@ def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
     assert torch.equal(again.model.scores(cf.x_train), cf.model.scores(cf.x_train))
 
 
+@pytest.mark.night
 def test_curves_that_are_not_read_are_asked():
     df, every, m = of_folds('forest', 'sigmoid', 3)
     y = (df.a > df.b).astype(int)

@@ -41,6 +41,7 @@ def test_a_scorecard_gives_the_two_methods_of_the_commentary(cf):
             assert abs(line.near - near[line.columns]) <= room and abs(line[-1] - every[line.columns]) <= room
 
 
+@pytest.mark.night
 def test_alone_and_put_back_are_what_the_model_says(cf):
     rows = people(40, 2)
     found, w = reasons(cf, rows, k=2), np.array([*WEIGHTS.values()])
@@ -104,22 +105,6 @@ def test_rows_that_nobody_refuses_have_no_reasons(cf):
     assert found.text() and found._repr_html_() and found.plot()
 
 
-def test_categories_missing_cells_and_numbers_as_a_target():
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(dict(job=rng.choice(['none', 'clerk', 'judge'], 300), income=np.where(rng.random(300) < .2, np.nan, rng.integers(0, 101, 300))))
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-    worth = 10*(rows.job == 'judge') + rows.income.fillna(20)/10
-    model = make_pipeline(make_column_transformer((OneHotEncoder(), ['job']), remainder='passthrough'), HistGradientBoostingRegressor()).fit(rows, worth)
-    cf = GradualCF(model, tabular(rows), 'sparse').fit(rows)
-    found = reasons(cf, pd.DataFrame(dict(job=['clerk', 'judge'], income=[np.nan, 90.])), target=(15, None))
-    first = found.frame.iloc[0]
-    assert found.refused.tolist() == [True, False] and (first['columns'], first.has, first.compared) == ('job', 'clerk', 'judge')
-    assert found.frame.has.isin(['clerk', 'missing']).all()
-
-
 def test_what_is_derived_follows():
     "The model reads a ratio alone: debt and income are the reasons behind it, and never without it."
     rng = np.random.default_rng(0)
@@ -151,17 +136,6 @@ def test_a_column_without_a_name_goes_by_it():
     cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df), 'sparse').fit(df)
     assert reasons(cf, df[:10], codes=dict(income=('A1', 'Income')), never='debt').refused.any()
     assert reasons(cf, df[:10], never=None).refused.any()
-
-
-def test_a_row_that_cannot_be_read_takes_no_other_with_it(cf):
-    rows = people(6, 1)
-    odd = rows.astype(object)
-    odd.iloc[2, 0], odd.iloc[4, 1] = 'unknown', 'none'
-    some, all_ = reasons(cf, odd, language='de'), reasons(cf, rows)
-    assert list(some.unread) == [2, 4] and not some.refused[[2, 4]].any() and not some.enough[[2, 4]].any() and all_.unread == {}
-    read = [0, 1, 3, 5]
-    assert all(some.of(i) == all_.of(i) for i in read) and some.of(2) == [] and (some.refused == all_.refused)[read].all()
-    assert all(f'Zeile {i} ist nicht lesbar' in page for i in (2, 4) for page in (some.text().replace('\n', ' '), some._repr_html_()))
 
 
 class Both(nn.Module):
@@ -205,6 +179,7 @@ def fitted(kind):
     return dict(trees=HistGradientBoostingClassifier(random_state=0), margins=SVC()).get(kind).fit(rows, y), {}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['trees', 'margins', 'several', 'cut-off', 'probability'])
 def test_every_refused_row_has_reasons_and_predict_says_what_is_enough(kind):
     "Each reason alone and all of a row together, as the page tells them, put into the row."
@@ -220,25 +195,6 @@ def test_every_refused_row_has_reasons_and_predict_says_what_is_enough(kind):
         put = [one.assign(**{line.columns: int(line.compared)}) for line in lines.itertuples()]
         assert there(pd.concat(put)).tolist() == lines.enough.tolist()
         assert there(one.assign(**{line.columns: int(line.compared) for line in lines.itertuples()})).tolist() == [found.enough[i]]
-
-
-def test_the_model_is_asked_a_few_times_however_many_rows_and_columns_there_are():
-    "Logits and `predict` of the rows, all values at once, what is told and without each, `predict` of what is told."
-    from gradual_cf.all import predictor
-    model, domain = fitted('trees')[0], tabular(people(300))
-    asked = []
-    class Counted:
-        classes_, feature_names_in_ = model.classes_, model.feature_names_in_
-        def predict(self, frame): return asked.append(len(frame)) or model.predict(frame)
-        def predict_proba(self, frame): return asked.append(len(frame)) or model.predict_proba(frame)
-    cf = GradualCF(predictor(Counted(), domain), domain, 'sparse').fit(people(300))
-    rows = people(60, 7)
-    rows = rows[model.predict(rows) == 'no']
-    reasons(cf, rows[:1], target='yes')
-    for some in (rows[:1], rows):
-        asked.clear()
-        reasons(cf, some, target='yes')
-        assert len(asked) == 5 and asked[0] == asked[1] == len(some) < asked[2]
 
 
 def test_kendalls_tau_is_scipys():

@@ -33,6 +33,7 @@ def counted(monkeypatch):
     return calls
 
 
+@pytest.mark.night
 def test_parts_run_once_and_again_when_anything_changes(counted, tmp_path, monkeypatch):
     first = reproduce('two', tmp_path)
     again = reproduce('two', tmp_path)
@@ -160,6 +161,7 @@ def test_cells_that_show_what_is_committed_are_no_part_of_a_figure():
         assert not any("results('fig" in c for c in _figure_code(name)) and any('assert' in c for c in _figure_code(name))
 
 
+@pytest.mark.night
 def test_a_figure_is_its_notebook(networks, tmp_path):
     sh = shell(os.environ['GRADUAL_CF_CACHE'], tmp_path)
     first, again = (sh('reproduce', 'fig4', '--out', tmp_path) for _ in range(2))

@@ -5,77 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cheapest import cheapest
 from sklearn import ensemble
 from test_boxes import MODELS, fitted, labels, table
-from torch import nn
 
-from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, Plausibility, letter, load_loans, plausible, tabular
+from gradual_cf.all import PLAUSIBLE, GradualCF, load_loans, plausible, tabular
 from gradual_cf.search import proven
-from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS, ways
-from gradual_cf.search.robust import _against, _lowest_score
+from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
-
-
-def small_network(rng, sizes):
-    net = [m for a, b in itertools.pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())][:-1]
-    for m in net[::2]:
-        m.weight.data, m.bias.data = (torch.from_numpy(rng.normal(0, .6, v.shape)).float() for v in (m.weight, m.bias))
-    return nn.Sequential(*net)
-
-
-@pytest.mark.parametrize('outputs', [1, 2, 3])
-def test_every_network_of_nearly_these_weights_accepts_the_answer_and_no_cheaper_one_can_be_found(outputs):
-    rng, by = np.random.default_rng(outputs + 40), .04
-    X = table(rng, category=outputs == 2)
-    domain = tabular(X, integer=['c'])
-    net = small_network(rng, (len(X.columns) + 3*(outputs == 2), 6, outputs))
-    net[-1].bias.data -= net(GradualCF(net, domain, 'sparse').fit(X).x_train).mean(0).detach() # each class has rows
-    cf = GradualCF(net, domain, 'sparse').fit(X)
-    z = cf.model(cf.x_train)
-    rows = X[(z.argmax(1) == 0).numpy()].head(4)
-    p = cheapest(cf, rows, 1, 'distance', robust=dict(weights=by))
-    assert p.answers.valid.any()
-    parts = [v.detach().double().numpy() for v in net.parameters()]
-    def worst(x):
-        "The least lead of class 1 over each other one: behind one hidden layer of nonnegative units, weights do their worst one by one."
-        (w, b, v, c), x = parts, x.detach().double().numpy()
-        wide = by*(np.abs(x).sum(1, keepdims=True) + 1)
-        low, high = (np.maximum(x @ w.T + b + s*wide, 0) for s in (-1, 1))
-        lead = []
-        for j in ([0, 2][:outputs - 1] if outputs > 1 else [None]):
-            u, shift, move = (v[0], c[0], by) if j is None else (v[1] - v[j], c[1] - c[j], 2*by)
-            lead.append((np.minimum((u - move)*low, (u - move)*high)).sum(1) + shift - move)
-        return np.min(lead, 0)
-    for i in np.flatnonzero(p.answers.valid):
-        assert worst(p.answers.xp[i:i + 1])[0] >= -1e-4
-        for seed in range(20):
-            other, draw = small_network(rng, (len(parts[0].T), 6, outputs)), np.random.default_rng(seed)
-            for v, w in zip(other.parameters(), net.parameters()): v.data = w.data + by*torch.from_numpy(draw.choice([-1., 1.], w.shape)).float()
-            z = other(p.answers.xp[i:i + 1]).detach()[0]
-            assert (z[0] > 0) if outputs == 1 else z.argmax() == 1
-    for i in range(len(rows)):
-        every = pd.DataFrame(itertools.product(*(sorted(set(X[c])) for c in X)), columns=list(X)).astype(X.dtypes)
-        cost, some = (cf.encode(every).x - cf.encode(rows).x[i]).abs().sum(1).numpy(), worst(cf.encode(every).x) >= 1e-4
-        if some.any(): assert p.bound[i] <= cost[some].min() + 1e-6  # what is told of all networks is true
-
-
-def test_networks_against_a_row_are_networks_of_nearly_these_weights():
-    rng = np.random.default_rng(0)
-    weight, bias = [rng.normal(size=s) for s in ((7, 4), (5, 7), (1, 5))], [rng.normal(size=s) for s in (7, 5, 1)]
-    x = rng.normal(size=4)
-    w, b = _against(weight, bias, .01, .02, x)
-    for i, (new, old) in enumerate(zip(w + b, weight + bias)): assert np.abs(new - old).max() == pytest.approx(.02 if i in (2, 5) else .01)
-    def says(weight, bias):
-        v = x
-        for a, c in zip(weight[:-1], bias[:-1]): v = np.maximum(a @ v + c, 0)
-        return (weight[-1] @ v + bias[-1])[0]
-    lowest = _lowest_score(weight, bias, .01, .02, x[None])[0]
-    assert lowest <= says(w, b) < says(weight, bias)
-    for _ in range(50):
-        moved = [[v + rng.uniform(-1, 1, v.shape)*(.02 if i == 2 else .01) for i, v in enumerate(vs)] for vs in (weight, bias)]
-        assert says(*moved) >= lowest
 
 
 def test_plausible_answers_are_the_nearest_among_those_whose_pairs_are_met():
@@ -111,28 +48,7 @@ def test_an_answer_without_all_demands_says_what_its_proof_says():
     assert f'for {other.sum()} rows {_NONE_EXISTS} among {a.among}, but another answer does' in repr(a)
 
 
-def test_a_proof_names_the_answers_that_it_speaks_of(tmp_path):
-    cf, model, X = fitted(np.random.default_rng(3), 'hist')
-    rows = X[model.predict(X) == 0].head(3)
-    a = cf.explain(rows, 1, robust=dict(noise=dict(a=1)))
-    assert a.optimal == 'columns' and a.among == 'answers that withstand noise'
-    assert 'proven fewest among answers that withstand noise' in a.text()
-    a.save(tmp_path/'a.cfs')
-    back = Counterfactuals.load(tmp_path/'a.cfs', cf.domain)
-    assert back.among == a.among and repr(back) == repr(a)
-    said = '\n'.join(letter(a))
-    assert 'changing fewer values would not have been enough' in said and 'Only answers that withstand noise in the data were compared.' in said
-
-
-def test_ways_have_what_the_settings_demand():
-    cf, model, X = fitted(np.random.default_rng(3), 'hist')
-    row = X[model.predict(X) == 0].head(1)
-    plain = ways(cf, row, 1, k=2)
-    bold = ways(GradualCF(model, cf.domain, 'sparse', logit_margin=.5).fit(X), row, 1, k=2)
-    both = plain.merge(bold, on='columns')
-    assert (both.distance_y >= both.distance_x - 1e-9).all() and (both.distance_y > both.distance_x).any()
-
-
+@pytest.mark.night
 def test_noise_reaches_beyond_the_limits_of_a_question():
     "A bound says what may be proposed, not where somebody comes out."
     X = pd.DataFrame(dict(a=np.arange(40)))
@@ -151,51 +67,3 @@ def test_a_deadline_holds_for_robust_answers():
     a = cf.explain(rows, 1, seconds=1e-9, robust=dict(noise=dict(a=1)))
     assert not a.valid.any() and len(a.proof) == 30
     assert 'not begun: the time was over  (no' in a[:1].text() and 'among' not in a[:1].text() # that is said of a row, not of answers
-
-
-def test_company_is_counted_with_the_digits_that_the_search_counts_with():
-    "Rows so near to each other that 32 bits round their distances; what the demand accepts must not be dropped."
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(dict(a=rng.integers(0, 1000, 400), b=rng.integers(0, 2, 400)))
-    model = ensemble.HistGradientBoostingClassifier(max_iter=10, max_leaf_nodes=4).fit(X, X.a + 15*rng.normal(size=400) > 700)
-    cf = GradualCF(model, tabular(X), 'sparse', plausibility=Plausibility(density=.2)).fit(X)
-    rows = X[model.predict(X) == 0].head(2)
-    p = cheapest(cf, rows, 1, 'distance')
-    every = pd.DataFrame(list(itertools.product(range(1000), (0, 1))), columns=['a', 'b'])
-    x = cf.encode(every).x
-    _, enc, _, label = cf.ask(rows, 1)
-    for i in range(len(rows)):
-        far = (x - enc.x[i]).abs().sum(1)
-        near = far.argsort().split(100)
-        for part in near:
-            same = torch.full((len(part),), i)
-            fine = part[cf.content(enc.take(same), x[part], label[same])]
-            if len(fine): break
-        assert p.size[i] == pytest.approx(far[fine[0]].item() if len(fine) else np.inf, abs=2e-6)
-
-
-def numbers_of_loans():
-    "Numbers of loans, trees that grant them, their explainer, and refused rows."
-    X, y, T, _ = load_loans()
-    X, T = X.drop(columns='housing'), T.drop(columns='housing')
-    model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    return X, model, GradualCF(model, tabular(X), 'sparse').fit(X), T[model.predict(T) == 'refused']
-
-
-def test_a_column_that_may_not_change_has_noise_too():
-    "The worst of all copies of an answer, one for each error of measurement, keeps its class."
-    X, model, cf, rows = numbers_of_loans()
-    rows = rows[:4]
-    answers = cf.explain(rows, target='granted', robust=dict(noise={'income': 300, 'age': 1}), immutable=['age'], seconds=60)
-    assert answers.valid.any() and (answers.raw.age == rows.age).all()
-    for i in np.flatnonzero(answers.valid):
-        copies = answers.raw.iloc[[i]].loc[lambda f: f.index.repeat(3*601)]
-        copies = copies.assign(income=copies.income + np.tile(np.arange(-300, 301), 3), age=copies.age + np.repeat([-1, 0, 1], 601))
-        assert (model.predict(copies.clip(X.min(), X.max(), axis=1)) == 'granted').all()
-
-
-def test_what_is_to_be_withstood_has_a_limit_of_time(monkeypatch):
-    _, _, cf, rows = numbers_of_loans()
-    monkeypatch.setattr(proven, '_ROBUST_SECONDS', 1e-9)
-    told = cf.explain(rows[:2], target='granted', robust=dict(noise={'income': 300})).proof
-    assert not {'optimal', 'none exists'} & set(told)

@@ -1,5 +1,4 @@
 """Series: how they are read, what may be asked, where answers cut, and what is refused."""
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cb
 from gradual_cf.data.datasets import CBF_CLASSES
 from gradual_cf.data.series import dtw
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import (_DONORS, _reference_series, _faded, _outlying, _without_part, _candidate_spans, composed, n_segments, pasted, variation)
+from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, n_segments, pasted, variation
 
 
 @pytest.fixture(scope='module')
@@ -95,53 +94,9 @@ def test_files_of_the_archive_are_read(tmp_path):
 
 
 # Answers
-def test_answers_are_few_stretches_of_real_series(answers):
-    assert answers.valid.all() and answers.domain.legal(answers.data, answers.raw).all()
-    n = n_segments(answers.x, answers.xp)
-    assert 1 <= n.min() and n.max() <= 3
-    table = answers.changes()
-    assert len(table) == n.sum() and (table.end > table.start).all()
-    for l in table.itertuples(): assert (answers.x[l.row, 0, l.start:l.end] != answers.xp[l.row, 0, l.start:l.end]).all()
 
 
-def test_the_stretch_that_decides_is_found_in_its_channel(two):
-    X = waves(8, seed=1)
-    cfs = two.explain(X, [1, 0]*4)
-    table = cfs.changes()
-    assert cfs.valid.all() and set(table.channel) == {'ecg'} and (table.start < 40).all() and (table.end > 20).all()
-    assert table.feature.str.match(r'ecg from [\d.]+ s to [\d.]+ s').all()
-
-
-def test_locks_hold(two):
-    X, locked = waves(8, seed=2), [('ecg', slice(0, 30))]
-    cfs = two.explain(X, [1, 0]*4, immutable=locked)
-    assert (cfs.xp[:, 0, :30] == cfs.x[:, 0, :30]).all() and (cfs.xp != cfs.x).any()
-    for lock in (['ecg'], [slice(18, 42)]): assert (two.explain(X, [1, 0]*4, immutable=lock).xp[:, 0, 20:40] == torch.from_numpy(X).float()[:, 0, 20:40]).all()
-    each = two.explain(X[:2], [1, 0], immutable=[['ecg'], []])
-    assert (each.xp[0, 0] == each.x[0, 0]).all() and each.valid.tolist() == [False, True]
-    always = GradualCF(Level(), series(waves(), immutable=['channel 0']), 'sparse').fit(waves()).explain(X[:1], 1)
-    assert not always.valid.any() and (always.xp[:, 0] == always.x[:, 0]).all()
-
-
-def test_a_lock_needs_no_list(two):
-    X = waves(4, seed=2)
-    for one in ('ecg', slice(0, 30), ('ecg', slice(0, 30))):
-        assert two.explain(X, [1, 0]*2, immutable=one).xp.equal(two.explain(X, [1, 0]*2, immutable=[one]).xp)
-
-
-def test_bounds_and_directions_hold(two):
-    X = waves(8, seed=3)
-    low, up = X[::2], X[1::2]
-    cfs = two.explain(low, 1, bounds={'ecg': (None, .6)})
-    moved = cfs.xp != cfs.x
-    assert moved.any() and (cfs.xp[moved] <= .6).all()
-    rising = two.explain(low, 1, increase_only=['ecg'])
-    assert (rising.xp >= rising.x)[:, 0].all() and rising.valid.all()
-    falling = two.explain(up, 0, decrease_only=['ecg'])
-    assert (falling.xp <= falling.x)[:, 0].all() and falling.valid.all()
-    assert not two.explain(low, 1, decrease_only=['ecg']).valid.any()
-
-
+@pytest.mark.night
 def test_what_lies_outside_of_limits_keeps_its_value():
     X = waves()
     ragged = [v[:, :60 + i % 21] for i,v in enumerate(X)]
@@ -156,6 +111,7 @@ def test_what_lies_outside_of_limits_keeps_its_value():
     assert cfs.valid.all() and (cfs.xp >= cfs.x)[:, 0].all() and cfs.raw[0, 0, 70] == 9
 
 
+@pytest.mark.night
 def test_no_jump_is_steeper_than_real_ones():
     X = waves()
     dom = series(X)
@@ -169,11 +125,6 @@ def test_no_jump_is_steeper_than_real_ones():
     assert bad[0, [n.startswith('channel 0') for n in dom.display.names]].any() and bad.sum() < bad.size/2
 
 
-def test_most_windows_changed(cf, task):
-    cfs = cf.explain(task.X_test[:6], ['bell' if k != 1 else 'funnel' for k in task.y_test[:6]], max_changes=3)
-    assert (cfs.changed.sum(1) <= 3).all()
-
-
 def test_where_no_paste_arrives_values_are_composed():
     X = waves()
     cf = GradualCF(Level(), series(X, bounds={'channel 0': (-9, 9)}, steepest=9.), 'sparse').fit(X)
@@ -183,14 +134,7 @@ def test_where_no_paste_arrives_values_are_composed():
     assert not pasted.valid.any() and (cfs.prob > pasted.prob).all() and (cfs.xp[:, 0, :33] == cfs.x[:, 0, :33]).all()
 
 
-def test_models_without_a_gradient_are_asked_window_by_window():
-    X = waves()
-    dom = series(X, ['ecg', 'pulse'])
-    def ask(frame): return 1/(1 + np.exp(-8*frame.to_numpy().reshape(len(frame), 2, 80)[:, 0, 20:40].mean(1)))
-    cfs = GradualCF(predictor(ask, dom), dom, 'sparse').fit(X).explain(waves(6, seed=6), [1, 0]*3)
-    assert cfs.valid.all() and set(cfs.changes().channel) == {'ecg'} and n_segments(cfs.x, cfs.xp).max() <= 3
-
-
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['forest', 'one tree', 'neighbours', 'scaled and linear'])
 def test_there_is_an_answer_wherever_a_training_series_is_of_the_target(kind):
     from sklearn.linear_model import LogisticRegression
@@ -229,21 +173,6 @@ def test_classifiers_of_aeon_read_arrays(given):
     assert ((cfs.xp != cfs.x).flatten(1).double().mean(1) < .2).all() # though no window alone moves a decision
 
 
-def summed(X):
-    "Mean and spread of eight stretches of every series."
-    return np.concatenate([f(np.stack(np.array_split(np.asarray(X), 8, 1)), 2).T for f in (np.mean, np.std)], 1)
-
-
-def test_a_forest_on_features_is_a_pipeline():
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-    X = waves(c=1)[:, 0]
-    known = make_pipeline(FunctionTransformer(summed), RandomForestClassifier(20, random_state=0)).fit(X, np.arange(60) % 2)
-    dom = series(X)
-    cfs = GradualCF(predictor(known, dom), dom, 'sparse').fit(X).explain(waves(4, 1, seed=7)[:, 0], [1, 0]*2)
-    assert cfs.valid.all() and n_segments(cfs.x, cfs.xp).max() <= 3
-
-
 def test_a_model_of_numbers_is_brought_into_an_interval():
     from sklearn.linear_model import LinearRegression
     X = waves(c=1)[:, 0]
@@ -264,19 +193,6 @@ def test_the_outlier_factor_is_that_of_scikit_learn():
     assert _outlying([(torch.tensor(1), _reference_series(twice))], new, label).isfinite().all()
 
 
-def test_answers_keep_the_company_that_is_asked_of_them(task):
-    rows, bar = task.X_test[20:32], 1.06
-    def answered(outlier):
-        steps = partial(pasted, outlier=outlier), composed
-        cf = GradualCF(task.model, task.domain, 'sparse', classes=task.classes, steps=steps).fit(task.X)
-        cfs = cf.explain(rows, 'bell')
-        own = in_target(cf.z_train, torch.tensor(1))
-        return cfs, _outlying([(torch.tensor(1), _reference_series(cf.x_train[own]))], cfs.xp, cfs.tensors.target)[~torch.from_numpy(cfs.already)]
-    (loose, far), (strict, near) = answered(float('inf')), answered(bar)
-    assert strict.valid.all() and loose.valid.all() and (near <= bar + 1e-5).all() and (far > bar).any()
-    assert (strict.xp != strict.x).sum() > (loose.xp != loose.x).sum()
-
-
 def test_the_stepper_goes_from_a_whole_series_to_its_stretch(two):
     trace = two.trace(waves(2, seed=9)[:1], 1)
     pictures = frames(trace)
@@ -284,18 +200,6 @@ def test_the_stepper_goes_from_a_whole_series_to_its_stretch(two):
     assert len(pictures) == len(trace) + 1 and changed == sorted(changed, reverse=True) and changed[0] > changed[-1]
     assert 'nothing changed yet' in pictures[0].text and 'ecg from 0.' in pictures[-1].text
     assert len({bytes(p) for p in pictures}) == len(pictures)
-
-
-def test_what_people_see(two):
-    cfs = two.explain(waves(3, seed=8), [1, 0, 1])
-    text = cfs.text()
-    assert 'ecg from 0.' in text and ': higher on average, as in training row' in text and ': lower on average' in text and '\x1b' not in text
-    assert '\x1b[1m' in cfs.text(colour=True) and 'row 7:' in cfs[:1].text(names=[7])
-    fig = cfs.plot(most=2)
-    assert len(fig.axes) == 4 and fig.axes[-1].get_xlabel() == 'seconds' and len(fig.axes[0].patches) == (cfs.changes().row == 0).sum()
-    assert '1 more series' in cfs.domain.display.show(cfs, 2) and 'higher' in cfs._repr_html_()
-    still = two.explain(waves(2, seed=8)[1:], 1)
-    assert still.already.all() and 'nothing to change' in still.text()
 
 
 def test_the_measures_of_the_field(cf, task, answers):
@@ -333,16 +237,6 @@ def test_intervals_gain_most_and_do_not_touch(c, length, seed):
             if channel >= 0: continue
             sums = total[row].unfold(0, end - start, 1).sum(1)
             assert sums[start] >= sums.max() - 1e-4
-
-
-def test_segments_become_smaller_from_either_end_and_from_the_middle():
-    spans = torch.tensor([[[0, 10, 30], [-1, -1, 0], [-1, -1, 0]], [[0, 0, 3], [1, 10, 20], [0, 40, 50]], [[0, 5, 7], [-1, -1, 0], [-1, -1, 0]]])
-    before = spans.clone()
-    assert _without_part(spans, 0, .5, 1)[:, 0].tolist() == [[0, 20, 30], [0, 1, 3], [0, -1, 7]] # one point is no segment
-    assert _without_part(spans, 0, .5, 2)[:2, 0].tolist() == [[0, 10, 20], [0, 0, 2]]
-    middle = _without_part(spans, 0, .5, 0)
-    assert middle[0].tolist() == [[0, 10, 15], [0, 25, 30], [-1, -1, 0]]
-    assert middle[1:].equal(spans[1:]) and spans.equal(before) # no piece is free, or nothing is left to halve
 
 
 def slow_dtw(a, b, most):

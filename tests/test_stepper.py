@@ -24,6 +24,7 @@ def traced(kind):
 def drawn(kind): return frames(traced(kind))
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['table', 'image', 'text'])
 def test_every_step_is_a_picture_of_its_own(kind):
     trace, fs = traced(kind), drawn(kind)
@@ -31,14 +32,6 @@ def test_every_step_is_a_picture_of_its_own(kind):
     assert all(Image.open(io.BytesIO(f)).format == 'PNG' for f in fs)
     for i,f in enumerate(fs): assert f.text.startswith(f'Step {i} of {len(trace)}.') and 'probability of class' in f.text
     assert bytes(frames(trace)[1]) == bytes(fs[1])
-
-
-def test_what_stands_still_is_drawn_once(monkeypatch):
-    from matplotlib.figure import Figure
-    times, draw = [], Figure.draw
-    monkeypatch.setattr(Figure, 'draw', lambda self, renderer: times.append(1) or draw(self, renderer))
-    trace = traced('image')
-    assert len(frames(trace)) > 2 and len(times) == 1
 
 
 def test_the_widget_is_linked_in_the_browser():

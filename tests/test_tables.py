@@ -23,7 +23,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp, train)
+from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp)
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame
@@ -98,15 +98,6 @@ def test_dates_are_days(case):
     assert (domain.encode(new).x[:, 0]*c.span + c.origin).sub(0).frac().abs().max() < 1e-6   # midnight, by its own clock
 
 
-def test_dates_with_a_time_of_day_change_to_whole_days_also_one_way_only_and_show_themselves():
-    df = pd.DataFrame({'day': DAYS + pd.Timedelta('6h'), 'x': filler(60)})
-    cf = explainer(df)
-    free, later = cf.explain(df, immutable=['x']), cf.explain(df, immutable=['x'], increase_only=['day'])
-    moved = free.raw.day[free.mask[:, 0].numpy()]
-    assert len(moved) and (moved == moved.dt.normalize()).all() and moved.min() >= DAYS[0] and moved.max() <= DAYS[-1]
-    assert (later.raw.day >= df.day).all() and (later.raw.day > df.day).any() and later.plot() and '→' in later._repr_html_()
-
-
 # Numbers in disguise
 NUMBERS = {
     'Decimals': ([Decimal('1.50'), Decimal('2.25'), Decimal('9.99')], 'number', Decimal),
@@ -161,6 +152,7 @@ def some_rows(n=60):
     return pd.DataFrame(out)
 
 
+@pytest.mark.night
 def test_encoded_rows_are_written_as_they_were():
     df = some_rows()
     domain = tabular(df)
@@ -171,6 +163,7 @@ def test_encoded_rows_are_written_as_they_were():
     assert domain.legal(df, df).all()
 
 
+@pytest.mark.night
 @settings(max_examples=60, deadline=None)
 @example([0., 339099158608078., .1875, -1e15])
 @example([0., 5e-324, 1e-320])
@@ -283,32 +276,12 @@ def test_ordered_levels_are_positions():
     assert tabular(df, categorical=['size']).features[0].kind == 'category'
 
 
-@pytest.mark.parametrize('sigma', [0, 20])
-def test_ordered_levels_obey_their_rules(sigma):
-    df = sized()
-    cf = explainer(df)
-    cf = GradualCF(cf.model, cf.domain, 'sparse', sigma=sigma).fit(df)
-    for rules, levels in (({}, set(SIZES) - {'M'}), (dict(bounds={'size': ('S', 'L')}), {'S', 'L'})):
-        new = cf.explain(df, immutable=['x'], **rules).raw['size']
-        assert new.dtype == df['size'].dtype and (new.isna() == df['size'].isna()).all() and cf.domain.legal(df, df.assign(size=new)).all()
-        moved = (new != df['size']) & new.notna()
-        assert moved.any() and set(new[moved]) <= levels
-    shown = cf.explain(df[:4])
-    assert shown.plot() and shown._repr_html_()
-    assert not cf.domain.legal(df, df.assign(size=pd.Categorical(['M']*60, SIZES, ordered=True)))[:, 0].any()
-    listed = tabular(df, levels={'size': ['M']})
-    assert listed.legal(df, df.assign(size=df['size'].where(df['size'].isna(), 'M')))[:, 0].all()
-    for missing in ('level', 'fill'):
-        domain = tabular(df, missing=missing)
-        rows = domain.rows(df)
-        assert domain.legal(rows, domain.decode(domain.encode(rows).x + .3, rows))[:, 0].all()
-
-
 # Own scales
 SCALES = {'standard': lambda df: 'standard', 'quantile': lambda df: 'quantile', 'a scaler': lambda df: StandardScaler().fit(df[['n', 'v']]), 'robust': lambda df: RobustScaler().fit(df[['v', 'n']]),
           'shift only': lambda df: StandardScaler(with_std=False).fit(df[['v']]), 'largest': lambda df: MaxAbsScaler().fit(df[['n']]),
           'min-max': lambda df: MinMaxScaler((-1, 3)).fit(df[['n', 'v', 'day']].assign(day=1.*np.arange(len(df))))}
 
+@pytest.mark.night
 @pytest.mark.parametrize('case', SCALES)
 def test_a_scale_says_what_is_far_and_nothing_else(case):
     r = np.random.default_rng(0)
@@ -355,17 +328,6 @@ def test_distances_are_shares_of_rows(case):
     pd.testing.assert_frame_equal(domain.decode(enc.x, df), df)
 
 
-def test_ranks_restore_every_dtype():
-    df = some_rows()
-    domain = tabular(df, scale='quantile')
-    pd.testing.assert_frame_equal(domain.write(domain.encode(df).x), df)
-    even = tabular(df)
-    for c,at in zip(even.features, even.decode.args[0].at):    # the line of other scales: a shift and a factor, to the last bit
-        if c.kind in ('category', 'ordinal'): continue
-        raw = c.decoded(even.encode(df).x[:, at].numpy())
-        assert (raw == c.origin + even.encode(df).x[:, at].numpy()*c.span).all() and (c.encoded(raw) == (raw - c.origin)/c.span).all()
-
-
 @pytest.mark.parametrize('case', RANKED)
 def test_ranks_are_moved_to_legal_values(case):
     df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
@@ -381,20 +343,6 @@ def test_ranks_are_moved_to_legal_values(case):
     raw = c.exact(tried[:, None])[:, 0]
     assert (np.diff(tried) > 0).all() and (raw >= c.low*(1 - 1e-12)).all() and (raw <= c.high*(1 + 1e-12)).all() or case == 'constant'
     if case == 'skewed': assert np.diff(tried).max() < 2*np.diff(tried).min() and np.median(raw) < .01*c.high
-
-
-def test_limits_of_a_question_hold_between_knots():
-    r = np.random.default_rng(0)
-    df = pd.DataFrame({'v': np.exp(r.normal(0, 2, 300)), 'n': (100*np.exp(r.normal(0, 2, 300))).astype(int), 'x': filler(300)})
-    for preset in ({'settings': PAPER}, {}):
-        domain = tabular(df, scale='quantile', bounds={'n': (5, 10**6)})
-        cf = GradualCF(explainer(df, domain=domain).model, domain, *preset.values()).fit(df)
-        rows = df[:12]
-        cfs = cf.explain(rows, bounds={'v': (.5, None), 'n': (20, 90_000)}, increase_only=['n'], decrease_only=['x'])
-        moved = lambda c: cfs.raw[c] != rows[c]
-        assert (cfs.raw.n >= rows.n).all() and (cfs.raw.x <= rows.x).all() and moved('n').any() and moved('v').any()
-        assert (cfs.raw.v[moved('v')] >= .5 - 1e-9).all() and cfs.raw.n[moved('n')].between(20, 90_000).all()
-        if not preset: assert domain.legal(rows, cfs.raw).all() and cfs.raw.n.dtype == int
 
 
 def wish(rows): return (rows.income/6000 + rows.years/20 - 1.7).to_numpy()
@@ -425,21 +373,6 @@ def test_a_network_on_raw_numbers_reads_ranks_back():
         assert (torch.autograd.grad(z[:, 0].sum(), x)[0] != 0).any(1).all()
     between = domain.encode(df).x[:5] + torch.tensor([1e-3, 1e-2, 0, 0])
     assert torch.autograd.gradcheck(model, between.requires_grad_())
-
-
-def test_a_forest_is_asked_where_numbers_are_ranks():
-    df = pd.DataFrame({'a': np.exp(filler(200)), 'b': filler(200, 1)})
-    forest,domain = RandomForestClassifier(9, random_state=0, n_jobs=1).fit(df, (df.a > df.b + 1).astype(int)), tabular(df, scale='quantile')
-    cf = GradualCF(forest, domain, 'sparse').fit(df)
-    cfs = cf.explain(df[:30])
-    assert 'asked' in cf.model.about and 'read exactly' in GradualCF(forest, tabular(df), 'sparse').model.about
-    assert cfs.valid.all() and (forest.predict(cfs.raw) != forest.predict(df[:30])).all() and domain.legal(df[:30], cfs.raw).all()
-
-
-def test_scales_and_their_ranks_are_told_apart():
-    df = pd.DataFrame({'v': np.exp(3*filler(60)), 'x': filler(60, 2)})
-    assert len({fingerprint(tabular(df, scale=scale)) for scale in ('range', 'standard', 'quantile')}) == 3
-    assert fingerprint(tabular(df, scale='quantile')) != fingerprint(tabular(df.assign(x=df.x**3), scale='quantile'))
 
 
 # Files
@@ -510,18 +443,7 @@ def test_many_levels_that_come_again_and_again_are_a_category(levels, rows):
     with pytest.raises(ValueError, match='must not have an identifier'): tabular(df.head(9*levels))
 
 
-def test_limits_that_all_rows_share_are_held_once():
-    df = pd.DataFrame(dict(city=[f'city {i % 100}' for i in range(7000)], x=filler(7000)))
-    same = tabular(df).encode(df)
-    own = tabular(df, increase_only=['x']).encode(df)
-    assert same.low.stride(0) == same.high.stride(0) == 0 and own.low.stride(0) > 0
-    assert (own.low[:, -1] == own.x[:, -1]).all() and (same.low[:, -1] == same.low[0, -1]).all()
-
-
 # Labels
-def test_two_rows_are_enough_to_train():
-    x, net = torch.rand(2, 3), tabular_mlp(3, 3, seed=0)
-    assert train(net, x, [0, 1], epochs=1) is net
 
 
 # Constraints that come with a question
@@ -533,6 +455,7 @@ def ruled():
     return df, explainer(df)
 
 
+@pytest.mark.night
 def test_a_question_only_tightens(ruled):
     df,_ = ruled
     cf = explainer(df, bounds={'age': (30, 50)}, immutable=['job'], increase_only=['income'])
@@ -554,6 +477,7 @@ def test_rules_in_any_form_mean_the_same(ruled):
     for other in (each, cf.explain(rows, immutable=flags, bounds=pairs, increase_only=up, decrease_only=down)): pd.testing.assert_frame_equal(one.raw, other.raw)
 
 
+@pytest.mark.night
 @settings(max_examples=50, deadline=None)
 @example(-.05, .02, 0)  # -.05 + .02 is a little less than -.03
 @given(st.floats(-50, 50), st.floats(.02, 50), st.integers(0, 5))
@@ -567,15 +491,6 @@ def test_decoding_never_leaves_the_bounds_of_a_question(low, width, seed):
         new = domain.decode(torch.where(enc.frozen, domain.encode(df).x.float(), at), df)
         changed = ~domain.encode(df).frozen & ~enc.frozen
         for c,ok in zip(df, changed.T.numpy()): assert new[c][ok].astype(float).between(low, low + width).all()
-
-
-def test_one_way_rules_survive_rounding():
-    df = pd.DataFrame({'v': [.123454, .987654321, .5, .25], 'x': [1., 2., 3., 4.]})
-    domain = tabular(df, increase_only=['v'], bounds={'v': (None, 2)})
-    for shift in (1e-9, 1e-7, 3e-6):
-        x = domain.encode(df).x
-        x[:, 0] += shift
-        assert (domain.decode(x, df).v >= df.v).all() and domain.legal(df, domain.decode(x, df)).all()
 
 
 # Real tables
@@ -611,16 +526,6 @@ class TestRealTables:
         assert kinds['days_b_screening_arrest'] == 'integer' and df.days_b_screening_arrest.isna().any()
 
 
-def test_the_search_sees_the_decimals_that_are_written():
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(dict(income=rng.uniform(20, 60, 300).round(2), share=rng.random(300), age=rng.integers(18, 80, 300)))
-    domain = tabular(df)
-    x = domain.encode(df).x
-    c = domain.project(torch.rand(x.shape, dtype=x.dtype), x)
-    written = domain.encode(domain.decode(c, df)).x
-    assert torch.allclose(written, c, atol=1e-12) and not c.equal(x)
-
-
 def test_huge_numbers_have_the_digits_that_32_bits_know():
     r = np.random.default_rng(5828)
     df = pd.DataFrame({'gain': r.gamma(2, 1e12, 60).round(3), 'x': filler(60)})
@@ -632,29 +537,6 @@ def test_huge_numbers_have_the_digits_that_32_bits_know():
 
 
 # Files of answers
-def test_a_broken_file_of_answers_is_an_error(tmp_path):
-    df = pd.DataFrame({'x': filler(40), 'y': filler(40, 1)})
-    cfs = explainer(df).explain(df[:8])
-    whole,path = cfs.save(tmp_path/'kept.zip').read_bytes(), tmp_path/'broken.zip'
-    for broken in (b'', b'PAR1', whole[:500] + whole[600:], whole[:-9]):
-        path.write_bytes(broken)
-        with pytest.raises(ValueError, match='path must be a file written by Counterfactuals.save'): Counterfactuals.load(path, cfs.domain)
-    refused = 0
-    for at in range(4, len(whole), 101):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
-        try: back = Counterfactuals.load(path, cfs.domain)
-        except ValueError: refused += 1
-        else: assert torch.equal(back.xp, cfs.xp) and (back.raw.to_numpy() == cfs.raw.to_numpy()).all()
-    assert refused
-    with pytest.raises(ValueError, match='path must be an existing file'): Counterfactuals.load(tmp_path/'nowhere', cfs.domain)
-
-
-def test_what_nobody_can_do_stays_forbidden_in_the_bank_whatever_else_is():
-    from written import load_task
-    task = load_task('loans', immutable=['debt'])
-    found = GradualCF(task.model, task.domain, 'sparse', classes=task.classes).fit(task.X).explain(task.X_test, 'granted')
-    for c in ('age', 'late_payments', 'debt'): assert (found.raw[c] == found.data[c]).all()
-    assert (found.raw.months_in_job >= found.data.months_in_job).all() and found.changed.any(1).sum() > 50
 
 
 # 0/1 columns that nobody named
@@ -680,6 +562,7 @@ def possible(df, parts, codes):
 ASKED = {'forest': lambda: RandomForestClassifier(8, max_depth=4, random_state=0), 'lines': lambda: make_pipeline(StandardScaler(), LogisticRegression()),
          'layers': lambda: MLPClassifier((4,), solver='lbfgs', max_iter=200, random_state=0), 'asked': lambda: KNeighborsClassifier(15)}
 
+@pytest.mark.night
 @pytest.mark.parametrize('codes,names,dtype,model', cover(list(CODES), list(NAMED), [int, bool, float], list(ASKED)))
 @pytest.mark.filterwarnings('ignore::sklearn.exceptions.ConvergenceWarning')
 def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak_of_it(codes, names, dtype, model, caplog):
@@ -720,23 +603,6 @@ def test_columns_that_are_named_are_columns_and_luck_is_no_category(caplog):
     for share in (.01, .05, .5):
         flags = pd.DataFrame((rng.random((400, 12)) < share).astype(int)).add_prefix('has_')
         assert tabular(flags).told == ()
-
-
-@pytest.mark.parametrize('share,decimals,scale', cover([0, .01, .04, .2], [1, 2, 3], ['range', 'standard', 'quantile']))
-def test_a_few_cells_with_decimals_leave_the_others_whole(share, decimals, scale):
-    rng = np.random.default_rng(0)
-    pay = rng.choice(9000, 500, replace=False) + 0.
-    pay[rng.permutation(500)[:int(500*share)]] += 10.**-decimals
-    df = pd.DataFrame({'pay': pay, 'x': filler(500)})
-    domain = tabular(df, scale=scale)
-    pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x), df)
-    cf = explainer(df, domain=domain)
-    rows = df[df.pay % 1 != 0].head(9) if share else df.head(9)
-    answers = cf.explain(rows, immutable=['x'])
-    moved = answers.raw.pay[answers.raw.pay != rows.pay]
-    assert len(moved) and domain.legal(rows, answers.raw).all()
-    assert share == .2 or (moved % 1 == 0).all()
-    assert domain.legal(df[:1], df[:1].assign(pay=df.pay.min() + 10.**-decimals))[0, 0] == (share > .01)  # the step of 99%
 
 
 # Levels that no training row has
@@ -793,3 +659,64 @@ def test_rows_with_long_categories_are_kept_as_codes(settings, monkeypatch, tmp_
     assert (copy.deepcopy(coded).explain(X.iloc[:3]).xp == whole.explain(X.iloc[:3]).xp).all()
     loaded = GradualCF.load(coded.save(tmp_path/'cf'), net)
     assert (loaded.x_train == whole.x_train).all() and fingerprint(coded.x_train.contiguous()) == fingerprint(whole.x_train)
+
+
+# Sums, followers and prices of a small bank
+DEBTS = pd.DataFrame(dict(card=[0, 3, 5, 9, 4, 7], loan=[2, 0, 8, 1, 3, 6], total=[2, 3, 13, 10, 7, 13], job=list('xyzxyz')))
+
+
+def debts(**told):
+    "A bank that minds the card, and answers about some debts."
+    domain = tabular(DEBTS, **told)
+    bank = predictor(lambda df: np.stack([df.card - 4.5, 4.5 - df.card], 1), domain, kind='logit')
+    return domain, GradualCF(bank, domain, 'sparse').fit(DEBTS)
+
+
+def test_a_table_measures_what_it_was_told():
+    told = dict(relations=['total == card + loan'], cost=dict(card=(1., 2.)))
+    for some,names in (({}, {}), (dict(cost=told['cost']), {'cost'}), (dict(relations=told['relations']), {'broken'}), (told, {'broken', 'cost'})):
+        domain,cf = debts(**some)
+        cfs = cf.explain(DEBTS)
+        assert domain.kind == 'table' and cfs.valid.all() and set(domain.measures(cfs)) == set(names)
+    got = domain.measures(cfs)
+    assert not got['broken'].any() and torch.equal(got['cost'], domain.cost(cfs.x, cfs.xp))
+    step = torch.tensor((cfs.raw.card - DEBTS.card).tolist(), dtype=torch.float64)/9
+    torch.testing.assert_close(got['cost'], torch.where(step > 0, step, -2*step))
+
+
+def test_followers_follow_for_nothing_and_are_told_apart():
+    _,cf = debts(relations=['card rises -> loan rises by 1'], cost=dict(loan='never'))
+    cfs = cf.explain(DEBTS)
+    risen = cfs.raw.card > DEBTS.card
+    assert cfs.valid.all() and risen.sum() == 3 and (cfs.raw.loan == DEBTS.loan + risen).all()
+    lines = cfs.changes()
+    assert set(lines.feature) == {'card', 'loan'} and (lines.follows == (lines.feature == 'loan')).all()
+    many = cf.explain(pd.concat([DEBTS]*8)).changes()
+    assert many.row.is_monotonic_increasing and many.index.tolist() == list(range(len(many))) and len(many) > 60
+    assert all(names in (['card'], ['card', 'loan']) for names in many.groupby('row').feature.agg(list))      # in the table's order
+    assert 'follows' not in debts()[1].explain(DEBTS).changes()
+
+
+def test_what_costs_infinitely_much_stays():
+    domain,cf = debts(cost=dict(card='never', loan=(np.inf, 1.), total=(1., 'never')))
+    enc = domain.encode(DEBTS)
+    assert enc.frozen[:, 0].all() and not enc.frozen[:, 1].all()
+    assert torch.equal(enc.high[:, 1], enc.x[:, 1]) and (enc.low[:, 1] <= enc.x[:, 1]).all() and (enc.low[:, 1] == 0).all()
+    assert torch.equal(enc.low[:, 2], enc.x[:, 2]) and (enc.high[:, 2] == 1).all()
+    assert (cf.explain(DEBTS).raw.card == DEBTS.card).all()
+
+
+def test_a_column_that_a_question_fixes_cannot_follow():
+    domain,_ = debts(relations=['total == card + loan'])
+    enc = domain.constrain(domain.encode(DEBTS), DEBTS, immutable=['total'])
+    assert torch.equal(enc.low[:, 2], enc.x[:, 2]) and torch.equal(enc.high[:, 2], enc.x[:, 2])
+    free = domain.constrain(domain.encode(DEBTS), DEBTS)
+    assert (free.low[:, 2] < enc.x[:, 2]).any() and (free.high[:, 2] > enc.x[:, 2]).any()
+
+
+def test_levels_in_several_columns_are_legal_row_by_row():
+    hot = pd.DataFrame(dict(a=[1, 0, 0, 0], b=[0, 1, 0, 0], c=[0, 0, 1, 1], n=[1., 2, 3, 4]))
+    domain = tabular(hot, categorical=dict(kind=['a', 'b', 'c']), levels=dict(kind=['a', 'b']))
+    new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
+    assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
+    assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given, settings, strategies as st
 import written
 
-from gradual_cf.all import PAPER, GradualCF, corpus_vectors, load_glove, load_imdb, load_toy_reviews, predict, sentences, text_cnn, train
-from gradual_cf.data.texts import _Lookup, _rewrite, _Reader, _word_ids
-from gradual_cf.data.words import _ids_of, content_word, ending, _nearest_words, _word_classes, _word_spans
+from gradual_cf.all import GradualCF, corpus_vectors, load_glove, load_imdb, load_toy_reviews, predict, sentences, text_cnn, train
+from gradual_cf.data.texts import _Lookup, _rewrite, _word_ids
+from gradual_cf.data.words import content_word, ending, _word_spans
 from gradual_cf.search.lookahead import _swap_logits
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -73,34 +73,7 @@ def test_cached_vectors_are_mapped_and_equal(tmp_path, monkeypatch):
     assert load_glove(tmp_path/'v.txt').words == a.words
 
 
-def test_a_text_is_cut_into_tokens_once(toy):
-    "By encoding, writing, checking and measuring, each of which used to do it again."
-    tr, te, v, net = toy
-    seen = []
-    def cut(text):
-        seen.append(text)
-        return _word_spans(text)
-    domain = sentences(v, length=40, tokenizer=cut, reads=None)
-    cf = GradualCF(net, domain, 'sparse').fit(tr['text'][:50])
-    seen.clear()
-    cfs = cf.explain(te['text'][:6])
-    assert domain.legal(cfs.data, cfs.raw).all() and set(cfs.data) | set(cfs.raw) <= set(seen) and len(seen) == len(set(seen))
-
-
-def test_vectors_are_the_words_they_were_taken_from(toy):
-    "Also words that are not proposed, the last of the table among them; what is no word is the nearest one."
-    _, _, v, _ = toy
-    reader = _Reader(v, 40, _word_spans, _word_classes(v))
-    assert reader.classes[-1] < 0 or (reader.classes < 0).any()
-    assert torch.equal(_ids_of(reader, v.table), _nearest_words(v.table, v.table)[0][:, 0])
-    near = v.table + 1e-4
-    assert torch.equal(_ids_of(reader, near), _nearest_words(v.table, near)[0][:, 0])
-    reader.classes[-1] = -1
-    reader.kept.clear()
-    assert _ids_of(reader, v.table[-1:]).tolist() == [len(v) - 1]
-    assert _ids_of(reader, v.table[:0]).shape == (0,)
-
-
+@pytest.mark.night
 def test_swaps_are_forward_passes(toy):
     _, te, v, net = toy
     x = sentences(v, length=40).encode(te['text'][:3]).x
@@ -124,30 +97,7 @@ def test_every_answer_is_legal_and_flips(toy, kw):
     if kw.get('allow') is ending: assert (changes.before.map(lambda w: ending(w.lower())) == changes.after.map(lambda w: ending(w.lower()))).all()
 
 
-def test_looking_ahead_changes_fewer_words(toy):
-    tr, te, v, net = toy
-    words = lambda **kw: len(GradualCF(net, sentences(v, length=40, positions=6, words=8, reads=None, **kw), 'sparse', tau=.97).fit(tr).explain(te).changes())
-    assert words(beam=6, depth=3) <= words(beam=1, depth=1)
-
-
-def test_paper_route_reports_what_the_lookup_costs(toy):
-    tr, te, v, net = toy
-    cfs = GradualCF(net, sentences(v, length=40), PAPER, sigma=50, tau=.9).fit(tr).explain(te['text'][:10])
-    assert (cfs.found >= .9).mean() >= cfs.valid.mean()
-    assert not np.array_equal(cfs.found, cfs.prob)
-
-
-def test_words_held_fixed_by_a_question(toy):
-    tr, te, v, net = toy
-    cf = GradualCF(net, sentences(v, length=40, positions=6, words=8), 'sparse').fit(tr)
-    before = cf.explain(te['text'][:8]).changes()
-    word = {i: str(c.before.iloc[0]).lower() for i, c in before.groupby('row')}
-    held = cf.explain(te['text'][:8], immutable=[[word[i]] if i in word else [] for i in range(8)])
-    assert all(word[i] not in set(c.before.str.lower()) for i, c in held.changes().groupby('row'))
-    everywhere = cf.explain(te['text'][:8], immutable=list(word.values())).changes()
-    assert not set(everywhere.before.str.lower()) & set(word.values())
-
-
+@pytest.mark.night
 def test_html_is_escaped(toy):
     tr, _, v, net = toy
     cf = GradualCF(net, sentences(v, length=40), 'sparse').fit(tr)

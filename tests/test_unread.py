@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from gradual_cf.all import Counterfactuals, GradualCF, actions, confirm, explain_dataset, letter, measures, prove, tabular
+from gradual_cf.all import Counterfactuals, GradualCF, confirm, explain_dataset, letter, measures, prove, tabular
 from gradual_cf.scale.batch import check_folder
 
 def applicants(n=300):
@@ -73,33 +73,7 @@ def test_a_row_that_cannot_be_read_is_invalid_with_its_reason(asked):
     cfs.plot(most=12)
 
 
-def test_columns_without_such_cells_keep_their_dtypes(asked):
-    cf, rows = asked
-    cfs = cf.explain(spoilt(rows, ('b', 'city', 'Atlantis'), ('e', 'income', np.inf)), 1)
-    assert dict(cfs.raw.dtypes) == dict(rows.dtypes) | dict(city=np.dtype(object))
-
-
-def test_what_a_question_says_of_each_row_stays_with_it(asked):
-    cf, rows = asked
-    target = [1]*6 + [0]*6
-    rules = dict(immutable=[['income']]*4 + [[]]*8, max_changes=np.array([1, 2]*6), bounds=[{'age': (20, 60)}]*12)
-    keep = [i for i in range(12) if i not in (0, 3)]
-    cfs = cf.explain(spoilt(rows, ('a', 'city', 'Atlantis'), ('d', 'income', -np.inf)), target, **rules)
-    one = lambda v: v[keep] if isinstance(v, np.ndarray) else [v[i] for i in keep]
-    same(cfs[keep], cf.explain(rows.iloc[keep], one(target), **{k: one(v) for k, v in rules.items()}))
-    assert cfs.target.tolist() == target
-
-
-def test_several_answers_too(asked):
-    cf, rows = asked
-    many, without = cf.explain_many(spoilt(rows, *BAD), 1, k=3), cf.explain_many(rows.drop(index=list('bdef')), 1, k=3)
-    read = np.flatnonzero(~many.first.unread)
-    assert (many.row == read[without.row]).all() and len(many) == 12 and not len(many[1])
-    same(many.answers, without.answers)
-    same(many.first[read], without.first)
-    assert 'row b: to be class 1, not read' in many.text() and '4 not read' in repr(many) and 'not read' in many._repr_html_()
-
-
+@pytest.mark.night
 @pytest.mark.parametrize('form', ['arrow', 'dicts'])
 def test_rows_of_other_makes(asked, form):
     cf, rows = asked

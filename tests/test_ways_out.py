@@ -13,9 +13,9 @@ import torch
 from matplotlib.text import Text
 from typer.testing import CliRunner
 
-from gradual_cf.all import (GradualCF, actions, audit, explain_dataset, letter, plot_summary, relevance, save_model, save_page, summary, tabular, tabular_mlp)
+from gradual_cf.all import (GradualCF, audit, explain_dataset, plot_summary, relevance, save_model, save_page, summary, tabular, tabular_mlp)
 from gradual_cf.core import atomic
-from gradual_cf.render import csv_text, markdown, plot_text, terminal, without_math
+from gradual_cf.render import csv_text, plot_text, terminal
 from gradual_cf.search.proven import ways
 
 TITLE = '\x1b]0;owned\x07'
@@ -52,6 +52,7 @@ def test_a_terminal_is_not_steered(shop):
     assert terminal('a\tb\nc ü \x1b[1mx\x1b[0m') == 'a\tb\nc ü \x1b[1mx\x1b[0m' and terminal('\r\u202e\x7f') == '\\r\\u202e\\x7f'
 
 
+@pytest.mark.night
 def test_the_command_line_does_not_steer_either(shop, tmp_path):
     from sklearn.linear_model import LogisticRegression
     skops = pytest.importorskip('skops.io')
@@ -87,6 +88,7 @@ def drawn(fig):
     return '\n'.join(out)
 
 
+@pytest.mark.night
 def test_a_dollar_sign_in_a_plot_is_one(shop, tmp_path):
     cf, rows, answer = shop
     explain_dataset(cf, rows, tmp_path/'out', 1)
@@ -96,15 +98,7 @@ def test_a_dollar_sign_in_a_plot_is_one(shop, tmp_path):
     assert plot_text('a $x$\x1b') == 'a \\$x\\$\\x1b'
 
 
-def test_a_dollar_sign_in_a_notebook_is_one(shop):
-    cf, rows, answer = shop
-    for shown in (answer, cf.explain_many(rows[:4], 1, k=3), answer.plan(), audit(cf, rows, '-home', target=1, least=2)):
-        page = shown._repr_html_()
-        assert '$' in page and page.startswith('<div class="tex2jax_ignore mathjax_ignore">')
-    assert without_math('<p>1 €</p>') == '<p>1 €</p>' and markdown('$x$') == r'\$x\$'
-    assert all(re.search(r'(?<!\\)\$', line) is None for line in letter(answer[:1])[0].splitlines())
-
-
+@pytest.mark.night
 @pytest.mark.parametrize('umask, mode', [(0o077, 0o600), (0o022, 0o644), (0o027, 0o640)])
 def test_files_are_whose_the_umask_says(shop, tmp_path, umask, mode):
     cf, rows, answer = shop

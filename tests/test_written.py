@@ -30,7 +30,7 @@ def test_every_network_can_be_made_again(monkeypatch):
 
 @pytest.mark.parametrize('harm', ['missing', 'damaged'])
 def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp_path):
-    for name in ('written.py', 'conftest.py', 'spent.py', 'night.txt'): shutil.copy(HERE/name, tmp_path)
+    for name in ('written.py', 'conftest.py', 'spent.py'): shutil.copy(HERE/name, tmp_path)
     shutil.copytree(written.FOLDER, tmp_path/'networks')
     (tmp_path/'test_nothing.py').write_text('def test_nothing(): pass\n')
     bad = tmp_path/'networks/wine.safetensors'
@@ -44,16 +44,14 @@ def test_a_file_that_is_missing_or_damaged_stops_the_run_with_one_line(harm, tmp
 def test_the_day_takes_three_of_many_cases_and_leaves_what_the_night_has_unless_somebody_names_them(tmp_path):
     for name in ('written.py', 'conftest.py', 'spent.py'): shutil.copy(HERE/name, tmp_path)
     shutil.copytree(written.FOLDER, tmp_path/'networks')
-    (tmp_path/'night.txt').write_text('test_many.py::test_one\n')
-    many = "import pytest\n@pytest.mark.parametrize('i', range(7))\ndef test_many(i): pass\ndef test_one(): pass\n"
+    many = "import pytest\n@pytest.mark.parametrize('i', range(7))\ndef test_many(i): pass\n@pytest.mark.night\ndef test_one(): pass\n"
     for name in ('test_many', 'test_contract'): (tmp_path/f'{name}.py').write_text(many)
     def passed(*told):
         out = subprocess.run([sys.executable, '-m', 'pytest', '-p', 'no:cacheprovider', '-v', *told], capture_output=True, text=True, cwd=tmp_path, timeout=300).stdout
         return [line.split()[0].partition('.py::test_')[2] for line in out.splitlines() if 'PASSED' in line]
     few = ['many[0]', 'many[3]', 'many[6]']
-    whole, more = passed('.'), passed('.', '--cases=few')
-    assert len(whole[:8]) == len(more[:8]) == len(passed('test_many.py', '--cases=all')) == 8  # a table is always whole
-    assert whole[8:] == few and more[8:] == passed('test_many.py') == [*few, 'one']
+    assert passed('.') == [f'many[{i}]' for i in range(7)] + few  # a table is always whole
+    assert passed('test_many.py') == few and len(passed('test_many.py', '--cases=all')) == 8 and passed('test_many.py::test_one') == ['one']
     assert passed('test_many.py::test_many') == passed('test_many.py', '-k', 'not one') == [f'many[{i}]' for i in range(7)]
 
 
@@ -90,9 +88,3 @@ def test_a_share_below_its_bound_is_told():
     at_least(.8, 20, .85)
     assert least(0., 20) == 0. and least(1., 10**6) > .99999
     with pytest.raises(AssertionError, match=r'0\.400 of 20 rows is below 0\.4\d\d, the lower 99\.9 % bound of the published 0\.850'): at_least(.4, 20, .85)
-
-
-def test_what_the_night_has_is_there():
-    named = (HERE/'night.txt').read_text().splitlines()
-    texts = {name: (HERE.parent/name).read_text() for name in {line.partition('::')[0] for line in named}}
-    assert named == sorted({*named}) and not [n for n in named if f'def {n.rpartition("::")[2]}(' not in texts[n.partition('::')[0]]]

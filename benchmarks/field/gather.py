@@ -1,10 +1,9 @@
-"""Parts to one tidy table: a line for each table, model, method and seed, with bootstrap intervals; and words of what failed."""
+"""Parts to one tidy table: a line for each table, model, method and seed, with bootstrap intervals."""
 import numpy as np
 import pandas as pd
 
 from gradual_cf.core import atomic
 
-from . import tables
 from .judges import MEASURES
 
 DRAWS = 500
@@ -59,14 +58,10 @@ def with_kept(df, path):
 
 
 def main(folder, out, rows=None):
-    "Write the table, the words, and the cards."
+    "Write the table."
     df = gathered(folder, rows)
     if df.empty: return
     df = with_kept(df, out/'field.parquet')
     out.mkdir(parents=True, exist_ok=True)
     with atomic(out/'field.parquet') as tmp: small(df).to_parquet(tmp, index=False, compression='zstd')
-    words = df[(df.words != '') & df.words.notna()][['data', 'model', 'method', 'seed', 'rows', 'words']]
-    with atomic(out/'field_words.csv') as tmp: words.to_csv(tmp, index=False)
-    cards = pd.DataFrame([tables.card(name) for name in tables.TABLES if name in set(df.data)])
-    with atomic(out/'field_cards.csv') as tmp: cards.to_csv(tmp, index=False)
     print(f'{len(df)} parts gathered in {out}')

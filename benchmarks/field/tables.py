@@ -132,16 +132,3 @@ def load(name, seed=0):
 def codes(df):
     "Rows as numbers: categories are the position of their level."
     return np.column_stack([df[c].cat.codes if df[c].dtype == 'category' else df[c] for c in df]).astype(float)
-
-
-def card(name):
-    "One line about a table."
-    t = load(name)
-    kinds = t.X.dtypes.map(lambda d: 'category' if d == 'category' else 'whole' if d.kind in 'iu' else 'number')
-    fixed = ', '.join(t.rules.get('immutable', [])) or '–'
-    counted = {k: int((kinds == k).sum()) for k in ('whole', 'number', 'category')}
-    parts = dict(rows=t.all_rows, train=len(t.X), judge=len(t.held), pool=len(t.pool), columns=t.X.shape[1])
-    wanted = 'second choice' if t.wanted is None else str(t.wanted)
-    grows = ', '.join(t.rules.get('increase_only', [])) or '–'
-    return dict(data=name, title=TITLES[name], **parts, **counted, classes=len(set(t.y)), wanted=wanted, fixed=fixed,
-                only_grows=grows, licence=t.licence)
