@@ -118,16 +118,12 @@ def refined(data, setting, way, column): return results('refine.csv').set_index(
 def ablated(value, column):
     table = results('ablations.csv').query('data == "heloc" and axis == "loss"').set_index('value')
     return table[column][table.index.str.startswith(value)].item()
-def found_by_lore():
-    run = results('field.parquet')
-    return 100*run.query('data == "wine" and model == "forest" and method == "our LORE"').found.mean()
 
 
 FIGURES = [
     ('paper/02_reproduce', r'distance of (\S+) with the logit distribution and (\S+) without', lambda: [ablated(v, 'l2') for v in ('with ', 'without')]),
     ('search/04_shorten', r"HELOC's default goes from a distance of (\S+) to (\S+), the paper's setting from (\S+) to (\S+),",
      lambda: [refined('heloc', s, w, 'l2') for s in ('default', 'paper') for w in ('as found', 'both')]),
-    ('explanations/the_field_in_full', r"LORE finds (\S+)% on Wine's forest", lambda: [found_by_lore()]),
 ]
 
 

@@ -1,9 +1,7 @@
-"""What photographs ask of the image domain, and the numbers of the page about them."""
+"""What photographs ask of the image domain."""
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -12,7 +10,6 @@ import gradual_cf.gradual as gradual
 import gradual_cf.search.plausible as prototypes
 from gradual_cf.all import Goyal, GradualCF, Settings, images
 
-RESULTS = Path(__file__).resolve().parents[1]/'benchmarks/results'
 PASTE = Settings(tau=.6, masking='gain', init='prototype', keep='last', tau_slack=0., sigma=0)
 
 
@@ -90,23 +87,3 @@ def test_donors_are_distinct(photos, monkeypatch):
     monkeypatch.setattr(prototypes, '_paste_merits', lambda cf, s, groups, c, n: many.append((n, len(c.unique(dim=0)))) or search(cf, s, groups, c, n))
     GradualCF(Redness(), images(channels=3), PASTE).fit(photos[::2]).explain(photos[:2], 2)
     assert many == [(1, 1)]
-
-
-@pytest.fixture(scope='module')
-def table(): return pd.read_csv(RESULTS/'photographs.csv')
-
-
-def test_the_numbers_of_the_page(table):
-    "Six pairs each way; features need few cells, pixels do not follow."
-    assert (table.groupby('way').size() == 6).all()
-    by = table.set_index('way')
-    goyal = by.loc['goyal']
-    assert (goyal.reached & (goyal.parts <= 17)).sum() >= 5 and goyal.leads.sum() <= 1
-    pairs = pd.read_csv(RESULTS/'photographs_pairs.csv')
-    assert len(pairs) == 56 and (pairs.leads <= 17).mean() > .9
-
-
-def test_pictures_are_small_and_complete(table):
-    files = {f.stem: f.stat().st_size for f in (RESULTS/'photographs').iterdir()}
-    assert sum(files.values()) < 400_000
-    for line in table.itertuples(): assert f'{line.photograph}_{line.way}' in files
