@@ -32,6 +32,22 @@ def test_first_cells():
     assert len(NOTEBOOKS) > 50 and not [nb.stem for nb in NOTEBOOKS if not starts_well(*house.cells(nb)[:3])]
 
 
+OPENED = 'nbs models data search measures baselines paper'.split()  # folders whose chapters name in their opening what they offer; of nbs itself, those of the method
+
+
+def test_a_chapter_opens_with_the_functions_that_it_offers():
+    "The cell of the question names each public function in code font; a chapter that has no public name says which chapter takes what it makes."
+    looked = 0
+    for nb in NOTEBOOKS:
+        if nb.parent.name not in OPENED or nb.parent.name == 'nbs' and nb.name[0] != '0': continue
+        opening, defined = house.cells(nb)[2].source, [n for c in exports(nb) for n in c.tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name[0] != '_']
+        said = set(re.findall(r'`(\w+)`', opening))
+        assert not [n.name for n in defined if isinstance(n, ast.FunctionDef) and n.name not in said], f'{nb.name}: name them in the opening, and say how they differ'
+        assert defined or 'No name of it is public' in opening and '.ipynb)' in opening.partition('No name of it is public')[2], nb.name
+        looked += 1
+    assert looked > 40
+
+
 @pytest.fixture(scope='module')
 def measured(): return house.measure(ROOT)
 
