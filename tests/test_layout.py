@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT/'benchmarks'))
+sys.path[:0] = [str(ROOT/'benchmarks'), str(ROOT/'docs')]
+import doors  # noqa: E402
 import house  # noqa: E402
 
 NOTEBOOKS = house.notebooks(ROOT)
@@ -136,6 +137,14 @@ def test_no_import_is_hidden():
     "Only the table of the package itself, which is no notebook, loads modules by name."
     for nb in NOTEBOOKS:
         for c in exports(nb): assert not [*hidden_imports(c.tree)], nb.name
+
+
+def test_pages_for_people_are_few():
+    "The book stands beside them: its chapters are all notebooks that are no page for people."
+    behind = doors.for_people()
+    assert behind.total() <= 60 and set(behind) == {*doors.DOORS} - {doors.BOOK}, behind
+    book = {line.page for line in doors.places().values() if line.door == doors.BOOK}
+    assert {doors.stem(nb) for nb in NOTEBOOKS} - {'cli', 'all'} == book - {f'{s}-shelf' for s in doors.SHELVES} and set(doors.SHELVES) == set(SHELVES)
 
 
 def test_every_shelf_has_an_index(imported):
