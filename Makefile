@@ -9,22 +9,53 @@ EXTRAS := ray,dask,polars,duckdb,transformers,models,fluent,excel,languages,lett
 
 JOBS   ?= 2
 CLEAN  := env -u PYTHONDONTWRITEBYTECODE -u PYTHONPATH   # nothing of the shell decides whether the suite is green
-.PHONY: demo core test portable networks soak night release types bench field field-quick docs site serve readme lab export clean
+.PHONY: demo test docs export lab serve readme types site clean core networks portable soak night release bench field field-quick
+
+# What everybody needs
 
 demo: $(VENV)/.base      ## explain a few rows of the embedded data
 	$(BIN)/gradual-cf demo
-
-# The compiled engine, built again where its source changed; without a compiler one line says that there is none.
-core: $(VENV)/.base
-	@[ gradual_cf/search/core.so -nt gradual_cf/search/core.c ] || $(BIN)/python setup.py -q build_ext --inplace
 
 test: export OMP_NUM_THREADS = 1  # workers side by side: one thread each
 test: $(VENV)/.dev core  ## every promise once, and the chapters; FILES="tests/test_boxes.py -k region" for a part, without workers; PAGES=all for every page, CASES=all for every case of a test, and those marked `night`
 	$(CLEAN) $(BIN)/python -m pytest -q $(or $(FILES),-n $(JOBS) --ignore=tests/test_site.py) --pages=$(or $(PAGES),changed) --cases=$(or $(CASES),day)
 
+docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/
+	$(BIN)/python docs/build.py
+
+export: $(VENV)/.dev     ## notebooks -> package, and clean the notebooks
+	$(BIN)/python docs/export.py && $(BIN)/nbdev_clean
+
+# What else authors need
+
+lab: $(VENV)/.dev        ## read the notebooks in JupyterLab
+	$(BIN)/jupyter lab nbs
+
+serve: docs              ## the site at http://localhost:8000
+	$(BIN)/python -m http.server -d _docs 8000 --bind 127.0.0.1
+
+readme: $(VENV)/.docs    ## README.md from the index notebook
+	$(BIN)/python docs/build.py --readme
+
+types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
+	$(BIN)/python docs/tutorials.py
+	node_modules/.bin/pyright --project .ci/pyrightconfig.json --pythonpath $(BIN)/python
+
+site: docs               ## the site, then every page of it in a browser (Debian's chromium)
+	$(BIN)/python -m pytest -q tests/test_site.py
+
 networks: export OMP_NUM_THREADS = 1
 networks: $(VENV)/.extras   ## make those of tests/networks/ again that are missing, damaged or new
 	$(BIN)/python tests/networks/make.py
+
+# The compiled engine, built again where its source changed; without a compiler one line says that there is none.
+core: $(VENV)/.base
+	@[ gradual_cf/search/core.so -nt gradual_cf/search/core.c ] || $(BIN)/python setup.py -q build_ext --inplace
+
+clean:                   ## remove what was built, the environment too
+	rm -rf $(VENV) node_modules _docs _proc_site build dist *.egg-info
+
+# What nobody waits for
 
 portable: $(VENV)/.dev $(VENV)/oldest/.done   ## the whole suite as other processors run it, with one thread and two, TIMES over
 	$(BIN)/python .ci/portable.py --times $(or $(TIMES),1) $(CELLS)
@@ -39,10 +70,6 @@ night: soak              ## what nobody waits for: the soak, every page, another
 	$(MAKE) test FILES="--ignore=tests/test_site.py --shuffle=$$(date +%j)"
 	$(MAKE) portable
 	.ci/extras --run
-
-types: $(VENV)/.dev node_modules/.done   ## pyright over the package and the code of the tutorials
-	$(BIN)/python docs/tutorials.py
-	node_modules/.bin/pyright --pythonpath $(BIN)/python
 
 release:                 ## sdist and wheel in dist/, checked and installed in empty environments
 	.ci/release
@@ -62,27 +89,6 @@ field: $(VENV)/.dev   ## this package against others: hours, part by part; what 
 field-quick: export OMP_NUM_THREADS = 1
 field-quick: $(VENV)/.dev   ## two tables and two models of it, in minutes
 	$(BIN)/python -m benchmarks.field --quick
-
-docs: $(VENV)/.docs node_modules/.done   ## the documentation site, in _docs/
-	$(BIN)/python docs/build.py
-
-site: docs               ## the site, then every page of it in a browser (Debian's chromium)
-	$(BIN)/python -m pytest -q tests/test_site.py
-
-serve: docs              ## the site at http://localhost:8000
-	$(BIN)/python -m http.server -d _docs 8000 --bind 127.0.0.1
-
-readme: $(VENV)/.docs    ## README.md from the index notebook
-	$(BIN)/python docs/build.py --readme
-
-lab: $(VENV)/.dev        ## read the notebooks in JupyterLab
-	$(BIN)/jupyter lab nbs
-
-export: $(VENV)/.dev     ## notebooks -> package, and clean the notebooks
-	$(BIN)/python docs/export.py && $(BIN)/nbdev_clean
-
-clean:                   ## remove what was built, the environment too
-	rm -rf $(VENV) node_modules _docs _proc_site build dist *.egg-info
 
 $(VENV)/.base: constraints.txt settings.ini setup.py
 	$(PYTHON) -m venv $(VENV)
@@ -120,6 +126,9 @@ $(VENV)/.all: constraints.txt settings.ini setup.py   # all of these at once, as
 	$(CODE)
 	touch $(VENV)/.base $(VENV)/.dev $(VENV)/.docs $(VENV)/.extras $@
 
-node_modules/.done: package-lock.json
-	npm ci --ignore-scripts --no-audit --no-fund --silent
+# Node looks for packages at the root, and their list stands beside the builder of the site
+node_modules/.done: docs/package.json docs/package-lock.json
+	mkdir -p _proc_site/node && cp docs/package.json docs/package-lock.json _proc_site/node
+	npm ci --prefix _proc_site/node --ignore-scripts --no-audit --no-fund --silent
+	rm -rf node_modules && mv _proc_site/node/node_modules .
 	touch $@

@@ -5,7 +5,7 @@ nbs/**/*.ipynb  --docs/execute.py-->  executed  --this file and docs/api.py-->  
     python docs/build.py                      # the site
     python docs/build.py --readme [--check]   # README.md from nbs/index.ipynb, or only compare
 
-Only what changed is run and written again. Which page stands behind which door says docs/doors.tsv: a new notebook needs a line there.
+Only what changed is run and written again. Where a page for people stands says docs/doors.tsv; a chapter stands in the book by the number of its file.
 """
 import argparse
 import ast
@@ -32,7 +32,7 @@ os.environ.setdefault('GRADUAL_CF_CACHE', str(ROOT/'_proc_site/cache'))  # not t
 os.environ['PYTHONPATH'] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
 import gallery  # noqa: E402
 from api import Links, cell, code, entry, remark, symbols, table  # noqa: E402
-from doors import DOORS, below, door_page, guided, places, redirect, toctree  # noqa: E402
+from doors import DOORS, below, door_page, guided, places, slug, stem, toctree  # noqa: E402
 from execute import directives, execute, is_kept  # noqa: E402
 from written import complaint, damaged, plant  # noqa: E402
 
@@ -46,7 +46,7 @@ class Page:
     def __init__(self, path):
         self.path, self.rel = path, path.relative_to(NBS).as_posix()
         self.shelf = path.parent.name if path.stem == 'index' and path.parent != NBS else ''
-        self.stem = f'{self.shelf}-shelf' if self.shelf else re.sub(r'^\d+_', '', path.stem)
+        self.stem = stem(path)
         cells = nbformat.read(path, 4).cells
         head = re.match(r'# (.+)(?:\n+> (.+))?', cells[0].source)
         self.title, self.about = head[1], head[2] or ''
@@ -59,7 +59,7 @@ def pages():
     twice = [stem for stem, n in Counter(p.stem for p in ps).items() if n > 1]
     if twice: raise ValueError(f'notebooks must have names of their own, got {twice} more than once')
     order = [*places(), 'all']
-    if lost := {p.stem for p in ps} ^ {*order}: raise ValueError(f'docs/doors.tsv must have a line for each notebook, and none besides, got {sorted(lost)}')
+    if lost := {p.stem for p in ps} ^ {*order}: raise ValueError(f'docs/doors.tsv must have a line for each notebook that is no chapter, and none besides, got {sorted(lost)}')
     return sorted(ps, key=lambda p: order.index(p.stem))
 
 
@@ -153,22 +153,13 @@ def joined(cells):
     return out
 
 
-def claim_card(cells):
-    "A figure's claim and verdict as a card at the top."
-    claim = verdict = None
-    for c in cells:
-        if c.cell_type != 'markdown': continue
-        for part in re.split(r'\n\s*\n', c.source):
-            kind = re.match(r'\*{0,2}(Claim|Verdict)[.:]\*{0,2}[.:]?\s*', part)
-            if not kind: continue
-            c.source = c.source.replace(part, '').strip()
-            if kind[1] == 'Claim': claim = part[kind.end():]
-            else: verdict = part[kind.end():]
-    if claim is None: return cells
-    head, colon, rest = (verdict or 'holds: the last cell of this page asserts it.').partition(':')
-    kind = 'fails' if 'not hold' in head else 'part' if 'in part' in head else 'holds'
-    card = f':::{{admonition}} Claim\n:class: claim {kind}\n\n{claim[0].upper()}{claim[1:]}\n\n**Verdict: {head.strip()}{colon}**{rest}\n:::'
-    return [cells[0], new_md(card), *[c for c in cells[1:] if c.source.strip() or c.cell_type == 'code']]
+CLAIM = re.compile(r'^\*\*Claim\.\*\* (.+)\n\n\*\*Verdict\.\*\* ([^:\n]+)(:?)(.*)$', re.M)
+
+
+def claim_card(m):
+    "A claim of the paper and its verdict, as a card."
+    kind = 'fails' if 'not hold' in m[2] else 'part' if 'in part' in m[2] else 'holds'
+    return f':::{{admonition}} Claim\n:class: claim {kind}\n\n{m[1]}\n\n**Verdict: {m[2]}{m[3]}**{m[4]}\n:::'
 
 
 def without_panels(told):
@@ -187,10 +178,10 @@ def process(nb, page, syms, links):
         if c.cell_type == 'markdown':
             src = re.sub(r'^# .+(\n+> .+)?', '', c.source, count=1).strip() if i == 0 else c.source
             heading = (re.findall(r'^#+ (.+)$', src, re.M) or [heading])[-1]
-            if src: cells.append(new_md(links.link(src, page.stem)))
+            if src: cells.append(new_md(CLAIM.sub(claim_card, links.link(src, page.stem))))
         elif dirs & {'export', 'exports', 'exporti'}: cells += source_cells(c.source, page, syms, links)
         elif strip(c.source).strip() and not dirs & {'hide', 'default_exp'}: cells.append(code_cell(c, page, heading))
-    if page.rel.startswith('figures/'): cells = claim_card(joined(cells))
+    if page.rel.startswith('figures/'): cells = joined(cells)
     out = nbformat.v4.new_notebook(cells=cells, metadata={k: without_panels(nb.metadata[k]) for k in ('kernelspec', 'language_info', 'widgets') if k in nb.metadata})
     for i, c in enumerate(out.cells): c['id'] = f'c{i}'
     return out
@@ -252,7 +243,7 @@ def api_pages(syms, ps, links):
         if not mine: continue
         intro = f'*{p.about}.* The chapter [{p.title}]({p.stem}.ipynb) explains it, with examples.'
         parts = [entry(s, 'api', 2, links.typed(p.stem)) + (f'\n\n[explained in its chapter](#{s.at["chapter"]})' if 'chapter' in s.at else '') for s in mine]
-        out[f'api-{m}'] = f'# gradual_cf.{m}\n\n{intro}\n\n' + '\n\n'.join(links.link(x, p.stem) for x in parts)
+        out[f'api-{m}'] = f'---\norphan: true\n---\n\n# gradual_cf.{m}\n\n[All public names](api.md)\n\n{intro}\n\n' + '\n\n'.join(links.link(x, p.stem) for x in parts)
     return out
 
 
@@ -308,15 +299,14 @@ def site():
     extra = api_pages(syms, ps, links)
     shown, lines = [p for p in ps if p.stem != 'all'], places()
     known = {p.stem: p for p in shown}
-    extra |= {d.lower(): door_page(d, lines, known, ['api'] if d == 'Reference' else ()) for d in DOORS if d != 'Gallery'}
-    extra['api'] += '\n\n' + toctree([n for n in extra if n.startswith('api-')])
+    extra |= {slug(d): door_page(d, lines, known) for d in DOORS}
     extra['gallery'] = gallery.page(ran, known, SRC/'_static/gallery')
     for p in shown:
         nb, (first, last) = done[p.stem], guided(p.stem, lines, {s: q.title for s, q in known.items()})
         nb.cells[0].source += f'\n\n{first}' if first else ''
         for c in nb.cells:
             if c.cell_type == 'markdown': c.source = relink(fill(c.source, ps, p.shelf), ps)
-        trees = toctree([d.lower() for d in DOORS] if p.stem == 'index' else below(p.stem, lines))
+        trees = toctree([*map(slug, DOORS)] if p.stem == 'index' else below(p.stem, lines))
         nb.cells.append(new_md('\n\n'.join(filter(None, [last, trees, '' if p.stem == 'index' else whence(p)])), id='last'))
     wanted = {write(SRC/f'{p.stem}.ipynb', nbformat.writes(done[p.stem])) for p in shown} | {write(SRC/f'{n}.md', relink(t, ps) + '\n') for n, t in extra.items()}
     wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
@@ -328,8 +318,7 @@ def site():
     shutil.rmtree(OUT/'notebooks', ignore_errors=True)
     (OUT/'notebooks').mkdir()
     for p in shown: nbformat.write(ran[p.stem], OUT/f'notebooks/{p.stem}.ipynb')
-    redirect(OUT)
-    llms([(d, [p for p in shown if lines[p.stem].door == d]) for d in DOORS if d != 'Gallery'], done)
+    llms([(d, [p for p in shown if lines[p.stem].door == d]) for d in DOORS], done)
     subprocess.run([VENDOR/'.bin/pagefind', '--site', OUT, '--exclude-selectors', 'details, div.cell_input, div.highlight, div.cell_output', '--quiet'], check=True)
     cpu = lambda p: ran[p.stem].metadata.get('cpu', 0)
     lines = [f'{p.rel}\t{ran[p.stem].metadata.seconds}\t{cpu(p)}' for p in ps]

@@ -4,8 +4,6 @@ A kept run is true while what it *did* is the same: the notebook's code cells, e
 ran (`ran.py`) and what stands outside functions in the modules that it imports, directly or through others; the result
 files that it names, and the versions of what computes and draws. Where a page began a process, all of these modules count.
 Prose may change without a run. `tests/test_notebooks.py` runs the chapters, the site all pages, and shows what came out.
-
-    python docs/execute.py past [COMMITS]   # of how many kept runs would the last commits have voided?
 """
 import ast
 import base64
@@ -16,12 +14,9 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from functools import cache
 from pathlib import Path
-from statistics import mean
 from typing import NamedTuple
 
 import quick  # noqa: F401 - before nbformat
@@ -260,28 +255,3 @@ def execute(p, anew=False):
         if c.cell_type == 'code': c.outputs = next(outputs).outputs
     nb.metadata.update({k: ran.metadata[k] for k in ('widgets', 'seconds', 'cpu') if k in ran.metadata})
     return nb
-
-
-def past(most=60):
-    "Of each of the last commits with code: how many kept runs it would have voided, by the modules they import and by the functions that ran."
-    git = lambda *a: subprocess.run(['git', '-C', str(ROOT), *a], capture_output=True, text=True, check=False).stdout
-    runs_of = {p: read_kept(p).metadata for p in (ROOT/'nbs').rglob('*.ipynb') if read_kept(p)}
-    need = {p: {*needed(code_of(p))} for p in runs_of}
-    voided = []
-    for c in git('log', '--format=%H', '-n', str(most)).split():
-        files = [f for f in git('diff', '--name-only', f'{c}~', c, '--', 'gradual_cf').split() if f.endswith('.py') and '_modidx' not in f]
-        names = ['.'.join(Path(f).with_suffix('').parts).removesuffix('.__init__') for f in files]
-        old, new = ({m: split(git('show', f'{at}:{f}')) for m, f in zip(names, files)} for at in (f'{c}~', c))
-        changed = [m for m in names if old[m] != new[m]]
-        if not changed: continue
-        digest = lambda there, m, ran: [there.of(there.outside), *(there.of(there.functions.get(f, '')) for f in (ran or {}).get(m, ()))]
-        by_import = [p for p in runs_of if need[p] & {*changed}]
-        by_run = [p for p in by_import if runs_of[p].ran is None or any(digest(old[m], m, runs_of[p].ran) != digest(new[m], m, runs_of[p].ran) for m in need[p] & {*changed})]
-        voided.append((len(by_import), len(by_run), sum(runs_of[p].cpu for p in by_import), sum(runs_of[p].cpu for p in by_run)))
-        print(c[:7], len(changed), 'modules:', *voided[-1][:2])
-    imports_, ran_, cpu_imports, cpu_ran = map(mean, zip(*voided))
-    whole = sum(r.cpu for r in runs_of.values())
-    print(f'{len(voided)} commits, {len(runs_of)} pages ({sum(r.ran is None for r in runs_of.values())} began a process): voided in the mean {imports_:.1f} by imports, {ran_:.1f} by what ran; {cpu_imports:.0f} and {cpu_ran:.0f} of {whole:.0f} s of processor time')
-
-
-if __name__ == '__main__': dict(past=past)[sys.argv[1]](*map(int, sys.argv[2:]))

@@ -9,7 +9,7 @@ import re
 
 import matplotlib
 from docutils.nodes import make_id
-from doors import DOORS, table
+from doors import table
 from PIL import Image, ImageDraw, ImageFont
 
 SIZE = 480, 320  # pixels of a thumbnail
@@ -54,7 +54,7 @@ def found(nb, start):
 
 def page(ran, pages, folder):
     "The markdown of the gallery; thumbnails are written into `folder`."
-    out, caption = [f'# Gallery\n\n*{DOORS["Gallery"]}*'], ''
+    out, caption = ['# Gallery\n\n*Every plot, panel and letter, by name*'], ''
     folder.mkdir(parents=True, exist_ok=True)
     for line in table('gallery.tsv'):
         outputs, heading = found(ran[line['page']], line['cell'])

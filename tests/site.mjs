@@ -15,7 +15,7 @@ const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/
 
 // Where every page stands: [page, door, …]
 const places = readFileSync(join(dirname(fileURLToPath(import.meta.url)), '../docs/doors.tsv'), 'utf8').split('\n').slice(1).map(l => l.split('\t'));
-const FOR_READERS = new Set(places.filter(l => ['Start', 'Guide', 'Research'].includes(l[1])).map(l => l[0]));
+const FOR_READERS = new Set(places.filter(l => ['Start', 'Guide', 'Paper', 'Research'].includes(l[1])).map(l => l[0]));
 
 const settled = p => p.evaluate(() => window.MathJax?.startup?.promise).catch(() => null);
 const wide = p => p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -88,7 +88,7 @@ const tiny = p => p.evaluate(() => {
 });
 
 // Everything else that axe knows, its best practices too. The sidebar is the same everywhere, and is looked at with a page of each kind.
-const WHOLE = ['index', 'masking', 'fig5_pairs', 'bring_your_own_model', 'api-core', 'guide', 'gallery'];
+const WHOLE = ['index', 'masking', 'digits', 'bring_your_own_model', 'api-core', 'guide', 'gallery'];
 const findings = (p, whole) => p.evaluate(async whole => {
   const values = window.axe._audit.rules.filter(r => r.enabled !== false && r.id !== 'color-contrast' && !r.tags.includes('experimental')).map(r => r.id);
   const r = await window.axe.run(whole ? document : { exclude: [['.bd-sidebar-primary']] }, { preload: false, resultTypes: ['violations'], runOnly: { type: 'rule', values } });
@@ -202,12 +202,12 @@ async function drive(context, f) {
   await p.close();
 }
 
-// Five doors above every page; the sidebar has the pages behind one of them alone, and what is folded there opens by keyboard.
+// Six doors above every page; the sidebar has the pages behind one of them alone, and what is folded there opens by keyboard.
 async function doors(context, f, door) {
   const p = await context.newPage();
   await p.goto(pathToFileURL(join(root, f)).href);
   const bar = await p.locator('.bd-header .navbar-nav .nav-link:visible').allInnerTexts(), here = await p.locator('.bd-header .navbar-nav li.current .nav-link:visible').allInnerTexts();
-  if (bar.join() !== 'Start,Guide,Gallery,Reference,Research' || here.join() !== door) say(f, `doors: ${bar}, and here is ${here}`);
+  if (bar.join() !== 'Start,Guide,Reference,Paper,Research,The book' || here.join() !== door) say(f, `doors: ${bar}, and here is ${here}`);
   const other = new Set(places.filter(l => l[1] && l[1] !== door).map(l => l[0])), hrefs = await p.locator('.bd-sidebar-primary nav.bd-links a').evaluateAll(as => as.map(a => a.getAttribute('href')));
   const strange = hrefs.filter(h => other.has(h.replace('.html', '')));
   if (hrefs.length < 3 || strange.length) say(f, `sidebar: ${hrefs.length} pages, of another door ${strange}`);
@@ -255,7 +255,7 @@ try {
     const size = f => statSync(join(root, f)).size, steppers = files.filter(f => /"_model_name": ?"StackModel"/.test(readFileSync(join(root, f), 'utf8')));
     const jobs = files.sort((f, g) => size(g) - size(f)).map(f => (c, p, log) => visit(p, log, f));   // the longest first: nobody waits for one at the end
     jobs.unshift(...steppers.slice(0, 4).map(f => c => drive(c, f).catch(e => say(f, `stepper: ${String(e).slice(0, 200)}`))));
-    if (!option('--only')) jobs.unshift(c => doors(c, 'masking.html', 'Reference'), c => doors(c, 'explain_a_loan.html', 'Guide'), search);
+    if (!option('--only')) jobs.unshift(c => doors(c, 'masking.html', 'The book'), c => doors(c, 'explain_a_loan.html', 'Guide'), search);
     const worker = async () => {
       const c = await b.newContext({ viewport: { width: 1280, height: 900 } }), [p, log] = await opened(c);
       for (let job; (job = jobs.shift());) await job(c, p, log);

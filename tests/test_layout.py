@@ -1,6 +1,5 @@
 """The house rules that a program can check, and three limits: code, arrows between folders, pages in the navigation."""
 import ast
-import csv
 import io
 import json
 import re
@@ -17,6 +16,9 @@ import pytest
 
 CODE, PAGES = 26_150, 60  # most lines of code (2% above what is there) and most pages in the navigation, the chapters apart
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT/'docs'))
+import doors  # noqa: E402
+
 NOTEBOOKS = sorted((ROOT/'nbs').rglob('[0-9]*.ipynb'))  # those that write modules
 SHELVES = 'models search data baselines measures use scale paper'.split()
 
@@ -59,10 +61,6 @@ def test_there_is_room_for_code():
     assert lines <= CODE, 'find what the new code replaces'
 
 
-def test_there_is_room_in_the_navigation():
-    with (ROOT/'docs/doors.tsv').open() as f: assert 20 < len([*csv.DictReader(f, delimiter='\t')]) <= PAGES
-
-
 def starts_well(title, exp, question):
     "Whether a notebook starts with its title, its module, and the question that it answers."
     return title.source.startswith('# ') and '\n> ' in title.source and 'default_exp' in exp.source and question.kind == 'markdown' and len(question.source) > 60
@@ -74,6 +72,22 @@ def test_first_cells():
 
 def test_no_line_is_wide():
     assert not [(nb.stem, line) for nb in NOTEBOOKS for c in exports(nb) for line in c.source.splitlines() if len(line) > 140 and not line.startswith('#|')]
+
+
+OPENED = 'nbs models data search measures baselines paper'.split()  # folders whose chapters name in their opening what they offer; of nbs itself, those of the method
+
+
+def test_a_chapter_opens_with_the_functions_that_it_offers():
+    "The cell of the question names each public function in code font; a chapter that has no public name says which chapter takes what it makes."
+    looked = 0
+    for nb in NOTEBOOKS:
+        if nb.parent.name not in OPENED or nb.parent.name == 'nbs' and nb.name[0] != '0': continue
+        opening, defined = cells(nb)[2].source, [n for c in exports(nb) for n in c.tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name[0] != '_']
+        said = set(re.findall(r'`(\w+)`', opening))
+        assert not [n.name for n in defined if isinstance(n, ast.FunctionDef) and n.name not in said], f'{nb.name}: name them in the opening, and say how they differ'
+        assert defined or 'No name of it is public' in opening and '.ipynb)' in opening.partition('No name of it is public')[2], nb.name
+        looked += 1
+    assert looked > 40
 
 
 def own_imports(tree, modules):
@@ -136,6 +150,14 @@ def test_no_import_is_hidden():
     "Only the table of the package itself, which is no notebook, loads modules by name."
     for nb in NOTEBOOKS:
         for c in exports(nb): assert not [*hidden_imports(c.tree)], nb.name
+
+
+def test_pages_for_people_are_few():
+    "The book stands beside them: its chapters are all notebooks that are no page for people."
+    behind = doors.for_people()
+    assert behind.total() <= PAGES and set(behind) == {*doors.DOORS} - {doors.BOOK}, behind
+    book = {line.page for line in doors.places().values() if line.door == doors.BOOK}
+    assert {doors.stem(nb) for nb in NOTEBOOKS} - {'cli', 'all'} == book - {f'{s}-shelf' for s in doors.SHELVES} and set(doors.SHELVES) == set(SHELVES)
 
 
 def test_every_shelf_has_an_index(imported):

@@ -443,18 +443,24 @@ def _text_table(name, title, dims=(100,)):
     return _Experiment(title, lambda path: parts, _run_sentences, _beside_sentences)
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c104
+def _figure_heading(name): return name.replace('fig', 'Figure ')
+
 def _figure_notebook(name):
-    "The notebook of a figure, by the start of its file name, such as 'fig5'."
-    found = sorted((_checkout()/'nbs/figures').glob(f'{name}[_.]*ipynb'))
-    if not found: raise ValueError(f'name must be a figure with a notebook in nbs/figures, got {name!r}')
+    "The notebook with a section for a figure, such as 'fig5'."
+    pages = sorted((_checkout()/'nbs/figures').glob('*.ipynb'))
+    found = [p for p in pages if f'# {_figure_heading(name)}:' in p.read_text(encoding='utf-8')]
+    if not found: raise ValueError(f'name must be a figure with a section in nbs/figures, got {name!r}')
     return found[0]
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c107
 def _figure_code(name):
-    "The code cells of a figure's notebook that compute something."
-    cells = json.loads(_figure_notebook(name).read_text(encoding='utf-8'))['cells']
-    code = [''.join(c['source']) for c in cells if c['cell_type'] == 'code']
-    return [c for c in code if not re.search(r"results\('fig", c)]
+    "The code cells of a figure that compute something: those of its notebook above all figures, and those of its own section."
+    at, code = None, []
+    for c in json.loads(_figure_notebook(name).read_text(encoding='utf-8'))['cells']:
+        text = ''.join(c['source'])
+        if c['cell_type'] == 'markdown': at = (re.findall(r'^## (.+?):', text, re.M) or [at])[0]
+        elif at in (None, _figure_heading(name)) and not re.search(r"results\('fig", text): code.append(text)
+    return code
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c113
 def _last_table(shown):
@@ -501,7 +507,7 @@ def _execute(code, folder, path=None):
 
 # %% ../../nbs/paper/02_reproduce.ipynb #c125
 def _run_figure(part, path):
-    "Run a figure's notebook: its last table, and its pictures."
+    "Run the section of a figure: its last table, and its pictures."
     name = part['figure']
     *outputs, last = _execute([_FIRST, *_figure_code(name), _LAST], _figure_notebook(name).parent, path)
     table = last[0].text.strip()
