@@ -21,7 +21,6 @@ from torch import nn
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
     digit_cnn, load_heloc, load_model, mix, plausible, predictor, reachable, save_model, strided_cnn, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
-from gradual_cf.search.likelihood import Density
 
 # Asking: `explain` and what asks like it
 FRAMES = {
@@ -56,7 +55,6 @@ def ask(how, rows=3, e=cf): return e().explain(X().iloc[:rows], **how)
 def labelled(kind, target): own('line', kind).explain(N().iloc[:2], target)
 def number(target): own('number').explain(N().iloc[:2], target)
 def hist(**how): of_table().explain(N().iloc[:2], **how)
-def likely(**how): cf(plausibility=Plausibility(likelihood=.5)).explain(X()[:2], **how)
 def in_hole(x): return (x[:, 1] > .2) & (x[:, 1] < .4)
 def gaps():
     "Rows without, with, without and with an income in the hole."
@@ -125,8 +123,6 @@ def moved(change):
     ('a gap alone', lambda: hist(gap=.1), 'gap must be left out … got'),
     ('seconds below zero', lambda: hist(seconds=-1), 'seconds must be above 0, got'),
     ('optimal for a model without bounds', lambda: own('svc').explain(N()[:2], optimal='columns'), 'a model that can be bounded … with seconds'),
-    ('optimal with a likelihood', lambda: likely(optimal='columns'), 'optimal must be left out with a likelihood'),
-    ('robust with a likelihood', lambda: likely(robust=dict(noise=dict(income=.01))), 'optimal must be left out with a likelihood'),
     ('optimal with a quantile', lambda: own('hist', quantile=.5).explain(N()[:2], optimal='distance'), 'quantile'),
     *each([dict(), 'much', dict(noise=dict(age=1), weights=.1)], lambda v: hist(robust=v), 'robust must be dict … got', 'robust='),
     *each([-1, True], lambda v: hist(robust=dict(noise=dict(age=v))), 'must be above 0, got {v}', 'noise of '),
@@ -328,7 +324,6 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('company without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), PLAUSIBLE), 'plausibility must be None … got'),
     *[(called(told), lambda told=told: Plausibility(**told), f'{next(iter(told))} must be in (0, 1] … got')
       for told in (dict(density=0), dict(isolation=1.2), dict(pairs=-.5), dict(pairs=True), dict(density=None), dict(isolation='much'))],
-    *each([-.1, 1.5, True, 'half', float('nan')], lambda v: Plausibility(likelihood=v), 'likelihood must be in … got {v}', 'likelihood='),
     *each([2.1, -.1, float('nan'), 'strict', None, True], plausible, 'strength must be in [0, 2], got {v}', 'strength='),
     ('one label', lambda: made(classes=['a']), 'classes must … at least two labels … got'),
     ('labels as a text', lambda: made(classes='ab'), 'classes must … list of at least two … got'),
@@ -352,8 +347,6 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
         'model must … got one that answers with numbers'),
     ('labels in another order', lambda: by([model('line', 'text'), turned()], lambda: tabular(N()), N), 'model must … with the same class labels … got'),
     ('a term without a weight', lambda: mix(distance=3), 'distance must be a (weight, term) pair, got 3'),
-    ('a density of texts', lambda: Density(r.reader().domain), 'domain must be a table, got'),
-    ('a density of nobody', lambda: Density(domain()).fit(torch.zeros(0, 9), torch.zeros(0)), 'x must have at least one row, got none'),
 )
 def test_fit(row, tmp_path): refuses(row, tmp_path)
 
