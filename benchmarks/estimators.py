@@ -3,8 +3,8 @@
     python benchmarks/estimators.py [--rows 20] [--only KNeighborsClassifier …]
 
 Each kind is fitted to the same 400 rows of four whole numbers; all 2,401 legal rows are put to its own `predict`, so the fewest
-changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam and
-scikit-survival too, which no extra brings. Written to `benchmarks/results/estimators.csv`.
+changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam
+too, which no extra brings. Written to `benchmarks/results/estimators.csv`.
 """
 import argparse
 import itertools
@@ -17,7 +17,6 @@ import pandas as pd
 import torch
 from sklearn import (calibration, decomposition, discriminant_analysis, dummy, ensemble, feature_selection, gaussian_process, linear_model, model_selection,
                      multiclass, naive_bayes, neighbors, neural_network, preprocessing, semi_supervised, svm, tree)
-from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
@@ -26,7 +25,7 @@ from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.readings import _readings
 
 COLUMNS, VALUES, ROWS = list('abcd'), 7, 400
-READ = dict(leaves='trees and lines', lines='linear', layers='layers', trees='trees', sums='sum of one term a column', products='products of two columns')
+READ = dict(leaves='trees and lines', lines='linear', layers='layers', trees='trees', sums='sum of one term a column')
 LINE, SEED = linear_model.LogisticRegression(max_iter=500), dict(random_state=0)
 GROWN = tree.DecisionTreeClassifier(max_depth=3, **SEED)
 FOREST = ensemble.RandomForestClassifier(7, max_depth=4, **SEED)
@@ -58,25 +57,6 @@ def layers(*between):
     return make
 
 
-class Soon:
-    "Whether it happens by a time, by a survival model that learnt it."
-    time = 1.5
-
-    def __init__(self, make): self.make = make
-
-    def fit(self, X, y):
-        r = np.random.default_rng(1)
-        lasts, seen = np.where(y, 1, 3)*r.exponential(size=len(X)), r.random(len(X)) < .8
-        self.model = self.make().fit(X, np.array(list(zip(seen, lasts)), [('seen', bool), ('lasts', float)]))
-
-    def asked(self, domain): return predictor(self.model, domain, output=self.time, threshold=.4)
-
-    def predict(self, rows): return np.array([1 - lasts(self.time) >= .4 for lasts in self.model.predict_survival_function(rows)])
-
-
-def surviving(module, name, **how): return lambda: Soon(of(f'sksurv.{module}', name, **how))
-
-
 def kinds():
     "Group -> name -> a model that is not fitted yet, or a function that makes one."
     behind = lambda *steps: make_pipeline(*steps)
@@ -93,8 +73,6 @@ def kinds():
             'splines before a line': behind(preprocessing.SplineTransformer(4), LINE), 'bins before a line': behind(BINS, LINE),
             'power before a line': behind(preprocessing.PowerTransformer(), LINE), 'components before a line': behind(decomposition.PCA(2), LINE),
             'calibrated LinearSVC': calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2), 'XGBoost, gblinear': of('xgboost', 'XGBClassifier', booster='gblinear', n_estimators=20, n_jobs=1),
-            'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'bins and products before a line': behind(BINS, preprocessing.PolynomialFeatures(2), LINE),
-            'products within a ColumnTransformer': behind(make_column_transformer((behind(preprocessing.StandardScaler(), preprocessing.PolynomialFeatures(2)), list('abc')), remainder='passthrough'), LINE),
             'EBM without pairs': of('interpret.glassbox', 'ExplainableBoostingClassifier', interactions=0, **EBM), 'pygam': of('pygam', 'LogisticGAM')},
         'trees': {
             'DecisionTreeClassifier': GROWN, 'ExtraTreeClassifier': tree.ExtraTreeClassifier(max_depth=4, **SEED), 'RandomForestClassifier': FOREST,
@@ -113,11 +91,6 @@ def kinds():
             'CatBoost': of('catboost', 'CatBoostClassifier', **CAT), 'CatBoost, not symmetric': of('catboost', 'CatBoostClassifier', grow_policy='Lossguide', **CAT),
             'forest behind chosen columns': behind(feature_selection.SelectKBest(k=2), FOREST),
             'boosting behind ranks': behind(preprocessing.QuantileTransformer(n_quantiles=20), BOOSTED)},
-        'survival by a time': {
-            'RandomSurvivalForest': surviving('ensemble', 'RandomSurvivalForest', n_estimators=7, max_depth=4, **SEED),
-            'ExtraSurvivalTrees': surviving('ensemble', 'ExtraSurvivalTrees', n_estimators=7, max_depth=4, **SEED),
-            'GradientBoostingSurvivalAnalysis': surviving('ensemble', 'GradientBoostingSurvivalAnalysis', n_estimators=20, **SEED),
-            'CoxPHSurvivalAnalysis': surviving('linear_model', 'CoxPHSurvivalAnalysis')},
         'layers': {
             **{f'MLPClassifier, {way}': neural_network.MLPClassifier(activation=way, **NET) for way in ('relu', 'tanh', 'logistic', 'identity')},
             'perceptron behind a scaler': behind(preprocessing.MinMaxScaler(), neural_network.MLPClassifier(**NET)),
@@ -133,7 +106,7 @@ def kinds():
             'StackingClassifier, neighbours': ensemble.StackingClassifier([('a', FOREST), ('b', neighbors.KNeighborsClassifier())], cv=3),
             'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE), 'VotingClassifier, soft, neighbours': voting('soft', FOREST, neighbors.KNeighborsClassifier()),
             'GradientBoosting, neighbours as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=neighbors.KNeighborsClassifier(), **SEED),
-            'products of three before a line': behind(preprocessing.PolynomialFeatures(3), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
+            'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU())}}
 
 
@@ -161,13 +134,13 @@ def line(name, group, model, rows):
     domain = tabular(X, integer=COLUMNS)
     if net:
         with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
-    cf = GradualCF(model.asked(domain) if isinstance(model, Soon) else model, domain, 'sparse').fit(X)
+    cf = GradualCF(model, domain, 'sparse').fit(X)
     def said(frame):
         if net: return model(domain.encode(frame).x.float()).argmax(1).numpy()
         return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
     seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
     asked = X[said(X) == 0].iloc[:rows]
-    a = cf.explain(asked, cf.classes[1] if isinstance(model, Soon) else 1, optimal='columns' if seen else None)
+    a = cf.explain(asked, 1, optimal='columns' if seen else None)
     took = time.process_time() - begin
     wanted = every.to_numpy()[said(every) == 1]
     fewest = np.array([(wanted != row).sum(1).min() for row in asked.to_numpy()])

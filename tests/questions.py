@@ -148,12 +148,9 @@ MODELS |= dict(
     line_start=Make(ensemble.GradientBoostingClassifier(n_estimators=7, init=LINE, random_state=0), coder=ONE),
     line_start_number=Make(ensemble.GradientBoostingRegressor(n_estimators=7, init=linear_model.LinearRegression(), random_state=0), before=SCALE, coder=ONE),
     mixed_number=Make(ensemble.StackingRegressor([('a', tree.DecisionTreeRegressor(max_depth=3)), ('b', linear_model.Ridge())], linear_model.RidgeCV(), cv=2), coder=ONE),
-    products=Make(pipeline.make_pipeline(preprocessing.PolynomialFeatures(2, interaction_only=True), LINE), before=SCALE, coder=ONE),
-    parabolas=Make(pipeline.make_pipeline(preprocessing.PolynomialFeatures(2), preprocessing.StandardScaler(with_mean=False), linear_model.RidgeClassifier()), coder=preprocessing.TargetEncoder(cv=3, random_state=0)),
-    products_number=Make(linear_model.Ridge(), before=preprocessing.PolynomialFeatures(2, include_bias=False), coder=ONE),
     leaning=Make(library('lightgbm', 'LGBMClassifier', linear_tree=True, **lgb), True, True), leaning_number=Make(library('lightgbm', 'LGBMRegressor', linear_tree=True, **lgb), True, True),
     catboost=Make(lambda: __import__('catboost').CatBoostClassifier(**cat), missing=True), lopsided=Make(lambda: __import__('catboost').CatBoostClassifier(grow_policy='Lossguide', **cat), missing=True))
-TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack', 'mixed_vote', 'piped_vote', 'mixed_stack', 'line_start', 'parabolas']  # are models of two classes here
+TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack', 'mixed_vote', 'piped_vote', 'mixed_stack', 'line_start']  # are models of two classes here
 
 
 def fitted_to(make, X, y):

@@ -1,6 +1,5 @@
 "Trees read exactly: readers of every library, and boxes against asking one value after the other."
 
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ import torch
 from sklearn import ensemble, tree
 from sklearn.linear_model import LogisticRegression
 
-from gradual_cf.all import GradualCF, predictor, tabular
+from gradual_cf.all import GradualCF, tabular
 from gradual_cf.models.decisions import FrameModel
 from gradual_cf.models.fitted import recognised, _parsed, _rounded_down, _widened_to_64
 from gradual_cf.models.glass import _below
@@ -222,55 +221,3 @@ def test_an_isolation_forest_is_read(seed):
         fewest = [(every[said == target].to_numpy() != row).sum(1).min() for row in asked.to_numpy()]
         assert (answers.raw.to_numpy(float) != asked.to_numpy()).sum(1).tolist() == fewest and {*answers.proof} == {'optimal'}
         assert (forest.predict(answers.raw.astype(float)) == target).all()
-
-
-class Survival:
-    "A forest with the curves of scikit-survival's in its leaves, or boosting of a score."
-    __module__ = 'sksurv.stand_in'
-
-    def __init__(self, rows, seed, boosted):
-        rng, self.unique_times_, self.low_memory = np.random.default_rng(seed), np.arange(1., 7), False
-        self.feature_names_in_, self.n_features_in_ = rows.columns.to_numpy(), rows.shape[1]
-        grown = ensemble.GradientBoostingRegressor(n_estimators=9, init='zero', random_state=seed) if boosted else ensemble.RandomForestRegressor(7, max_depth=4, random_state=seed)
-        self.grown, self.estimators_ = grown.fit(rows, rows.a/2 - (rows.b > 2)*rows.c/3 + rng.normal(size=len(rows))), []
-        if boosted:
-            self.estimators_, self.learning_rate, self.init, self.loss = grown.estimators_, grown.learning_rate, None, 'coxph'
-            self._raw_predict_init, self._baseline_model = lambda x: np.zeros((len(x), 1)), self
-        for t in [] if boosted else grown.estimators_:
-            value = np.cumsum(rng.exponential(.2, (t.tree_.node_count, 6)), 1)
-            kept = {name: getattr(t.tree_, name) for name in ('threshold', 'feature', 'children_left', 'children_right', 'node_count')}
-            self.estimators_.append(SimpleNamespace(tree_=SimpleNamespace(**kept, value=np.stack([value, np.exp(-value)], -1)), leaf=t.apply, is_event_time_=np.arange(6) % 3 > 0))
-
-    def _leaves(self, rows): return np.mean([t.tree_.value[t.leaf(rows.to_numpy())] for t in self.estimators_], 0)
-
-    def get_survival_function(self, scores): return [lambda time, v=v: float(np.exp(-.2*np.searchsorted(self.unique_times_, time, 'right')*np.exp(v))) for v in scores]
-
-    def predict(self, rows): return self.grown.predict(rows) if hasattr(self, 'learning_rate') else self._leaves(rows)[:, self.estimators_[0].is_event_time_, 0].sum(1)
-
-    def predict_survival_function(self, rows, return_array):
-        if not hasattr(self, 'learning_rate'): return self._leaves(rows)[..., 1]
-        return np.array([[f(t) for t in self.unique_times_] for f in self.get_survival_function(self.predict(rows))])
-
-
-@pytest.mark.parametrize('boosted', [False, True])
-@pytest.mark.parametrize('seed', range(4))
-def test_a_survival_model_is_read_by_its_score_and_by_the_risk_at_a_time(seed, boosted):
-    rng = np.random.default_rng(seed)
-    rows = pd.DataFrame(rng.integers(0, 6, (150, 3)), columns=list('abc')).astype(float)
-    every = pd.DataFrame(np.stack(np.meshgrid(*(np.arange(6.),)*3), -1).reshape(-1, 3), columns=list('abc'))
-    model, domain, time = Survival(rows, seed, boosted), tabular(rows, integer=list('abc')), 1.5 + seed
-    risk = lambda asked: 1 - model.predict_survival_function(asked, True)[:, int(time) - 1]
-    for ask, output, kind in ((model.predict, None, 'number'), (risk, time, 'proba')):
-        cf = GradualCF(predictor(model, domain, output=output, threshold=None if output is None else float(np.median(risk(every))) + 1e-7), domain, 'sparse').fit(rows)
-        bar = cf.model.predictor.threshold if output else np.unique(ask(every))[[20, 21]].mean()
-        asked, good = rows[ask(rows) > bar].head(6), every[ask(every) < bar].to_numpy()
-        answers = cf.explain(asked, (None, float(bar)) if output is None else f'later than {time:g}', optimal='columns')
-        fewest = [(good != row).sum(1).min() for row in asked.to_numpy()]
-        assert len(asked) and (answers.raw.to_numpy(float) != asked.to_numpy()).sum(1).tolist() == fewest and {*answers.proof} == {'optimal'}
-        assert (ask(answers.raw.astype(float)) < bar).all() and cf.model.predictor.kind == kind
-
-
-@pytest.mark.parametrize('time', [-1, 7, np.nan, 'soon', True])
-def test_a_time_that_a_survival_model_does_not_know_is_refused(time):
-    rows = pd.DataFrame(np.random.default_rng(0).integers(0, 6, (150, 3)), columns=list('abc')).astype(float)
-    with pytest.raises(ValueError, match='output must be a time until 6, the last'): predictor(Survival(rows, 0, False), tabular(rows), output=time)

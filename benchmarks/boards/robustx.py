@@ -4,7 +4,7 @@
     KERAS_BACKEND=torch OMP_NUM_THREADS=1 python -m benchmarks.boards.robustx [--rows 40] [--seeds 3]
 
 `Ours` is a `RecourseGenerator` of theirs: register it in a `ClassificationTask` (`task.methods[name] = partial(Ours, way=...)`), and all that RobustX
-offers works with it. The scenario is RobustX's own (examples/Benchmarking.ipynb, see `benchmarks/retrained.py`): columns standardised, one hidden
+offers works with it. The scenario is RobustX's own (examples/Benchmarking.ipynb): columns standardised, one hidden
 layer of 8, breast cancer from malignant to benign; a row is asked if the network calls it malignant. A line of `results/boards_robustx.csv` is a
 method: `validity`, `distance` (Euclidean), `delta_robust` (every network whose weights and biases differ by at most .005 agrees, by their program),
 `noise` (the same class after noise of a tenth of each column's range): by their evaluators. `columns` and `seconds` (CPU time a row) are ours. Their
@@ -22,7 +22,6 @@ import gurobipy
 import numpy as np
 import pandas as pd
 import torch
-from benchmarks.retrained import DELTA, trained
 
 sys.modules.setdefault('gurobipy.gurobipy', gurobipy)  # where RobustX looks for it; the release that has such a module has no licence any more
 
@@ -43,8 +42,21 @@ from gradual_cf.data.datasets import load_breast_cancer
 from gradual_cf.data.tables import tabular
 from gradual_cf.gradual import GradualCF
 
-WAYS = {'SPARSE': ('sparse', {}), 'ROBUST': ('robust', {}), 'PLAUSIBLE': ('plausible', {}), 'Δ-robust': ('sparse', dict(robust=dict(weights=DELTA)))}
+DELTA, WAYS = .005, dict(SPARSE='sparse', ROBUST='robust', PLAUSIBLE='plausible')
 THEIRS = 'NNCE', 'KDTreeNNCE', 'BinaryLinearSearch', 'Wachter', 'MCE', 'MCER', 'RNCE', 'STCE', 'PROPLACE'
+
+
+def trained(x, y, seed):
+    "A network of RobustX's kind."
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        net = nn.Sequential(nn.Linear(x.shape[1], 8), nn.ReLU(), nn.Linear(8, 1))
+    optimizer = torch.optim.Adam(net.parameters(), lr=.001)
+    for _ in range(100):
+        optimizer.zero_grad()
+        nn.functional.binary_cross_entropy_with_logits(net(x), y[:, None]).backward()
+        optimizer.step()
+    return net.requires_grad_(False)
 
 
 class Table(DatasetLoader):
@@ -63,12 +75,11 @@ class Ours(RecourseGenerator):
     "Answers of `GradualCF` as one of RobustX's methods; all rows are asked at once, and one without an answer comes back as it was."
     def __init__(self, task, way):
         super().__init__(task)
-        intent, self.question = WAYS[way]
         X = task.dataset.X
-        self.cf = GradualCF(nn.Sequential(*task.model.model[:-1]), tabular(X, scale=StandardScaler(with_mean=False, with_std=False).fit(X)), intent).fit(X)
+        self.cf = GradualCF(nn.Sequential(*task.model.model[:-1]), tabular(X, scale=StandardScaler(with_mean=False, with_std=False).fit(X)), WAYS[way]).fit(X)
     def generate(self, instances, neg_value=0, column_name='target', **_):
         asked = instances.drop(columns=column_name, errors='ignore')
-        answers = self.cf.explain(asked, 1 - neg_value, **self.question)
+        answers = self.cf.explain(asked, 1 - neg_value)
         return self.cf.domain.decode(answers.xp)
     def _generation_method(self, instance, **options): return self.generate(pd.DataFrame([instance]), **options)
 
