@@ -62,7 +62,7 @@ def test_unlike_values_are_counted():
     assert house.unlike(ast.parse(code)) == ['a, b, c = (x.copy(), 0, {})', '(a, b), c, d = (e, f(1), [])']
 
 
-GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(49, 49), code=(28_345, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
+GOALS = dict(unlike=(0, 0), repeated=(0, 0), many_arguments=(47, 47), code=(28_345, 20_000))  # name of a measure -> what it may be today, and what it should become; today's number only falls
 
 
 def test_what_shrinks_does_not_grow_again(measured, capsys):

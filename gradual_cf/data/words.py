@@ -654,8 +654,9 @@ def _ear(reader) -> Any:
 
 def _in_place(reader, s, words, fits, v):
     "What fits and what is likely in the texts of a search; all that fits where nothing was noted."
-    ear,notes,moved = _ear(reader), s.enc.notes, (s.xp != s.x).flatten(2).any(2).cpu()
+    ear,notes = _ear(reader), s.enc.notes
     if notes is None: return fits, None
+    moved = (s.xp != s.x).flatten(2).any(2).cpu()
     notes,ids = ear.lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v)
     kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
     return kind, lambda at, k: ear.likely(notes, ids, at.cpu(), words[k.cpu()]).to(at.device)
