@@ -30,7 +30,7 @@ INSTRUCTIONS = {  # What PyTorch, oneDNN and MKL call them
     'avx512': dict(ATEN_CPU_CAPABILITY='avx512', ONEDNN_MAX_CPU_ISA='AVX512_CORE', MKL_ENABLE_INSTRUCTIONS='AVX512')}
 CELLS = {f'{isa}-{threads}': (isa, threads, '.venv') for isa in INSTRUCTIONS for threads in (1, 2)}
 CELLS |= {'oldest-default-1': ('default', 1, '.venv/oldest'), 'oldest-avx2-2': ('avx2', 2, '.venv/oldest')}
-FLOATS = 'construct explainer improve typical tables wording text invariants'.split()  # the files of --quick
+FLOATS = 'construct explainer improve typical tables text invariants'.split()  # the files of --quick
 
 
 def processor():

@@ -106,7 +106,7 @@ def kinds():
             'StackingClassifier, neighbours': ensemble.StackingClassifier([('a', FOREST), ('b', neighbors.KNeighborsClassifier())], cv=3),
             'VotingClassifier, hard': voting('hard', FOREST, GROWN, LINE), 'VotingClassifier, soft, neighbours': voting('soft', FOREST, neighbors.KNeighborsClassifier()),
             'GradientBoosting, neighbours as start': ensemble.GradientBoostingClassifier(n_estimators=7, init=neighbors.KNeighborsClassifier(), **SEED),
-            'products of three before a line': behind(preprocessing.PolynomialFeatures(3), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
+            'products before a line': behind(preprocessing.PolynomialFeatures(2), LINE), 'forest behind components': behind(decomposition.PCA(2), FOREST),
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU())}}
 
 

@@ -31,8 +31,6 @@ from .data.series import load_series, series
 from .search.lookahead import lookahead
 from .data.words import corpus_vectors, load_glove, load_imdb, load_toy_reviews, reads_well
 from .data.texts import sentences
-from .data.transformers import tokens
-from .data.wording import wordings
 from .data.datasets import (load_animals, load_breast_cancer, load_cbf, load_heloc, load_loans, load_task,
                                       load_uci_credit, Task)
 from .search.proven import prove
@@ -60,8 +58,8 @@ __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'fro
            'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
            'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',
            'load_series', 'series', 'series_cnn', 'series_resnet', 'without_images', 'lookahead',
-           'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences', 'tokens',
-           'wordings', 'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
+           'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences',
+           'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
            'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
            'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
            'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer',

@@ -24,12 +24,11 @@ from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _bri
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
                                      l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
                                      prototype_distance, said, stopping, target_prob, total_variation)
-from .search.likelihood import _company_of, _kind_of_company
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
 from .search.real import for_the_rest, from_real_rows, otherwise, pairs, revisit, run_steps
-from .search.plausible import (_ClassPCA, _allowed_numbers, _worth_trying, among_real_rows,
-                                         nearest_prototypes, Plausibility, towards, unsuitable)
+from .search.plausible import (_ClassPCA, _Company, _allowed_numbers, _worth_trying, among_real_rows,
+                                         nearest_prototypes, Plausibility, Plausible, towards, unsuitable)
 from .search.segments import composed, pasted, variation
 from .search.shorten import (_ask_all, _cheapest_pairs, line_search, moved_once, put_back, share, shortened,
                                        nearest_single, to_the_last_value)
@@ -718,7 +717,6 @@ class GradualCF(Explainer):
         self.leads:dict = {}    # Class -> the lead that answers must have
         self.promises:dict = {} # Class -> what is asked for there, where the settings leave that to jurors
         self.panel:list = []    # Models that must decide for rare targets too
-        self.density:Any = None # How likely rows are, once the settings ask for that
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
@@ -743,8 +741,7 @@ class GradualCF(Explainer):
         """
         with _restored_on_error(self):
             super().fit(data, y, sample)
-            self.held,self.density = {}, None
-            self.panel = []
+            self.held,self.panel = {}, []
             return self._learn()
 
     def _learn(self):
@@ -754,7 +751,7 @@ class GradualCF(Explainer):
         self.spread = self.goal.spread(z)
         self.loss = self._loss_at(self.spread)
         self.stats = self.goal.address(z, h.n_ref, h.match)
-        self.company = None if h.plausibility is None else _company_of(self)
+        self.company = None if h.plausibility is None else _Company(h.plausibility, self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, z)
         return self
@@ -876,9 +873,8 @@ class GradualCF(Explainer):
     @property
     def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
         h = self.settings
-        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jurors, h.agree)
-        company = () if h.plausibility is None else (_kind_of_company(h.plausibility).demand,)
-        return *(kind for kind,value in asked if value is not None), *company
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jurors, h.agree), (Plausible, h.plausibility)
+        return *(kind for kind,value in asked if value is not None),
 
     def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
 

@@ -178,6 +178,18 @@ def test_what_reads_several_columns_is_named():
     assert cf.model.about.endswith('asked, since it has 1 feature that reads several columns (polynomialfeatures__a b)')
 
 
+@pytest.mark.parametrize('output', ['default', 'pandas'])
+def test_products_before_a_line_are_asked_of_a_frame_without_a_warning(output):
+    rng = np.random.default_rng(8)
+    X = pd.DataFrame(rng.integers(0, 9, (200, 3)).astype(float), columns=list('abc'))
+    both = compose.make_column_transformer((preprocessing.PolynomialFeatures(2), ['a', 'b']), remainder='passthrough')
+    model = pipeline.make_pipeline(both, preprocessing.StandardScaler(), linear_model.LogisticRegression()).set_output(transform=output)
+    cf = GradualCF(model.fit(X, X.a*X.b > 15), tabular(X, integer=list(X)), 'sparse').fit(X)
+    rows = X[~model.predict(X)][:5]
+    a = cf.explain(rows, True)
+    assert not _has_bounds(cf) and 'several columns' in cf.model.about and a.valid.all() and model.predict(a.raw[list(X)].astype(float)).all()
+
+
 @pytest.mark.night
 @pytest.mark.parametrize('engine', ['compiled', 'python'])
 def test_work_that_is_over_ends_the_search_and_a_row_alone_has_as_much(engine, monkeypatch):

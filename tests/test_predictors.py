@@ -154,7 +154,7 @@ class Foreign:
         for way in ways: setattr(self, way, lambda rows: rows.age.to_numpy()/100)
 
 
-LINES = {'survival': (Foreign('predict', 'predict_survival_function'), 'which may give numbers: write predictor(model, domain, output=24) for what happens by time 24, or predictor(lambda rows: model.predict(rows), domain, kind='),
+LINES = {'survival': (Foreign('predict', 'predict_survival_function'), 'which may give numbers: write predictor(by, domain), with by(rows) = 1 - their curves at a time, for what happens by then, or predictor(lambda rows: model.predict(rows), domain, kind='),
          'hazards': (Foreign('predict_partial_hazard'), 'write predictor(lambda rows: model.predict_partial_hazard(rows), domain, kind='),
          'data': (Foreign(), 'which does not predict: predictor(fn, domain, kind=…) takes any function of rows'),
          'several outputs': (MultiOutputClassifier(LogisticRegression(max_iter=500)), 'got 2 outputs: choose one by predictor(model, domain, output=…)')}

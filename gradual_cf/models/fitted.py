@@ -22,7 +22,7 @@ from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapte
 from .glass import (_as_scores, _catboost_parsed, _flattened, _from_catboost, _from_pairs,
                                      _from_xgboost, _with_code)
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
-                                         last_step, names_of, of_array,
+                                         names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
 from ..search.trees import _Ensemble, _Link, _Nodes, _Unfit, _widened_to_64, exact
 
@@ -45,7 +45,6 @@ def _like_sklearn(model) -> Predictor:
     _check_learnt(model)
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
-    regressor = regressor or type(last_step(model)).__module__.startswith('sksurv.') # a risk score
     own,cut = _single_threaded(model),None if regressor or detector else cut_of(model)
     if cut is not None: model = cut[0]
     one = own if cut is None else _single_threaded(model)
@@ -284,44 +283,6 @@ def _scaler(scaled, width:int) -> nn.Module:
     if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
     return _Affine(one - zero, zero)
 
-# %% ../../nbs/models/02_fitted.ipynb #surv0002
-class RiskByTime:
-    "A survival model at one time, as a classifier of two classes; raises `ValueError` for another time than it knows."
-    def __init__(self,
-        model,      # Fitted, with `predict_survival_function`, or a pipeline that ends in one
-        time:Any,   # A number, in the unit that it was fitted with
-    ):
-        known = getattr(last_step(model), 'unique_times_', None) # of scikit-survival
-        last = np.inf if known is None else known[-1]
-        number = isinstance(time, (int, float, np.number)) and not isinstance(time, bool)
-        if not number or not 0 <= time <= last or np.isinf(time):
-            until = '' if known is None else f' until {known[-1]:g}, the last that it was fitted on'
-            raise ValueError(f'output must be a time{until}, for a model that gives curves of survival, got {time!r}')
-        if getattr(last_step(model), 'low_memory', False):
-            raise ValueError('model must keep its curves of survival, got one that was fitted with low_memory=True')
-        self.model,self.time = _single_threaded(model),float(time)
-        self.at = None if known is None else max(int(np.searchsorted(known, time, 'right')) - 1, 0)
-        self.classes_ = f'later than {time:g}', f'by {time:g}'
-        if hasattr(model, 'steps'): self.steps = [*model.steps[:-1], ('risk', RiskByTime(model.steps[-1][1], time))]
-        for name in ('feature_names_in_', 'n_features_in_'):
-            if hasattr(model, name): setattr(self, name, getattr(model, name))
-
-    def predict_proba(self,
-        rows, # Raw, as the model reads them
-    ) -> np.ndarray: # That it happens later, and by then, `(n, 2)`
-        "Ask for the curves, and read them at that time."
-        if self.at is None: lasts = self.model.predict_survival_function(rows, times=[self.time]).to_numpy()[0]
-        else: lasts = self.model.predict_survival_function(rows, return_array=True)[:, self.at]
-        return np.stack([lasts, 1 - lasts], 1)
-
-def _at_one_time(model, time) -> tuple: # And which output of that is left to choose
-    "A survival model at a time; anything else as it is."
-    inside = opened(model) if hasattr(model, 'predict') else model
-    curves = hasattr(last_step(inside), 'predict_survival_function')
-    if time is None or not curves: return model, time
-    _check_learnt(inside)
-    return RiskByTime(inside, time), None
-
 # %% ../../nbs/models/02_fitted.ipynb #c76
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
@@ -330,7 +291,7 @@ def predictor(
     threshold:float|None=None, # Probability from which the second of two classes is decided, in (0, 1); None: the model's own
     names:Sequence|None=None, # Columns that it reads, in its order; None for all of the domain
     scaled:Any=None,    # For networks: False for raw numbers, or a module or fitted scaler that these go through first
-    output:Any=None,    # Which of several outputs: a position or a key; of a survival model a time; None where there is one
+    output:Any=None,    # Which of several outputs: a position or a key; None where there is one
 ) -> nn.Module:
     """Wrap a model of frames, or a network with its own scaling, for explainers; `ValueError` if it does not fit.
 
@@ -349,7 +310,7 @@ def predictor(
     scaled : Any, default None
         For networks: False for raw numbers, or a module or fitted scaler that these go through first
     output : Any, default None
-        Which of several outputs: a position or a key; of a survival model a time; None where there is one
+        Which of several outputs: a position or a key; None where there is one
 
     Returns
     -------
@@ -366,7 +327,6 @@ def predictor(
         known = Predictor(ask, kind or 'logit', threshold=.5 if threshold is None else threshold)
         return _scaled_network(known, domain, scaled, output)
     if scaled is not None: raise ValueError(f'scaled must be left out for what is no network, got {scaled!r}')
-    ask,output = _at_one_time(ask, output)
     known = recognised(ask) if hasattr(ask, 'predict') or not callable(ask) else None
     known = domain.spliced.model_of(ask) if domain.spliced is not None else known or Predictor(ask)
     if output is not None: known = _one_output(known, output)
@@ -837,45 +797,16 @@ def _from_isolation(model) -> _Ensemble:
     mean, = sys.modules[type(model).__module__]._average_path_length([model._max_samples])
     return _Ensemble(trees, _Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
 
-# %% ../../nbs/models/02_fitted.ipynb #surv0005
-def _mean_of_leaves(model, of_leaf:Callable, kind:str) -> _Ensemble: # A tree -> what its leaves add, `(m,)`
-    trees = [t.tree_ for t in getattr(model, 'estimators_', [model])]
-    return _mean_over(trees, [of_leaf(t)[:, None] for t in trees], kind)
-
-def _from_survival(model) -> _Ensemble|None: # Trees, forests and boosting of scikit-survival
-    "The trees of a risk score; None for a sum of one term a column."
-    if hasattr(model, 'coef_'): return None # a sum
-    if hasattr(model, '_scale'): raise _Unfit('trees that training dropped')
-    if hasattr(model, 'learning_rate'): return _from_boosting(model)
-    if model.low_memory: return _mean_of_leaves(model, lambda t: t.value[:, 0, 0], 'number')
-    happened = getattr(model, 'estimators_', [model])[0].is_event_time_
-    return _mean_of_leaves(model, lambda t: t.value[:, happened, 0].sum(1), 'number')
-
-def _risk_behind(lasts:float, score:np.ndarray) -> np.ndarray: return 1 - lasts**np.exp(score)
-
-def _risk_link(source:RiskByTime, base:np.ndarray) -> _Link: # Of a score whose hazards are proportional
-    zero, = source.model._baseline_model.get_survival_function(np.zeros(1))
-    return _Link(base, 'proba', calibrated=(partial(_risk_behind, zero(source.time)),))
-
-def _from_risk(source:RiskByTime) -> _Ensemble|None:
-    "The trees of the risk by a time."
-    model = source.model
-    if not type(model).__module__.startswith('sksurv.') or hasattr(model, 'coef_'): return None
-    by_then = lambda t: 1 - t.value[:, source.at, 1]
-    if not hasattr(model, 'learning_rate'): return _mean_of_leaves(model, by_then, 'proba')
-    return (e := _from_survival(model)) and e._replace(link=_risk_link(source, e.link.base))
-
 # %% ../../nbs/models/02_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
           'HistGradientBoosting': _from_hist, 'RandomForest': _from_forest, 'ExtraTrees': _from_forest,
           'DecisionTree': _from_forest, 'ExtraTree': _from_forest,
           'CalibratedClassifierCV': _from_calibrated, 'AdaBoost': _from_adaboost, 'Bagging': _from_bagging,
           'Voting': _from_voting, 'Stacking': _from_stacking, 'catboost': _from_catboost,
-          'IsolationForest': _from_isolation, 'sksurv': _from_survival,
-          'RiskByTime': _from_risk} # Library, or kind of scikit-learn's or our own -> reader
+          'IsolationForest': _from_isolation} # Library, or kind of scikit-learn's -> reader
 
 def _parsed(source) -> Any: # A fitted model -> `_Ensemble`, or None
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
-    if library in ('sklearn', 'gradual_cf'): library = name.removesuffix('Classifier').removesuffix('Regressor')
+    if library == 'sklearn': library = name.removesuffix('Classifier').removesuffix('Regressor')
     return _TREES[library](source) if library in _TREES else None

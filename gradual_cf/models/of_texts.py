@@ -78,7 +78,7 @@ def of_texts(model) -> Predictor: # Anything that can be asked about texts
     if (known := recognised(model)) is not None: return as_lists(known)
     if hasattr(model, 'parameters') or isinstance(model, type):
         raise ValueError(f'model must be a function of texts for sentences(texts), got {type(model).__name__}: '
-                         'a network of vectors is explained with sentences(vectors), a transformer with tokens(…)')
+                         'a network of vectors is explained with sentences(vectors), a transformer as its pipeline')
     return Predictor(partial(_of_function, model))
 
 # %% ../../nbs/models/03_of_texts.ipynb #ot15

@@ -603,13 +603,8 @@ class _Net(NamedTuple):
     weight:list          # `(out, in)` of each layer
     bias:list            # `(out,)` of each layer
     bends:list           # `_Bend` behind each layer but the last
-    moves:np.ndarray     # How far weights of each output move if those of the model move by one, `(k,)`; or NaN
     scale:np.ndarray|float=1. # What entries are multiplied by before the first layer, `(d,)`
     shift:np.ndarray|float=0. # What is added then, `(d,)`
-
-def _net(weight:list, bias:list, bends:list) -> _Net: # Layers as they are
-    moves = 1. if all(f is _RELU for f in bends) else np.nan # bounds for other weights are those of ReLU
-    return _Net(weight, bias, bends, np.full(len(bias[-1]), moves))
 
 class _Layers(NamedTuple):
     "How what layers read follows from the columns of a table."

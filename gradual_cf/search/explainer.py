@@ -815,7 +815,7 @@ class Explainer:
         optimal:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
         seconds:float|None=None, # Time limit for all rows together; None: none, or 10 seconds a row with `robust`
         gap:float=0.,    # How far from the optimum an answer may be, as a share of it
-        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
+        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off})
         confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
         calls:int|None=None, # Most calls of the model, for all rows together; None for any number
         rows:int|None=None,  # Most rows that it is asked about, for all rows together; None for any number
@@ -849,7 +849,7 @@ class Explainer:
         gap : float, default 0.0
             How far from the optimum an answer may be, as a share of it
         robust : dict | None, default None
-            What answers must withstand: dict(noise={column: how far it may be off}) or dict(weights=δ)
+            What answers must withstand: dict(noise={column: how far it may be off})
         confirmed : float | None, default None
             Share of five retrained models that must agree, in (0, 1]
         calls : int | None, default None

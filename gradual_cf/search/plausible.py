@@ -337,8 +337,6 @@ class Plausibility:
         The same for strangeness (isolation forest), in (0, 1]
     pairs : float | None, default None
         The same for how rarely a changed value occurs beside each other one; or None
-    likelihood : float | None, default None
-        Share of the target's rows whose density an answer must reach, in (0, 1]; or None
 
     Raises
     ------
@@ -348,11 +346,9 @@ class Plausibility:
     density:float=.85  # Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
     isolation:float=.9  # The same for strangeness (isolation forest), in (0, 1]
     pairs:float|None=None # The same for how rarely a changed value occurs beside each other one; or None
-    likelihood:float|None=None # Share of the target's rows whose density an answer must reach, in (0, 1]; or None
 
     def __post_init__(self):
-        for name,v in vars(self).items():
-            check_range(name, v, name in ('pairs', 'likelihood'), above=0, most=1)
+        for name,v in vars(self).items(): check_range(name, v, name == 'pairs', above=0, most=1)
 
 def _entries(explainer) -> list: # Positions of the entries of each group, long `(w,)` each
     "Where each group is."
@@ -517,8 +513,8 @@ def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
 # %% ../../nbs/search/05_plausible.ipynb #c32
 class _Company:
     "What rows are compared with, and what they lack of good company."
-    demand = Plausible # What it makes of rows
     def __init__(self, settings:Plausibility, explainer):
+        if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')
         self.settings = settings
         self.columns = explainer.domain.features
         self.entries = _entries(explainer)

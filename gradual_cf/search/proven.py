@@ -211,7 +211,7 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     xp = q.rows.x.copy()
     seconds,left = effort.seconds, n
     nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
-    together = min(demands.together, _SEARCHED if effort.until == np.inf else _AT_ONCE)
+    together = _SEARCHED if effort.until == np.inf else _AT_ONCE
     size = _toll_bits(grid, q.rows.near) # that of a far row would leave the others no digits of their distance
     alike = [np.flatnonzero(size == s) for s in np.unique(size)]
     parts = [(label, at[i]) for at in alike for label,i in _of_one_target(target[at], together)]
@@ -462,7 +462,7 @@ def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counter
     else:
         _check_question(cf, optimal, seconds, gap)
         readings = _readings_of(cf, optimal)
-        if robust is not None: _check_robust(cf, readings, robust)
+        if robust is not None: _check_robust(cf.domain.features, robust)
         known,begun = _best_known(_Task(cf, q, effort, readings, optimal, robust))
     scope = _scope(cf, robust, _whether_compared(cf, q.target))
     return _carrying(cf.measure(q, known.xp), known, begun, optimal or _COLUMNS, scope)

@@ -14,17 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
-from ..models.decisions import asked_alike, FrameModel
+from ..models.decisions import FrameModel
 from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
-                                     _LeafLines, _net, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
+                                     _LeafLines, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
                                      _TANH, _TreeBound, _with_one_kink)
 from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
-from .sums import (_additive_scores, _is_linear_whole, _is_product, _parted_steps, _steps_of,
-                                   _SumBound, _Terms, _terms_behind, _terms_beside, _terms_of_products,
-                                   _terms_on_lines, _terms_read, _through_steps)
+from .sums import (_additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind,
+                                   _terms_beside, _terms_on_lines, _terms_read, _through_steps)
 from .trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
@@ -35,11 +34,10 @@ def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() #
 
 class _Units:
     "What stands in for rows in the `forward` of a network: a linear function of units, the features and what activations gave."
-    def __init__(self, bent:list, parts:dict, bias:np.ndarray, whole:bool=False):
+    def __init__(self, bent:list, parts:dict, bias:np.ndarray):
         self.bent = bent   # Features, and entries of each category; then units before an activation, and its `_Bend`
         self.parts = parts # Which of these -> `(out, its units)`; None for each unit as it is
         self.bias = bias   # `(out,)`
-        self.whole = whole # Whether the parts are one layer of the network's own
         self.apart = True  # Whether nothing else shows what stands here
 
     @classmethod
@@ -86,7 +84,7 @@ class _Units:
 
     def become(self, other:_Units) -> _Units: # In place
         if not self.apart: raise TypeError('written into what is read elsewhere')
-        self.parts,self.bias,self.whole = other.parts, other.bias, other.whole
+        self.parts,self.bias = other.parts, other.bias
         return self
 
     def dim(self) -> int: return 2
@@ -123,8 +121,7 @@ def _product(a, b) -> _Units: # Units and a constant
 def _linear(x:_Units, weight:Tensor, bias:Tensor|None=None) -> _Units:
     w = _exactly(weight)
     parts = {i: w if v is None else w @ v for i,v in x.parts.items()}
-    whole = len(parts) == 1 and all(v is None for v in x.parts.values())
-    return _Units(x.bent, parts, w @ x.bias + (0. if bias is None else _exactly(bias)), whole)
+    return _Units(x.bent, parts, w @ x.bias + (0. if bias is None else _exactly(bias)))
 
 def _normalised(x:_Units, running_mean, running_var, **how) -> _Units:
     "Batch normalisation by what training left."
@@ -171,7 +168,7 @@ def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
     later = lambda j,i: any(j in parts for parts in reads[i + 1:])
     for i in range(len(bent) - 1, 0, -1):
         if not later(i, i): reads[i] = {} # what nobody reads reads nothing
-    whole,state,weight,bias,bends = out.whole, [0], [], [], []
+    state,weight,bias,bends = [0], [], [], []
     of = lambda v: np.concatenate([v.block(j) for j in state], 1)
     for i,(v,bend) in enumerate(bent):
         if not reads[i]: continue
@@ -181,10 +178,8 @@ def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
         all_ = _columns_of_all([*along, v], 1) if kept else v
         weight,bias = [*weight, of(all_)], [*bias, all_.bias]
         bends.append(_behind_others(extra, bend) if kept else bend)
-        whole &= v.whole and not kept
         state = [*kept, i]
-    net = _net([*weight, of(out)], [*bias, out.bias], bends)
-    return net if whole else net._replace(moves=np.full(len(out.bias), np.nan)) # of a product, nobody knows
+    return _Net([*weight, of(out)], [*bias, out.bias], bends)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90021
 def _layers_of(model, width:int, categories=()) -> _Net|None: # Features; first and end of those of each category
@@ -210,7 +205,7 @@ def _behind(net:_Net, do) -> _Net:
     "Layers with an affine map behind them."
     slope,shift = _affine_map(do, len(net.bias[-1]))
     weight,bias = [*net.weight[:-1], slope @ net.weight[-1]], [*net.bias[:-1], slope @ net.bias[-1] + shift]
-    return net._replace(weight=weight, bias=bias, moves=np.abs(slope) @ net.moves)
+    return net._replace(weight=weight, bias=bias)
 
 # %% ../../nbs/search/09_readings.ipynb #lit90026
 def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
@@ -231,16 +226,16 @@ def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
         if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
-        known = dict(relu=_RELU, logistic=_SIGMOID, tanh=_TANH, identity=_RELU) # of the last one the product is taken
+        known = dict(relu=_RELU, logistic=_SIGMOID, tanh=_TANH, identity=_RELU)
         bends = [known[last.activation]]*(len(last.coefs_) - 1)
-        net = _net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_], bends)
+        net = _Net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_], bends)
         if last.activation != 'identity': return net
         weight,bias = net.weight[0], net.bias[0]
         for w,b in zip(net.weight[1:], net.bias[1:]): weight,bias = w @ weight, w @ bias + b
-        return _net([weight], [bias], [])._replace(moves=np.full(len(bias), np.nan)) # of a product, nobody knows
+        return _Net([weight], [bias], [])
     if not hasattr(last, 'coef_') or not hasattr(last, 'intercept_') or not _is_linear_whole(last): return None
     weight = np.atleast_2d(np.asarray(last.coef_, float))
-    return _net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
+    return _Net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
 
 # %% ../../nbs/search/09_readings.ipynb #lit90031
 class _Reading(NamedTuple):
@@ -249,7 +244,7 @@ class _Reading(NamedTuple):
     bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'products', 'sums'
+    of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
     layers:Any=None # `_Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
@@ -341,19 +336,6 @@ def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Readin
     bound = partial(_bound_beside_sum, nodes, {}, terms)
     scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
     return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
-
-# %% ../../nbs/search/09_readings.ipynb #prdr0002
-def _read_products(model:FrameModel, net:_Net, grid:_Grid, x:np.ndarray) -> _Reading|None:
-    "The reading of a linear model behind products of two columns; raises `_Unfit` for other products."
-    before,after,_ = _parted_steps(_steps_of(model.predictor.source)[:-1])
-    f = _opened_parts(_features_asked(model, lambda rows: np.concatenate(before(rows), 1)), grid, x)
-    if f is None: return None
-    one = asked_alike(before, model.predictor, model.write(torch.from_numpy(x[:1])))
-    ends = np.cumsum([v.shape[1] for v in one])[:-1]
-    (weight,),(bias,) = net.weight, net.bias
-    terms = _terms_of_products(lambda v: after(np.split(v, ends, 1)) @ weight.T + bias, f, grid, x)
-    if terms is None: raise _Unfit('products of more than two columns, or of too many')
-    return _reading_of_sum(terms, _link_of(model, model.predictor.threshold))._replace(of='products')
 
 # %% ../../nbs/search/09_readings.ipynb #lit90043
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)

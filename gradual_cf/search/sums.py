@@ -5,16 +5,14 @@
 # %% ../../nbs/search/09_sums.ipynb #7fdbe608
 from __future__ import annotations
 from functools import partial
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ..models.decisions import FrameModel
-from ..models.fitted import _curve_of, _risk_link, RiskByTime
+from ..models.fitted import _curve_of
 from .bounds import _Layers, _needed, _Net, _rate
-from .pipelines import (_as_dense, _every_position, _Features, _features_asked, _HELD, _leaves_sums, _MOST_VALUES,
+from .pipelines import (_every_position, _Features, _features_asked, _HELD, _leaves_sums, _MOST_VALUES,
                                         _raw_sources, _sources_of, _through_all)
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Ensemble, _Link, _Unfit
@@ -25,7 +23,7 @@ __all__ = []
 
 # %% ../../nbs/search/09_sums.ipynb #8c74f98b
 _NAIVE = ('GaussianNB', 'CategoricalNB', 'BernoulliNB', 'MultinomialNB', 'ComplementNB')
-_LIBRARIES = ('interpret', 'optbinning', 'pygam', 'sksurv') # of sums, as far as these were not read as trees
+_LIBRARIES = ('interpret', 'optbinning', 'pygam') # of sums, as far as these were not read as trees
 _SAYS = ('predict_joint_log_proba', 'decision_function', 'predict_log_proba', 'predict_proba') # the nearest to a sum first
 
 def _is_linear_whole(last) -> bool: # A fitted estimator
@@ -109,10 +107,6 @@ def _additive_scores(model:FrameModel, x:np.ndarray) -> tuple|None: # Rows -> wh
         if None in parts: return None
         said,chains = partial(_folds_said, parts, steps), [[*steps[:-1], *_steps_of(inner)] for inner,*_ in parts]
         link = _Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
-    elif isinstance(last, RiskByTime) and hasattr(last.model, 'coef_'):
-        chains = [[*steps[:-1], last.model]]
-        said = lambda rows: _scores_said(last.model, True, _through_steps(steps, rows))
-        link = _risk_link(last, np.zeros(1))._replace(threshold=threshold)
     elif not _is_sum(last): return None
     else:
         numbers,chains = model.kind == 'number', [steps]
@@ -134,7 +128,6 @@ class _Terms(NamedTuple):
     way:list         # Of each number its legal values, encoded; None for a category
     of:Any           # Encoded rows -> what the model says, `(n, k)`
     error:float=0.   # Largest difference between what it says and the sum of parts
-    products:Any=None# `_Products`, where features of two columns add something together
 
     @property
     def entries(self) -> list: # Encoded entries of each legal value of each column, `(values, entries)`
@@ -143,7 +136,6 @@ class _Terms(NamedTuple):
 
     def parts(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g, k)`
         "What each value of rows adds; a value that is no legal one is asked about."
-        if self.products is not None: return self.products.alone(self.products.f.of(x))
         grid = self.grid
         own,near = _own_positions(grid, x, MISSING)
         out,odd = np.zeros((*own.shape, len(self.base))), np.zeros(own.shape, bool)
@@ -160,7 +152,6 @@ class _Terms(NamedTuple):
 
     def scores(self, x:np.ndarray) -> np.ndarray: # `(n, k)`
         "The sum of parts."
-        if self.products is not None: return self.base + self.products.scores(self.products.f.of(x))
         return self.base + self.parts(x).sum(1)
 
 def _tables_asked(t:_Terms) -> list: # `(values, k)` of each column
@@ -269,8 +260,6 @@ class _SumBound:
         self.own,self.base = terms.parts(q.rows.x) @ weight, terms.base @ weight # `(n, g, f)`
         self.peaks:dict = {}
         self.width = 8*self.own[0].size
-        self.joint:Any = None if terms.products is None else terms.products.weighed(aim.weight, q.rows.x)
-        if self.joint is not None: self.width += self.joint.between.size
 
     def place(self, g:int, at:np.ndarray) -> np.ndarray: # Positions -> places in a table
         return at if self.q.grid.named[g] else ((at - self.q.grid.low[g])//2).clip(0, len(self.table[g]) - 1)
@@ -305,7 +294,6 @@ class _SumBound:
         for g in range(own.shape[1]):
             i = np.flatnonzero(b.corner[:, g] != own[:, g])
             corner[i, g] = self.table[g][self.place(g, b.corner[i, g])]
-        if self.joint is not None: return _ends_together(self, b, open_, legal, corner[:, :, 0])
         top,at = corner.copy(), np.full(own.shape, -1)
         for g in range(own.shape[1]):
             i = np.flatnonzero(open_[:, g])
@@ -360,188 +348,6 @@ class _SumBound:
         return np.where(moved & (gain[i] > 0), to, b.corner[i]), i
 
 _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
-
-# %% ../../nbs/search/09_sums.ipynb #prod0002
-def _is_product(step) -> bool: # Whether features are multiplied somewhere in it
-    inner = [s for _,s,*_ in getattr(step, 'steps', None) or getattr(step, 'transformers_', ())]
-    return type(step).__name__ == 'PolynomialFeatures' or any(map(_is_product, inner))
-
-def _onward(steps:list, v:np.ndarray) -> Any: # An array, which had names where the first of them was fitted with names
-    names = getattr(steps[0], 'feature_names_in_', None) if steps else None
-    return _through_all(steps, v if names is None else pd.DataFrame(v, columns=names))
-
-def _parted_step(step) -> tuple: # Rows -> arrays, a list; such a list -> what the step makes of it; how many arrays
-    "What stands before the products of a step, and what makes them."
-    if not _is_product(step): return lambda rows: [_as_dense(step.transform(rows))], lambda v: v[0], 1
-    if hasattr(step, 'transformers_'): return _parted_columns(step)
-    if hasattr(step, 'steps'): return _parted_steps(_steps_of(step))
-    return lambda rows: [_as_dense(rows)], lambda v: _as_dense(_onward([step], v[0])), 1
-
-def _parted_steps(steps:list) -> tuple: # As `_parted_step`, one step after the other
-    i = next(i for i,s in enumerate(steps) if _is_product(s))
-    before,after,n = _parted_step(steps[i])
-    first = lambda rows: before(_through_all(steps[:i], rows))
-    return first, lambda v: _as_dense(_onward(steps[i + 1:], after(v))), n
-
-def _parted_columns(step) -> tuple: # As `_parted_step`, of columns that go separate ways
-    some = [(s, c) for _,s,c in step.transformers_ if _any_columns(c) and not (isinstance(s, str) and s == 'drop')]
-    parts = [(lambda rows: [_as_dense(rows)], lambda v: v[0], 1) if isinstance(s, str) else _parted_step(s) for s,_ in some]
-    ends = np.cumsum([n for *_,n in parts])
-    before = lambda rows: [v for (do,*_),(_,c) in zip(parts, some) for v in do(_some_columns(rows, c))]
-    after = lambda v: np.concatenate([do(v[end - n:end]) for (_,do,n),end in zip(parts, ends)], 1)
-    return before, after, int(ends[-1])
-
-def _any_columns(columns) -> bool:
-    if isinstance(columns, slice): return True
-    return bool(np.any(columns) if np.asarray(columns).dtype == bool else np.size(columns))
-
-def _some_columns(rows, columns) -> Any: # Of an array, or of a frame by names or places
-    if isinstance(rows, np.ndarray): return rows[:, columns]
-    named = not isinstance(columns, slice) and any(isinstance(c, str) for c in np.ravel(columns))
-    return rows.loc[:, columns] if named else rows.iloc[:, columns]
-
-# %% ../../nbs/search/09_sums.ipynb #prodq001
-def _quadratic(of, scale:np.ndarray) -> tuple: # Features `(n, m)` -> scores; how large features are
-    "`c`, `l` and `W` of a quadratic form, asked at points as far out as features are."
-    m,(a,b) = len(scale), np.triu_indices(len(scale), 1)
-    axes = np.diag(scale)
-    asked = lambda v: np.concatenate([of(v[i:i + m]) for i in range(0, len(v), m)])
-    up,down,both = map(asked, (axes, -axes, axes[a] + axes[b]))
-    c, = of(np.zeros((1, m)))
-    weight = np.zeros((len(c), m, m))
-    weight[:, a, b] = ((both - up[a] - up[b] + c)/(scale[a]*scale[b])[:, None]).T
-    weight += weight.transpose(0, 2, 1)
-    weight[:, range(m), range(m)] = ((up + down - 2*c)/scale[:, None]**2).T
-    return c, ((up - down)/2/scale[:, None]).T, weight
-
-# %% ../../nbs/search/09_sums.ipynb #prodt002
-_FEW_VALUES = 64 # Of a number, up to which each is looked at
-
-def _turn_of(f:_Features, g:int, mine:np.ndarray) -> tuple|None: # Column, its features
-    """The one feature of a number that moves, and whether it rises (1), falls (-1) or none does (0).
-
-    None for several, or one that turns: each value is looked at. Raises `_Unfit` where these are many.
-    """
-    moves = np.flatnonzero(np.ptp(f.values[g], 0) > 0) if len(f.values[g]) else []
-    if not len(moves): return 0, 0
-    step = np.diff(f.values[g][:, moves[0]])
-    if len(moves) == 1 and not step.min() < 0 < step.max(): return mine[moves[0]], 1 if step.max() > 0 else -1
-    if len(f.values[g]) > _FEW_VALUES: raise _Unfit('products of a number that is several features')
-    return None
-
-# %% ../../nbs/search/09_sums.ipynb #prod0005
-class _Joint(NamedTuple):
-    "Products under one aim, and rows of a question."
-    between:np.ndarray # Twice what features of two columns add together, symmetric, `(m, m)`
-    line:np.ndarray    # What each feature adds alone, `(m,)`
-    square:np.ndarray  # Twice what its square adds, `(m,)`
-    own:np.ndarray     # Features of rows, `(n, m)`
-
-class _Products(NamedTuple):
-    "A quadratic form of features of one column each."
-    f:_Features
-    line:np.ndarray   # What each feature adds alone, `(k, m)`
-    weight:np.ndarray # Twice what two add together, symmetric, `(k, m, m)`
-    columns:list      # The features of each column
-    turns:list        # Of each number, as `_turn_of` says
-
-    def scores(self, v:np.ndarray) -> np.ndarray: # Features `(n, m)` -> `(n, k)`
-        return v @ self.line.T + .5*np.stack([((v @ w)*v).sum(1) for w in self.weight], 1)
-
-    def alone(self, v:np.ndarray) -> np.ndarray: # `(n, g, k)`
-        "What each column adds alone."
-        out = np.zeros((len(v), len(self.columns), len(self.line)))
-        for g,mine in enumerate(self.columns):
-            some = np.zeros_like(v)
-            some[:, mine] = v[:, mine]
-            out[:, g] = self.scores(some)
-        return out
-
-    def weighed(self, aim:np.ndarray, x:np.ndarray) -> _Joint: # Weights of scores `(k,)`; encoded rows
-        whole = np.tensordot(aim, self.weight, 1)
-        between = whole.copy()
-        for mine in self.columns: between[np.ix_(mine, mine)] = 0
-        return _Joint(between, aim @ self.line, np.diag(whole), self.f.of(x))
-
-_MOST_FACTORS = 200 # Features that are multiplied, at most
-
-def _terms_of_products(of, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None: # Features -> scores; training rows
-    "A sum with products at each legal value; None where a column was not asked at each, or it is no quadratic form."
-    legal = [c.width if way is None else len(way) for c,way in zip(grid.columns, _ways(grid))]
-    if len(f.owner) > _MOST_FACTORS or [len(v) for v in f.values] != legal: return None
-    seen = f.of(x)
-    c,line,weight = _quadratic(of, np.where((far := np.abs(seen).max(0)) > 0, far, 1.))
-    still = f.owner < 0 # these count with what stands beside them
-    fixed = np.where(still, f.still, 0.)
-    base = c + line @ fixed + .5*fixed @ weight @ fixed
-    line = np.where(still, 0., line + weight @ fixed)
-    weight = np.where(still[:, None] | still, 0., weight)
-    columns = [np.flatnonzero(f.owner == g) for g in range(len(f.values))]
-    turns = [None if grid.named[g] else _turn_of(f, g, mine) for g,mine in enumerate(columns)]
-    p = _Products(f, line, weight, columns, turns)
-    table = []
-    for g,(mine,v) in enumerate(zip(columns, f.values)):
-        rows = np.zeros((len(v), len(f.owner)))
-        rows[:, mine] = v
-        table.append(p.scores(rows))
-    t = _Terms(grid, x[:1].copy(), base, table, _ways(grid), lambda x: of(f.of(x)), products=p)
-    rows = np.concatenate([x, np.concatenate([v[i] for v,i in zip(t.entries, _by_chance(t))], 1)])
-    apart = np.abs((said := t.of(rows)) - t.scores(rows)).max()
-    return t._replace(error=float(apart)) if apart <= _ADDS_UP*max(1., np.abs(said).max()) else None
-
-# %% ../../nbs/search/09_sums.ipynb #prod0007
-def _points(c:_SumBound, b:_Boxes, g:int, legal:tuple, slope:np.ndarray) -> tuple: # What products add, `(b, m)`
-    """Where a column of boxes may gain most: levels, or both ends and the vertex of a parabola; at last the row's own.
-
-    Features `(b, p, m_g)`, and terms, places and whether they are allowed, `(b, p)` each.
-    """
-    p,q = c.terms.products, c.q
-    if q.grid.named[g]: place,may = np.tile(np.arange(len(c.table[g])), (len(b.row), 1)), q.sets[g].masks[b.low[:, g]]
-    else:
-        start,end = (c.place(g, v[:, g])[:, None] for v in legal)
-        place = np.c_[start, end]
-        if p.turns[g] is None: place = np.clip(np.arange(len(c.table[g])), start, np.maximum(start, end))
-        elif p.turns[g][1] and c.joint.square[j := p.turns[g][0]] < 0:
-            rises,values = p.turns[g][1], p.f.values[g][:, p.columns[g] == j][:, 0]
-            top = np.searchsorted(values[::rises], -(c.joint.line[j] + slope[:, j])/c.joint.square[j])[:, None]
-            top = (top if rises > 0 else len(values) - 1 - top) + np.arange(-1, 2)
-            place = np.c_[place, np.clip(top, start, np.maximum(start, end))]
-        may = np.broadcast_to((legal[0][:, g] <= legal[1][:, g])[:, None], place.shape)
-    v = np.concatenate([p.f.values[g][place], c.joint.own[b.row][:, None, p.columns[g]]], 1)
-    term = np.c_[c.table[g][place, 0], c.own[b.row, g, 0]]
-    return v, term, np.c_[place, np.full(len(b.row), -1)], np.c_[may, b.stays[:, g]]
-
-# %% ../../nbs/search/09_sums.ipynb #prode004
-def _ends_together(c:_SumBound, b:_Boxes, open_:np.ndarray, legal:tuple, corner:np.ndarray) -> tuple:
-    "`_SumBound.ends` where features of two columns are multiplied."
-    p,q = c.terms.products, c.q
-    v = c.joint.own[b.row].copy() # features of corners
-    for g,mine in enumerate(p.columns):
-        i = np.flatnonzero(b.corner[:, g] != q.rows.own[b.row, g])
-        v[np.ix_(i, mine)] = p.f.values[g][c.place(g, b.corner[i, g])]
-    slope = v @ c.joint.between
-    gain,at = np.zeros(corner.shape), np.full(corner.shape, -1)
-    way:dict = {} # Column -> how far its features go, and what that adds to others
-    for g,mine in enumerate(p.columns):
-        i = np.flatnonzero(open_[:, g])
-        if not len(i): continue
-        to,term,place,may = _points(c, b.take(i), g, tuple(v[i] for v in legal), slope[i])
-        far = np.where(may[:, :, None], to - v[i][:, None, mine], 0.)
-        more = np.where(may, term - corner[i, g, None] + (far*slope[i][:, None, mine]).sum(2), -np.inf)
-        best,each = more.argmax(1), np.arange(len(i))
-        gain[i, g],at[i, g] = np.maximum(more[each, best], 0.), place[each, best]
-        whole = np.zeros((len(v), *far.shape[1:]))
-        whole[i] = far
-        way[g] = whole, whole @ c.joint.between[mine]
-    together = np.zeros(corner.shape)
-    for g,h in combinations(way, 2):
-        i = np.flatnonzero(open_[:, g] & open_[:, h])
-        if not len(i) or not c.joint.between[np.ix_(p.columns[g], p.columns[h])].any(): continue
-        both = (way[g][1][i][:, :, p.columns[h]] @ way[h][0][i].transpose(0, 2, 1)).max((1, 2))
-        together[i, g] += both/2
-        together[i, h] += both/2
-    corner = corner + .5*np.stack([(v[:, mine]*slope[:, mine]).sum(1) for mine in p.columns], 1)
-    return corner[:, :, None], (corner + gain + together)[:, :, None], at
 
 # %% ../../nbs/search/09_sums.ipynb #24046480
 _GLANCES = 4    # Times that all points of a curve are looked at together, before one after the other
@@ -719,7 +525,7 @@ def _way_of(q:_Question, c:_SumBound, i:int) -> tuple|None: # Of a row: position
 def _by_sum(q:_Question, conditions:list, asked) -> tuple|None: # `_Found` of all rows, and those it is of, bool `(n,)`
     "Answers of rows in closed form, confirmed by the model; None where there is more to reach than one sum."
     if len(conditions) != 1 or not isinstance(c := conditions[0], _SumBound): return None
-    if c.link.calibrated or c.joint is not None: return None
+    if c.link.calibrated: return None
     n = len(q.rows.x)
     found = _Found(q.rows.own.copy(), np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n))
     known = np.zeros(n, bool)

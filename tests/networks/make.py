@@ -207,7 +207,6 @@ def three_layers(x, seed):
 NETWORKS |= dict(  # of what notebooks make up
     nuclei=Recipe(in_doubles, of_notebook('nuclei', '07_gradual.ipynb', 'X', 'y'), three_layers, 0, dict(epochs=120)),
     company=nb_mlp('company', 'search/05_plausible.ipynb', 'table.encode(people).x', 'accepted.to_numpy(int)'),
-    not_dull=nb_reader('not_dull', 'data/03_wording.ipynb', 'words', 'texts', 'labels', 32),
     proof=nb_mlp('proof', 'search/10_proven.ipynb', 'x', 'paid.to_numpy()', width=16),
     typical=nb_mlp('typical', 'measures/00_metrics.ipynb', 'domain.encode(X).x', 'good.astype(int)'),
     asking=nb_mlp('asking', 'use/06_editors.ipynb', 'bank.encode(people).x', 'granted'),
