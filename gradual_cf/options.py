@@ -103,9 +103,9 @@ def _option(panel, name, kind, says, more={}) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind if fixed else Optional[kind])
 
 def _takes(names:str, *groups:str, **says): # `says`: what an option means here
-    "The command takes these options, and all of these groups, as keywords; `dataset` is an argument."
+    "The command takes these options, and all of these groups, as keywords, beside its own before a `*`; `dataset` is an argument."
     def adding(f):
-        own = [p for p in inspect.signature(f, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        own = [p for p in inspect.signature(f, eval_str=True).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         told = {n: ('Options', *_OPTIONS['Options'][n]) for n in names.split() if n != 'dataset'}
         told |= {n: (group, *of) for group in groups for n,of in _OPTIONS[group].items()}
         more = [_option(group, n, kind, says.get(n, words), *how) for n,(group,kind,words,*how) in told.items() if n not in {p.name for p in own}]

@@ -168,18 +168,16 @@ def test_whoever_is_slow_is_dropped(saved, monkeypatch):
     monkeypatch.setattr(serve, '_PATIENCE', .2)
     head = b'POST /explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n'
     with serving(saved[0], seconds=.5) as address:
+        port = int(address.rpartition(':')[2])
+        held = lambda: [c for c in psutil.Process().net_connections('tcp') if c.laddr and c.laddr.port == port and c.status == 'ESTABLISHED']
         for text, said in ((b'', b''), (head, b''), (head + b'\r\n{"rows', b'HTTP/1.1 408'), (b'GET /schema HTTP/1.1\r\nHost: localhost\r\n\r\n'*2000, None)):
             with socket.socket() as s:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-                s.connect(('127.0.0.1', int(address.rpartition(':')[2])))
+                s.connect(('127.0.0.1', port))
                 s.settimeout(60)
                 with suppress(ConnectionError): s.sendall(text)
-                if said is not None: assert s.recv(99)[:12] == said
-                else: time.sleep(3)  # and does not read
-                with suppress(ConnectionError):
-                    got = 0
-                    while more := s.recv(99_999): got += len(more)
-                    assert got < 2000*3000  # until it was closed
+                if said is not None: assert s.recv(99)[:12] == said  # the last one never reads
+                while held(): time.sleep(.05)
 
 
 @pytest.mark.parametrize('how', ['SIGTERM', 'SIGKILL', pytest.param('SIGINT', marks=pytest.mark.night)])
