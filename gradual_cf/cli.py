@@ -8,22 +8,20 @@ import json, sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 import typer
 
 import gradual_cf
-from .options import (_ASKED, _BLOCK, _Commands, _constraints, _DATASET, _examples, _HINTS, _HOW, _JSON,
-                                _LANGUAGE, _option, _OR_OWN, _OWN, _RULES, _say, _SOME, _takes, _tied_by, _TIES,
-                                _WANTED, _TO, _better_directions)
+from .options import (_ASKED, _better_directions, _CHANGE, _Commands, _constraints, _DATA, _examples, _PARTS, _say,
+                                _SEARCH, _takes, _tied_by)
 
 # %% auto #0
 __all__ = ['app']
 
 # %% ../nbs/92_cli.ipynb #c6
 _ABOUT = 'The least change in an input that makes a model decide otherwise.'
-_ONE, _MANY_ROWS = 'About one row', 'About many rows'
-_PEOPLE, _WORK = 'For people who do not program', 'Networks and research'
+_ONE, _MANY_ROWS, _PEOPLE = 'About one row', 'About many rows', 'To begin, to serve, to reproduce'
 
 app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, help=_ABOUT,
                   epilog=_examples('demo', 'explain loans --row 8', 'letter loans --row 8', 'explain --help'))
@@ -44,7 +42,7 @@ def _main(
 def _task(name, data=None, seed=0, **asked):
     "The task of a data set; raises `ValueError` for an option of its domain that it does not know."
     asked = {k: v for k,v in asked.items() if v is not None}
-    domain = {k: v for k,v in asked.items() if k not in ('model', 'full')}
+    domain = {k: v for k,v in asked.items() if k != 'model'}
     from gradual_cf.data.datasets import load_task
     try: return load_task(name, data, seed, progress=sys.stderr.isatty(), **asked)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
@@ -63,6 +61,10 @@ def _named_classes(text:str):
     if not any('=' in part for part in parts): return tuple(parts)
     pairs = [part.partition('=')[::2] for part in parts]
     return {int(label) if label.lstrip('-').isdigit() else label: name for label,name in pairs}
+
+def _told(as_json:bool, told, text): # `text` is a function
+    "Print what was found as strict JSON, or as people read it."
+    _say(json.dumps(told, allow_nan=False) if as_json else text())
 
 def _json_lines(df, *known) -> list: # Names of columns that are left out
     "The lines of a frame as values of JSON."
@@ -94,7 +96,7 @@ def _asked_task(*, dataset=None, csv=None, trust=None, classes=None, **asked):
     if dataset and classes: raise ValueError(f'--classes must be left out for {dataset!r}, got {classes!r}')
     if dataset: return _task(dataset, **asked)
     from gradual_cf.data.datasets import _own_task
-    rules = {k: v for k,v in asked.items() if k not in ('model', 'data', 'seed', 'full', 'block')}
+    rules = {k: v for k,v in asked.items() if k not in ('model', 'data', 'seed')}
     task = _own_task(csv, asked.get('model'), trust, **rules)
     return replace(task, classes=_named_classes(classes)) if classes else task
 
@@ -183,26 +185,13 @@ def _next_call(asked, cfs) -> str: # '' where there was something to change
     return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
-_ANY_ROW = dict(
-    dataset=_WANTED['dataset'], row=_ASKED['row'],
-    text=(Optional[str], typer.Option(None, '--text', help='A text to explain, for text data sets.')),
-    image=(Optional[Path], typer.Option(None, '--image', help='Explain this image file instead.')),
-    target=_WANTED['target'], block=(Optional[int], _BLOCK),
-    plan=(bool, typer.Option(False, '--plan', help='Also print the order in which to make the changes.')),
-    several=(Optional[int], typer.Option(
-        None, '--several', min=1, help='Show this many alternatives, the best first.')))
-
 @app.command('explain', rich_help_panel=_ONE, epilog=_examples(
     'explain loans --row 8', 'explain loans --row 8 --immutable debt --plan --several 3',
     'explain --csv loans.csv --model model.skops --classes refused,granted --row 7'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ANY_ROW)
-def _explain(
-    out:Optional[Path]=typer.Option(None, '--out', help='Write a picture of the answer to this file.'),
-    html:Optional[Path]=typer.Option(None, '--html', help='Write the steps to this file as a self-contained web page.'),
-    json_:bool=_JSON, **typed,
-):
+@_takes('dataset row text image target plan several out html json', *_ASKED, out='Write a picture of the answer to this file.')
+def _explain(**typed):
     "Explain one row: what is the least change, and to which values?"
-    plan,several = (typed.pop(name) for name in ('plan', 'several'))
+    plan,several,out,html,as_json = (typed.pop(name) for name in ('plan', 'several', 'out', 'html', 'json'))
     row,asked = typed['row'] or 0, _asked_row('explain', **typed)
     cf,one = asked.cf, asked.one
     cfs = cf.explain(one, **asked.how)
@@ -210,17 +199,12 @@ def _explain(
     if html:
         from gradual_cf.use.drawing import save_page
         save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row}')
-    told = cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
+    told = cfs, asked.task, row, cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
     also = _next_call(asked, cfs)
-    told = cfs, asked.task, row, *told
-    _say(json.dumps(_record(*told)) if json_ else _answer_text(*told))
-    if also and not json_: _say(also)
+    _told(as_json, _record(*told) if as_json else None, lambda: _answer_text(*told) + (f'\n{also}' if also else ''))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/92_cli.ipynb #le1
-_SLOTS = {name: _option(f'--{name}', says, panel='Parts of the letter') for name,says in dict(
-    sender='Who writes.', addressee='To whom.', product='About what.', contact='Whom to ask.').items()}
-
 def _noticed(text):
     "Rules and the lender's file, as `letter` takes them."
     from gradual_cf.use.letter import _PAPER
@@ -239,11 +223,9 @@ def _refused(asked):
 
 @app.command('letter', rich_help_panel=_ONE, epilog=_examples(
     'letter loans --row 8', 'letter loans --row 8 --language de --sender "Die Bank" --out letter.pdf'))
-@_takes(dict(language=(str, _LANGUAGE)), _SLOTS, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
+@_takes('dataset row target language reasons out', _PARTS, *_ASKED, out='Write the letter to this file; else it is printed.')
 def _letter(
-    out:Optional[Path]=typer.Option(None, '--out', help='Write the letter to this file; else it is printed.'),
     form:Optional[str]=typer.Option(None, '--format', help='md, html, txt, json or pdf; else as the file ends.'),
-    reasons:int=typer.Option(4, '--reasons', min=0, help='Name at most this many principal reasons.'),
     notices:Optional[str]=typer.Option(None, '--notices', help="FILE, us-reg-b=FILE or eu=FILE, the lender's words."),
     **asked,
 ):
@@ -251,74 +233,29 @@ def _letter(
     from gradual_cf.core import atomic
     from gradual_cf.data.datasets import RECIPES
     from gradual_cf.use.letter import letter
-    slots:Any = {name: asked.pop(name) for name in (*_SLOTS, 'language')} | dict(notices=_noticed(notices))
-    form = form or (out.suffix.removeprefix('.') if out else 'md')
-    if form == 'pdf' and out is None: raise ValueError(f'--out must name a file for {form}, got none')
+    look:Any = {name: asked.pop(name) for name in ('language', 'sender', 'addressee', 'product', 'contact')}
+    out,reasons = asked.pop('out'), asked.pop('reasons') or None
+    look |= dict(notices=_noticed(notices), format=form or (out.suffix.removeprefix('.') if out else 'md'), strict=None)
+    if look['format'] == 'pdf' and out is None: raise ValueError('--out must name a file for pdf, got none')
     cfs = _refused(_asked_row('letter', **asked))
     names = dict(RECIPES[asked['dataset']].names) if asked['dataset'] in RECIPES else None
-    look:Any = dict(format=form, reasons=reasons or None, strict=None)
-    text = letter(cfs, names=names, **look, **slots)[0]
+    text = letter(cfs, names=names, reasons=reasons, **look)[0]
     if out:
         with atomic(out) as tmp: tmp.write_bytes(text if isinstance(text, bytes) else str(text).encode())
     _say(f'the letter is in {out}' if out else str(text))
     raise typer.Exit(0 if cfs.valid.all() else 3)
 
 # %% ../nbs/92_cli.ipynb #le4
-@app.command('plan', rich_help_panel=_ONE, epilog=_examples('plan loans --row 13'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
-def _plan(json_:bool=_JSON, **typed):
-    "Put the changes of one row in order, each step with what the model says then."
-    asked = _asked_row('plan', **typed)
-    cfs = asked.cf.explain(asked.one, **asked.how)
-    found,also = cfs.plan(), _next_call(asked, cfs)
-    _say(json.dumps(_json_lines(found.changes())) if json_ else '\n'.join([found.text(), *([also] if also else [])]))
-    raise typer.Exit(0 if cfs.valid.all() else 3)
-
-@app.command('reasons', rich_help_panel=_ONE, epilog=_examples('reasons loans --row 8 --most 2'))
-@_takes(_OWN, _RULES, _TIES, _HINTS, _HOW, first=_ASKED)
-def _reasons(
-    most:int=typer.Option(4, '--most', min=1, help='Name at most this many reasons.'),
-    never:Optional[List[str]]=typer.Option(None, '--never', help='A column that must not be named; repeat for more.'),
-    language:str=_LANGUAGE, json_:bool=_JSON, **typed,
-):
+@app.command('reasons', rich_help_panel=_ONE, epilog=_examples('reasons loans --row 8 --reasons 2'))
+@_takes('dataset row target reasons never language json', *_ASKED)
+def _reasons(*, reasons, never, language, json, **typed):
     "Name the principal reasons why one row was refused, each tested on the model."
-    from gradual_cf.use.reasons import reasons
+    from gradual_cf.use import reasons as chapter
     asked = _asked_row('reasons', **typed)
     _refused(asked)
-    found = reasons(asked.cf, asked.one, most, target=asked.how['target'], never=never or (), language=language)
+    found = chapter.reasons(asked.cf, asked.one, reasons, target=asked.how['target'], never=never or (), language=language)
     found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
-    _say(json.dumps(_json_lines(found.df()), default=str) if json_ else found.text())
-
-# %% ../nbs/92_cli.ipynb #c47
-_METRICS = ('valid', 'l1', 'l2', 'legal', 'in_range', 'logit_gap', 'judge', 'seconds_per_row')
-
-def _rounded_or_none(v): return None if v is None or v != v else round(float(v), 6)
-
-def _metrics_object(table):
-    "The frame of `gradual_cf.measures.metrics.evaluate` as one flat object."
-    coherence, plain = table[table.metric == 'coherence'], table[table.metric != 'coherence'].set_index('metric')
-    means = {m: None for m in _METRICS} | {m: _rounded_or_none(v) for m,v in plain['mean'].items()}
-    spread = {f'{m}_std': _rounded_or_none(plain['std'][m]) for m in ('l1', 'l2', 'words') if m in plain.index}
-    by_eps = lambda column: {str(e): _rounded_or_none(v) for e,v in zip(coherence.eps, coherence[column])}
-    return means | spread | dict(coherence=by_eps('mean'), coherence_share=by_eps('share'))
-
-# %% ../nbs/92_cli.ipynb #c50
-@app.command('evaluate', rich_help_panel=_MANY_ROWS, epilog=_examples('evaluate loans --rows 200'))
-@_takes(_SOME, _OWN, _TIES, _HOW)
-def _evaluate(dataset:Optional[str]=_OR_OWN, json_:bool=_JSON, *, rows, seed, **asked):
-    "Explain random rows and measure validity, L1, L2, coherence, legality and speed."
-    from gradual_cf.measures.metrics import evaluate
-    from gradual_cf.paper.reproduce import _some_rows
-    task,cf = _asked_cf(dataset=dataset, seed=seed, **asked)
-    eps = () if task.domain.words else (8, 12, None)
-    if cf.numbers: raise ValueError('--model must decide for classes to be evaluated, got one of numbers')
-    some, target = _some_rows(replace(task, model=cf.model), rows, seed)
-    if cf.classes: target = [cf.classes[t] for t in target]
-    table = evaluate(cf, some, target, task.judge, eps, seed, sys.stderr.isatty())
-    settings = {k: getattr(v, '__name__', v) for k,v in vars(cf.settings).items()}
-    right = _rounded_or_none(task.accuracy()) if task.y_test is not None else None # rows of one's own have no labels
-    out = _metrics_object(table) | dict(accuracy=right, rows=len(some), seed=seed, dataset=task.name, settings=settings)
-    _say(json.dumps(out, default=str) if json_ else '\n'.join(f'{k:16} {v}' for k,v in out.items()))
+    _told(json, _json_lines(found.df()), found.text)
 
 # %% ../nbs/92_cli.ipynb #c53
 def _trained_on(model, dataset):
@@ -354,25 +291,24 @@ def _counted_text(told):
 # %% ../nbs/92_cli.ipynb #c59
 @app.command('batch', rich_help_panel=_MANY_ROWS, epilog=_examples(
     'batch rows.parquet --model m.safetensors --out answers', 'batch rows.csv --model m.skops --csv old.csv --out new'))
-@_takes(_RULES, _TIES, _HINTS, _OWN, {k: v for k,v in _HOW.items() if k != 'full'})
+@_takes('target json', *_ASKED, target='Label of a class, or a column of labels; by default the other class.',
+        csv='Training rows of a fitted model; else the rows themselves.')
 def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
     model:Path=typer.Option(..., '--model', help='A model file: .safetensors, .json, .ubj, .txt, .cbm, .onnx, .skops.'),
     out:Path=typer.Option(..., '--out', help='Folder for the answers; a folder of the same run is resumed.'),
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, if its file does not name it.'),
-    target:Optional[str]=typer.Option(None, '--target',
-                                      help='Label of a class, or a column of labels; by default the other class.'),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
     batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows per part; a crash loses at most one part.'),
     picture:Optional[Path]=typer.Option(None, '--picture', help='Plot to this file how often each feature changes.'),
-    csv:Optional[Path]=typer.Option(None, '--csv', help='Training rows of a fitted model; else the rows themselves.'),
-    json_:bool=_JSON, **asked,
+    **asked,
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
     from gradual_cf.scale.batch import explain_dataset
+    target,as_json = asked.pop('target'), asked.pop('json')
     how:Any = dict(workers=workers) | _constraints(asked)
     name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
-    task,cf = _asked_cf(dataset=name, csv=csv or rows, model=model, **asked)
+    task,cf = _asked_cf(dataset=name, model=model, **asked | dict(csv=asked['csv'] or rows))
     known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
     wanted = next((label for label in known if str(label) == target), target) # else a column
     try: explain_dataset(cf, rows, out, wanted, batch_size, asked['seed'], progress=sys.stderr.isatty(), **how)
@@ -381,7 +317,7 @@ def _batch(
         _say('stopped; finished parts are kept: run the same command again to resume', err=True)
         raise typer.Exit(130) from None
     told = _folder_counts(task, out, picture)
-    _say(json.dumps(told) if json_ else _counted_text(told))
+    _told(as_json, told, lambda: _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
 def _asked_rows(*, rows, target, **asked):
@@ -395,194 +331,77 @@ def _asked_rows(*, rows, target, **asked):
     return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, how
 
 @app.command('audit', rich_help_panel=_MANY_ROWS, epilog=_examples('audit loans --by housing'))
-@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_WANTED)
-def _audit(
-    by:List[str]=typer.Option(..., '--by', help='A column that defines groups; repeat for more.'),
-    least:int=typer.Option(30, '--least', min=2, help='Smallest group that is measured.'), json_:bool=_JSON, **asked,
-):
+@_takes('dataset target rows by least json', *_ASKED)
+def _audit(*, by, least, json, **asked):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
+    if not by: raise ValueError('--by must name a column that defines groups, got none')
     cf,some,how = _asked_rows(**asked)
     if asked['csv'] is not None:
         from gradual_cf.data.datasets import _csv_rows
         some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
     found = audit(cf, some, list(by), least=least, progress=sys.stderr.isatty(), **how)
-    _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
-
-@app.command('actions', rich_help_panel=_MANY_ROWS, epilog=_examples('actions loans --immutable debt --count 3'))
-@_takes(_SOME, _OWN, _RULES, _TIES, _HINTS, _HOW, first=_WANTED)
-def _actions(count:int=typer.Option(4, '--count', min=1, help='Most actions.'), json_:bool=_JSON, **asked):
-    "Find a few actions that together help as many rows as possible."
-    from gradual_cf.use.actions import actions
-    cf,some,how = _asked_rows(**asked)
-    found = actions(cf, some, count, **how)
-    told = '\n'.join([repr(found), *(f'{i}. {words}' for i,words in enumerate(found.words, 1))])
-    _say(json.dumps(_json_lines(found.df()), default=str) if json_ else told)
+    _told(json, _json_lines(found.frame), found.text)
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
-@app.command('check', rich_help_panel=_MANY_ROWS)
-def _check(out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'), json_:bool=_JSON):
-    "Check a folder of answers: which parts are whole, missing or damaged?"
-    from gradual_cf.scale.batch import check_folder
-    told = check_folder(out)
-    text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
-    lines = [text, *told['faults']] if told['faults'] else [f'{text}; nothing is wrong']
-    _say(json.dumps(told) if json_ else '\n'.join(lines))
-    raise typer.Exit(bool(told['faults']))
-
-# %% ../nbs/92_cli.ipynb #cb75041a
-@app.command('watch', rich_help_panel=_MANY_ROWS, epilog=_examples('watch answers --model new.skops --csv old.csv'))
-@_takes(_OWN, _HOW)
-def _watch(
-    out:Path=typer.Argument(..., metavar='DIR', help='A folder that batch wrote.'), dataset:Optional[str]=_OR_OWN,
-    model:Optional[Path]=typer.Option(None, '--model', help="Today's model: weights, or a fitted model of your own."),
-    rows:Optional[Path]=typer.Option(None, '--rows', help="Today's rows, CSV or parquet; by default the earlier ones."),
-    by:Optional[List[str]]=typer.Option(None, '--by', help='A column that defines groups; repeat for more.'),
-    target:Optional[str]=_TO,
-    least:Optional[float]=typer.Option(None, '--least', help='Share of the advice expected to hold; by default .95.'),
-    json_:bool=_JSON, **asked,
+@app.command('check', rich_help_panel=_MANY_ROWS, epilog=_examples('check answers', 'check letter.md --model loans'))
+@_takes('json')
+def _check(
+    path:Path=typer.Argument(..., help='A folder that batch wrote, a letter, or evidence.'),
+    model:Optional[Path]=typer.Option(None, '--model', help='For a letter a folder of GradualCF.save, for evidence a model file.'),
+    trust:Optional[list[str]]=typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.'),
+    *, json,
 ):
-    "Check whether earlier advice still holds; exit code 1 if it does not."
-    from gradual_cf.data.datasets import _csv_rows
-    from gradual_cf.use.watch import watch
-    _,cf = _asked_cf(dataset=dataset, model=model, **asked)
-    today = rows and _csv_rows(rows, (), 'rows')
-    found = watch(out, cf, today, by=list(by or ()) or None, target=_typed_target(cf, target),
-                  least=least, seed=asked['seed'], progress=sys.stderr.isatty())
-    _say(json.dumps(_json_lines(found.frame), default=str) if json_ else found.text())
-    raise typer.Exit(found.exit_code)
-
-# %% ../nbs/92_cli.ipynb #ts92
-@app.command('test', rich_help_panel=_MANY_ROWS)
-def _test_command(
-    suite:Path=typer.Argument(..., metavar='SUITE.toml', help='Checks with thresholds, the model and the rows.'),
-    junit:Optional[Path]=typer.Option(None, '--junit', help='Write the checks as JUnit XML to this file.'),
-    html:Optional[Path]=typer.Option(None, '--html', help='Write the checks as a web page to this file.'),
-    json_:bool=_JSON,
-):
-    "Run the checks of a suite on a model; exit code 1 if one fails."
-    from gradual_cf.use.suites import run_suite
-    found = run_suite(suite, progress=sys.stderr.isatty())
-    if junit: found.to_junit(junit)
-    if html: found.to_html(html)
-    _say(json.dumps(_json_lines(found.frame)) if json_ else found.text())
-    raise typer.Exit(found.exit_code)
-
-# %% ../nbs/92_cli.ipynb #c61
-def _asked_panel(dataset=None, row=None, target=None, language='en', **more):
-    "The explorer that was asked for on the command line; files are named by texts."
-    from gradual_cf.data.datasets import RECIPES
-    from gradual_cf.use.explorer import explorer
-    more |= {k: Path(more[k]) for k in ('rows', 'model', 'relations', 'cost') if more.get(k)}
-    rows,rules = more.pop('rows', None), _constraints(more) # for every row
-    task,cf = _asked_cf(dataset=dataset, csv=rows, **more, **rules)
-    looked_at = _given_rows(task, rows if dataset else None, None, None)
-    if row is not None and not 0 <= row < len(looked_at):
-        raise ValueError(f'--row must be in 0..{len(looked_at) - 1}, got {row}')
-    said:Any = RECIPES[dataset] if dataset in RECIPES else None
-    terms = dict(names=said.names, codes=said.codes) if said else {}
-    box = explorer(cf, looked_at, _typed_target(cf, target, dataset), seed=more.get('seed', 0), language=language, **terms)
-    if row: box.panel.go(row)
-    return box
-
-# %% ../nbs/92_cli.ipynb #c64
-def _visitor(**asked):
-    "What a visitor's page shows: the panel, or why there is none."
-    from gradual_cf.use.explorer import _panel_or_why
-    return _panel_or_why(lambda: _asked_panel(**asked))
-
-def _given_options(options) -> dict[str, Any]:
-    "Options that were given, as values that Python can read back."
-    given = {k: str(v) if isinstance(v, Path) else v for k,v in options.items()}
-    return {k: v for k,v in given.items() if v is not None and v != []}
-
-def _visitor_source(options):
-    "The Python that a visitor's process runs."
-    return f'from gradual_cf.cli import _visitor\n_visitor(**{_given_options(options)!r})'
-
-# %% ../nbs/92_cli.ipynb #c67
-_INVITATION = 'The panel is at {}\nOpen this address in a browser of this machine. Ctrl-C ends it.'
-
-_SHOWN_FIRST = dict(
-    dataset=_WANTED['dataset'],
-    rows=(Optional[Path], typer.Option(None, '--rows', '--csv', help='A CSV file of rows, instead of the test set.')),
-    row=(Optional[int], typer.Option(None, '--row', min=0, help='Row to begin with, as explain takes and prints it.')),
-    target=_WANTED['target'], block=(Optional[int], _BLOCK), language=(str, _LANGUAGE))
-_ROOM = dict(
-    visitors=(int, typer.Option(4, '--visitors', min=1, help='Most visitors at once; each needs about 400 MB.')),
-    idle=(int, typer.Option(30, '--idle', min=1, help='Minutes without activity until a visitor makes room.')))
-
-@app.command('app', rich_help_panel=_PEOPLE, epilog=_examples('app loans --row 8', 'app --model m.ubj --rows x.csv'))
-@_takes(_ROOM, _RULES, _TIES, {k: v for k,v in _OWN.items() if k != 'csv'}, _HOW, first=_SHOWN_FIRST)
-def _app(
-    port:int=typer.Option(8866, '--port', min=0, max=65535, help='Port on 127.0.0.1; 0 for any free one.'),
-    open_:bool=typer.Option(True, '--open/--no-open', help='Open the page in the browser.'),
-    token:bool=typer.Option(True, '--token/--no-token', help='Ask for the token that the address carries.'),
-    **asked,
-):
-    "Open the explorer in the browser, served from this machine until Ctrl-C."
-    room = {name: asked.pop(name) for name in _ROOM}
-    from gradual_cf.use.explorer import _free_port, _serve, _voila
-    _voila()
-    port = _free_port(port)
-    try: _asked_panel(**_given_options(asked)).close() # once, so that a mistake is reported in the terminal
-    except (OSError, ImportError) as e: raise ValueError(str(e)) from None
-    page = _visitor_source(asked), f'What if: {asked["dataset"] or (asked["rows"] and asked["rows"].stem)}'
-    _serve(page, dict(port=port) | room, token, open_, lambda address: _say(_INVITATION.format(address)))
+    "Check what was written: is a folder of answers whole, does a letter or evidence agree with the model?"
+    if model is None: # a folder
+        from gradual_cf.scale.batch import check_folder
+        told = check_folder(path)
+        text = '{whole:,} of {parts:,} parts for {rows:,} rows are whole'.format(**told)
+        lines = [text, *told['faults']] if told['faults'] else [f'{text}; nothing is wrong']
+        _told(json, told, lambda: '\n'.join(lines))
+        raise typer.Exit(bool(told['faults']))
+    if not model.is_dir(): # evidence
+        import subprocess
+        from gradual_cf.templates.evidence import check_evidence
+        more = [word for name in trust or () for word in ('--trust', name)]
+        raise typer.Exit(subprocess.run([sys.executable, str(check_evidence.__file__), str(path), '--model', str(model), *more]).returncode)
+    from gradual_cf.gradual import GradualCF
+    from gradual_cf.use.letter import check_evidence
+    try: text = path.read_bytes() if path.suffix == '.pdf' else path.read_text('utf-8')
+    except (OSError, UnicodeDecodeError) as e: raise ValueError(f'PATH must be a letter, got {str(path)!r} ({e})') from None
+    told = _json_lines(check_evidence([text], GradualCF.load(model, trusted=trust or ())))[0]
+    _told(json, told, lambda: '\n'.join(f'{k}: {v}' for k,v in told.items()))
+    raise typer.Exit(not all(told[k] for k in ('flips', 'legal', 'model', 'data', 'settings')))
 
 # %% ../nbs/92_cli.ipynb #sv1
-_LIMITS = dict(
-    workers=(int, typer.Option(
-        2, '--workers', min=0, help='Processes of one thread each; 0 for a thread of this one.')),
-    waiting=(Optional[int], typer.Option(None, '--waiting', min=0, help='Most waiting requests; else one a worker.')),
-    seconds=(float, typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.')),
-    trust=(Optional[List[str]], _OWN['trust'][1]))
-
 @app.command('serve', rich_help_panel=_PEOPLE)
-@_takes(_LIMITS)
 def _serve_folder(
     folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
     host:str=typer.Option('127.0.0.1', '--host', help='Address to listen on; by default this machine only.'),
     port:int=typer.Option(8000, '--port', min=0, max=65535, help='Port; 0 for any free one.'),
     token:bool=typer.Option(True, '--token/--no-token', help='Require a token: GRADUAL_CF_TOKEN, or a new one.'),
-    **limits,
+    workers:int=typer.Option(2, '--workers', min=1, help='Processes of one thread each.'),
+    connections:int=typer.Option(64, '--limit-concurrency', min=2, help='Most connections of a process; others get 503.'),
+    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
+    trust:Optional[list[str]]=typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.'),
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
     def told(address, secret):
         _say(f'{address}/explain' + (f'\nAuthorization: Bearer {secret}' if secret else '') + '\nCtrl-C ends it.')
     from gradual_cf.scale.serve import serve_folder
-    try: serve_folder(folder, host, port, token, told, trusted=limits.pop('trust') or (), **limits)
+    try: serve_folder(folder, host, port, token, workers, connections, told, seconds=seconds, trusted=trust or ())
     except (OSError, ImportError) as e: raise ValueError(str(e)) from None
 
-# %% ../nbs/92_cli.ipynb #c71
-@app.command('train', rich_help_panel=_WORK, epilog=_examples('train breast_cancer --out m.safetensors'))
-@_takes({k: v for k,v in _HOW.items() if k != 'preset'})
-def _train(
-    dataset:str=_DATASET,
-    out:Optional[Path]=typer.Option(None, '--out', help='Write the network to this file (safetensors) too.'),
-    json_:bool=_JSON, *, seed, **asked,
-):
-    "Train a data set's network, or load it from the cache, and print its test accuracy."
-    task = _task(dataset, seed=seed, **asked)
-    right = _rounded_or_none(task.accuracy())
-    from gradual_cf.models.networks import save_model
-    if out: save_model(task.model, out, data=dataset, accuracy=right)
-    info = dict(dataset=dataset, seed=seed, accuracy=right, rows=len(task.X), model=str(out) if out else None)
-    text = f'{dataset}: test accuracy {right:.3f}, trained on {len(task.X):,} rows'
-    if out: text += f', written to {out}'
-    _say(json.dumps(info) if json_ else text)
-
 # %% ../nbs/92_cli.ipynb #c74
-_PARTS = dict(
-    rows=(Optional[int], typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.')),
-    out=(Path, typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.')),
-    path=(Optional[Path], _HOW['data'][1]), seed=(int, _HOW['seed'][1]), json_=(bool, _JSON))
-
-@app.command('reproduce', rich_help_panel=_WORK)
-@_takes(_PARTS)
+@app.command('reproduce', rich_help_panel=_PEOPLE)
+@_takes('json')
 def _reproduce(
     name:Optional[str]=typer.Argument(None, help='A table or figure, such as table6, or all.'),
-    list_:bool=typer.Option(False, '--list', help='List what there is.'), *, json_, **how,
+    list_:bool=typer.Option(False, '--list', help='List what there is.'),
+    rows:Optional[int]=typer.Option(None, '--rows', min=1, help='Number of rows to explain, if it can be chosen.'),
+    out:Path=typer.Option(Path('results'), '--out', help='Folder of the results; finished parts are not run again.'),
+    path:Optional[Path]=typer.Option(None, '--data', help='Data folder; GRADUAL_CF_DATA by default.'),
+    seed:int=typer.Option(0, '--seed', help='Seed of the network, the rows and the search.'), *, json,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
     from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
@@ -591,30 +410,13 @@ def _reproduce(
         raise typer.Exit(0 if list_ else 2)
     failed = []
     for n in _EXPERIMENTS if name == 'all' else [name]:
-        try: report = reproduce(n, tell=lambda s: _say(s, err=True), **how)
+        try: report = reproduce(n, tell=lambda s: _say(s, err=True), rows=rows, out=out, path=path, seed=seed)
         except (ValueError, AssertionError) as e:
             failed.append(n)
             _say(f'error: {n}: {e or "the claim of its notebook does not hold"}', err=True)
             continue
-        _say(json.dumps(report.as_dict()) if json_ else f'{report}\n')
+        _told(json, report.as_dict() if json else None, lambda: f'{report}\n')
     if failed: raise typer.Exit(3 if name == 'all' else 2)
-
-# %% ../nbs/92_cli.ipynb #c77
-@app.command('field', rich_help_panel=_WORK)
-def _field(
-    data:Optional[str]=typer.Option(None, '--data', help='One table of the run, such as heloc.'),
-    model:Optional[str]=typer.Option(None, '--model', help='One model of the run, such as xgboost.'),
-    json_:bool=_JSON,
-):
-    "Print the committed benchmark: each method's results, and where each wins."
-    from gradual_cf.paper.reproduce import _checkout
-    try: here = _checkout()
-    except ValueError as e:
-        raise ValueError(f'field needs a clone of the repository, where the run is kept: {e}') from None
-    sys.path.append(str(here)) # the benchmarks are no part of the package
-    from benchmarks.field import wins
-    run = wins.chosen(data, model)
-    _say(json.dumps(wins.field_values(run)) if json_ else wins.field_text(run))
 
 # %% ../nbs/92_cli.ipynb #c80
 _USUAL = .3 # From here on an answer looks like real cases
@@ -654,7 +456,7 @@ def _demo_digits(out, seed):
 def _demo(
     out:Path=typer.Option(Path('gradual_cf_demo.png'), '--out', help='File for the picture.'),
     rows:int=typer.Option(3, '--rows', min=1, help='Rows to explain.'),
-    seed:int=_HOW['seed'][1],
+    seed:int=typer.Option(0, '--seed', help='Seed of the networks, the rows and the search.'),
 ):
     "Train on embedded data, explain a few rows, draw them."
     digits = out.with_stem(f'{out.stem}_digit')

@@ -5,7 +5,6 @@
 # %% ../nbs/91_options.ipynb #op4
 from __future__ import annotations
 import inspect
-from functools import partial
 from pathlib import Path
 from typing import Any, List, Optional
 
@@ -22,14 +21,11 @@ def _say(text, err=False):
     typer.echo(terminal(text), err=err)
 
 _TYPED = dict(name='DATASET', dataset='DATASET', path='--data', bounds='--bound') # Others have the argument's name
-_ARGUMENTS = ('row text target csv model image block several language reasons classes immutable increase_only '
-              'decrease_only max_changes relations cost better preset trust sender addressee product contact notices '
-              'format by').split()
 
 def _as_option_typed(said:str) -> str:
     "An error with its argument as it is typed on the command line."
     name,_,rest = said.partition(' ')
-    typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if name in _ARGUMENTS else name)
+    typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if any(name in group for group in _OPTIONS.values()) else name)
     return f'{typed} {rest}'.replace(', or False to ', ", or '' to ") if rest.startswith('must ') else said
 
 class _Commands(TyperGroup):
@@ -56,53 +52,66 @@ def _examples(*calls) -> str: # A paragraph each
 
 # Those of `RECIPES`
 _NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf'
-_DATASET = typer.Argument(..., help=f'Data set: {_NAMES}.')
-_OR_OWN = typer.Argument(None, help=f'Data set: {_NAMES}; none with --csv and a fitted --model of your own.')
-_JSON = typer.Option(False, '--json', help='Print JSON.')
-_LANGUAGE = typer.Option('en', '--language', help='Language of what is written: en, de, fr, es, it, nl or pl.')
-_BLOCK = typer.Option(None, '--block', help='Side of the blocks of an image, in pixels.')
-_ROW = typer.Option(None, '--row', help='Row by position, from 0, of the test set or the CSV file.')
-_TO = typer.Option(None, '--target', help='Class to reach, or LOW..HIGH; by default what people want, or the other.')
+_DATA, _CHANGE, _SEARCH, _PARTS = 'Data and model', 'What may change', 'Search', 'Parts of the letter'
+_MANY = List[str]
 
-def _option(name, text, kind:Any=str, panel='Data and model', **more): # Several names, divided by blanks
-    "A type and an option, for a group; None by default."
-    given:dict[str, Any] = dict(default=None, help=text, rich_help_panel=panel) | more
-    return Optional[kind], typer.Option(given.pop('default'), *name.split(), **given)
+_OPTIONS:dict[str, dict] = { # Group -> name -> kind, meaning, and what typer is told beside
+    'Options': dict(
+        row=(int, 'Row by position, from 0, of the test set or the CSV file.'),
+        text=(str, 'A text to explain, for text data sets.'),
+        image=(Path, 'Explain this image file instead.'),
+        target=(str, 'Class to reach, or LOW..HIGH; by default what people want, or the other.'),
+        plan=(bool, 'Also print the order in which to make the changes.'),
+        several=(int, 'Show this many alternatives, the best first.', dict(min=1)),
+        reasons=(int, 'Name at most this many principal reasons.', dict(default=4, min=0)),
+        never=(_MANY, 'A column that must not be named; repeat for more.'),
+        language=(str, 'Language of what is written: en, de, fr, es, it, nl or pl.', dict(default='en')),
+        by=(_MANY, 'A column that defines groups; repeat for more.'),
+        least=(int, 'Smallest group that is measured.', dict(default=30, min=2)),
+        rows=(int, 'Number of random rows of the data set.', dict(default=1000, min=1)),
+        out=(Path, 'Write to this file.'),
+        html=(Path, 'Write the steps to this file as a self-contained web page.'),
+        json=(bool, 'Print JSON.')),
+    _DATA: dict(
+        csv=(Path, 'Rows in a CSV file, in place of the test set, or with a --model of your own.'),
+        model=(Path, 'A model file: .safetensors for a data set; .json, .ubj, .txt, .cbm, .onnx or .skops.'),
+        classes=(str, 'What a model of your own decides: NAME,NAME in its order, or LABEL=NAME,LABEL=NAME.'),
+        trust=(_MANY, 'A type that a .skops file may hold, by name; repeat for more.'),
+        data=(Path, 'Data folder; GRADUAL_CF_DATA by default.')),
+    _CHANGE: dict(
+        immutable=(_MANY, 'A column that may not change; repeat for more.'),
+        bound=(_MANY, 'NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.'),
+        increase_only=(_MANY, 'A column that may only increase; repeat for more.'),
+        decrease_only=(_MANY, 'A column that may only decrease; repeat for more.'),
+        max_changes=(int, 'Change at most this many columns, blocks or words.', dict(min=1)),
+        relations=(Path, 'A file of relations between columns, one per line.'),
+        cost=(Path, 'A JSON file of costs: column to weight, a pair for up and down, or a difficulty.'),
+        better=(_MANY, 'NAME=higher or NAME=lower, a hint which way is better; repeatable.')),
+    _SEARCH: dict(
+        seed=(int, 'Seed of the network, the rows and the search.', dict(default=0)),
+        preset=(str, "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")),
+    _PARTS: {part: (str, says) for part,says in dict(
+        sender='Who writes.', addressee='To whom.', product='About what.', contact='Whom to ask.').items()}}
+_ASKED = _DATA, _CHANGE, _SEARCH
 
-_OWN = dict(
-    csv=_option('--csv', 'Rows in a CSV file, in place of the test set, or with a --model of your own.', Path),
-    model=_option('--model', 'A model file: .safetensors for a data set; .json, .ubj, .txt, .cbm, .onnx or .skops.',
-                  Path),
-    classes=_option('--classes', 'What a model of your own decides: NAME,NAME in its order, or LABEL=NAME,LABEL=NAME.'),
-    trust=_option('--trust', 'A type that a .skops file may hold, by name; repeat for more.', List[str]))
-_HOW = dict(
-    data=_option('--data', 'Data folder; GRADUAL_CF_DATA by default.', Path),
-    full=_option('--full', 'Train an image network on all rows, which takes several minutes.', bool, default=False),
-    seed=_option('--seed', 'Seed of the network, the rows and the search.', int, 'Search', default=0),
-    preset=_option('--preset', "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.", panel='Search'))
-_rule = partial(_option, panel='What may change')
-_TIES = dict(
-    relations=_rule('--relations', 'A file of relations between columns, one per line.', Path),
-    cost=_rule('--cost', 'A JSON file of costs: column to weight, a pair for up and down, or a difficulty.', Path))
-_RULES = dict(
-    immutable=_rule('--immutable', 'A column that may not change; repeat for more.', List[str]),
-    bound=_rule('--bound', 'NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.', List[str]),
-    increase_only=_rule('--increase-only', 'A column that may only increase; repeat for more.', List[str]),
-    decrease_only=_rule('--decrease-only', 'A column that may only decrease; repeat for more.', List[str]),
-    max_changes=_rule('--max-changes', 'Change at most this many columns, blocks or words.', int, min=1))
-_HINTS = dict(better=_rule('--better', 'NAME=higher or NAME=lower, a hint which way is better; repeatable.', List[str]))
-_WANTED = dict(dataset=(Optional[str], _OR_OWN), target=(Optional[str], _TO)) # What commands are asked about
-_ASKED = dict(dataset=_WANTED['dataset'], row=(Optional[int], _ROW), target=_WANTED['target'])
-_SOME = dict(rows=(int, typer.Option(1000, '--rows', min=1, help='Number of random rows of the data set.')))
+def _option(panel, name, kind, says, more={}) -> inspect.Parameter:
+    "An option as typer reads it from a signature; None by default."
+    default = False if kind is bool else None
+    option:Any = typer.Option(more.get('default', default), f'--{name.replace("_", "-")}', help=says,
+                              **({} if panel == 'Options' else dict(rich_help_panel=panel)), **{k: v for k,v in more.items() if k != 'default'})
+    fixed = kind is bool or more.get('default') is not None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option, annotation=kind if fixed else Optional[kind])
 
-def _takes(*groups:dict, first:dict={}):
-    "The command takes the options of these groups too, as keywords, but for those that it names itself before a `*`."
+def _takes(names:str, *groups:str, **says): # `says`: what an option means here
+    "The command takes these options, and all of these groups, as keywords, beside its own before a `*`; `dataset` is an argument."
     def adding(f):
-        own,keyword = inspect.signature(f, eval_str=True), inspect.Parameter.KEYWORD_ONLY
-        kept = {n: p.replace(kind=keyword) for n,p in own.parameters.items() if p.kind not in (keyword, p.VAR_KEYWORD)}
-        more = [(name, *told) for group in (first, *groups) for name,told in group.items() if name not in kept]
-        added = [inspect.Parameter(name, keyword, default=option, annotation=kind) for name,kind,option in more]
-        f.__signature__ = own.replace(parameters=[*added[:len(first)], *kept.values(), *added[len(first):]])
+        own = [p for p in inspect.signature(f, eval_str=True).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        told = {n: ('Options', *_OPTIONS['Options'][n]) for n in names.split() if n != 'dataset'}
+        told |= {n: (group, *of) for group in groups for n,of in _OPTIONS[group].items()}
+        more = [_option(group, n, kind, says.get(n, words), *how) for n,(group,kind,words,*how) in told.items() if n not in {p.name for p in own}]
+        data = typer.Argument(None, help=f'Data set: {_NAMES}; none with --csv and a fitted --model of your own.')
+        first = [inspect.Parameter('dataset', inspect.Parameter.KEYWORD_ONLY, default=data, annotation=Optional[str])] if 'dataset' in names else []
+        f.__signature__ = inspect.Signature([*first, *(p.replace(kind=p.KEYWORD_ONLY) for p in own), *more])
         return f
     return adding
 
@@ -128,7 +137,7 @@ def _better_directions(better):
 
 def _constraints(told:dict) -> dict:
     "Take the constraints out of what was typed, as `explain` takes them."
-    rules = {name: told.pop(name, None) for name in _RULES}
+    rules = {name: told.pop(name, None) for name in ('immutable', 'bound', 'increase_only', 'decrease_only', 'max_changes')}
     if rules['bound']: rules['bounds'] = dict(map(_bound, rules['bound']))
     return {k: v for k,v in rules.items() if v and k != 'bound'}
 

@@ -194,23 +194,6 @@ def test_nobody_wins_without_answers_or_with_forbidden_ones():
     assert {data for data, _ in without_us(front_of(df))} <= {"car"} # six columns, and judges that are blind there
 
 
-def test_the_command_prints_the_committed_run_or_says_that_it_is_not_here(monkeypatch):
-    from typer.testing import CliRunner
-    from gradual_cf.cli import app
-    from gradual_cf.paper import reproduce
-    run = lambda *a: CliRunner().invoke(app, ['field', *a])
-    told = json.loads(run('--data', 'wine', '--json').stdout)
-    assert {c['data'] for c in told['cells']} == {'wine'} and told['wins'] and told['methods']
-    assert '--data D --model M' in run('--model', 'network').stdout
-    commands = [line for line in run('--data', 'wine', '--model', 'network').stdout.splitlines() if line.startswith('python -m')]
-    lines = committed().query('data == "wine" and model == "network"')
-    assert len({*commands}) == len(lines) and all(any(f'"{m}"' in c for c in commands) for m in lines.method)
-    assert run('--model', 'oracle').exit_code == 2
-    monkeypatch.setattr(reproduce, '_KEEPS', ('nowhere', 'nowhere'))
-    r = run()
-    assert r.exit_code == 2 and 'checkout of the repository' in r.output
-
-
 def test_who_takes_part_and_who_is_dominated():
     cells = pd.DataFrame(dict(method=['near', 'odd', 'wild', 'real rows'], found=[1., .9, 1., 1.], legal=[1., 1., .4, 1.]))
     assert worthy(cells).method.tolist() == ['near']

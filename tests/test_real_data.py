@@ -48,10 +48,3 @@ def test_paper_mode(loan):
     value = evaluate(GradualCF(loan.model, loan.domain, PAPER).fit(loan.X), loan.X_test.iloc[:300]).set_index('metric')['mean']
     assert value['valid'] >= .995 and value['in_range'] < .9    # about half of the rows leave the range: the finding behind the default
     if loan.name == 'heloc': assert value['l1'] <= 1.10
-
-
-def test_command_line_on_real_data(loan):
-    command = [sys.executable, '-c', 'from gradual_cf.cli import app; app()', 'evaluate', loan.name, '--rows', '50', '--json']
-    r = subprocess.run(command, capture_output=True, text=True, check=True)
-    out = json.loads(r.stdout)
-    assert out['valid'] == 1 and out['rows'] == 50 and out['judge'] > .25 # the nearest answers stand at the border, and a second network has another one
