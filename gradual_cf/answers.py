@@ -294,7 +294,7 @@ def _write(cfs, path):
     if not cfs.domain.features and not cfs.domain.words: values |= dict(notes=_notes_of(cfs))
     with atomic(path) as tmp:
         try:
-            write_values(tmp, 'answers', _FORM, values)
+            write_values(tmp, ('answers', _FORM), values)
             back = _read_answers(tmp)
         except OSError: raise
         except Exception as e: raise ValueError(f'data must hold values that a file can store, got others ({e})') from None

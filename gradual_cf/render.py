@@ -598,12 +598,12 @@ def from_plain(told, tensors:dict, known:Mapping={}) -> Any:
     return known[kind](**{name: from_plain(u, tensors, known) for name,u in of.items()})
 
 # %% ../nbs/91_render.ipynb #va000008
-def write_values(path, holds:str, form:int, values, known:Mapping={}, **about): # 'answers', number of their form
+def write_values(path, form:tuple, values, known:Mapping={}, **about): # Such as ('answers', 2): what it is, in which form
     "Write values into a file, without a date: the same values, the same bytes."
     import gradual_cf
     from safetensors.torch import save
-    told = dict(holds=holds, form=form, gradual_cf=gradual_cf.__version__) | about
-    told['values'] = to_plain(values, tensors := {}, holds, known)
+    told = dict(holds=form[0], form=form[1], gradual_cf=gradual_cf.__version__) | about
+    told['values'] = to_plain(values, tensors := {}, form[0], known)
     with atomic(path) as tmp, ZipFile(tmp, 'w') as z:
         for name,raw in {'about.json': json.dumps(told, allow_nan=False), 'tensors.safetensors': save(tensors)}.items():
             z.writestr(ZipInfo(name), raw, ZIP_DEFLATED)

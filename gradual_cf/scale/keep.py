@@ -370,7 +370,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
             if model['file']: model |= dict(sha256=(told := _sha256(made)), file=f'{made.stem}-{told[:12]}{made.suffix}')
             about = dict(explainer=type(cf).__name__, rows=bool(rows), model=model, digests=_digests(cf),
                          versions=_versions(torch, np, pd))
-            write_values(Path(room)/_FILE, 'an explainer', _FORM, values, _KNOWN | mine, **about)
+            write_values(Path(room)/_FILE, ('an explainer', _FORM), values, _KNOWN | mine, **about)
             if model['file']: os.replace(made, folder/model['file'])
             os.replace(Path(room)/_FILE, folder/_FILE)
         for path in folder.glob('model-*'):
