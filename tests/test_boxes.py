@@ -12,7 +12,7 @@ from torch import nn
 
 from gradual_cf.all import GradualCF, Question, predictor, prove, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.search import bounds, boxes, compiled, proven, readings
+from gradual_cf.search import bounds, boxes, compiled, pipelines, proven, readings
 from gradual_cf.search.proven import _IS_OPTIMAL, ways
 from gradual_cf.search.readings import _has_bounds
 from gradual_cf.use.drawing import _change_picture
