@@ -528,6 +528,10 @@ def _of(*types): return lambda v: type(v) in types # Exactly, since pandas' time
 def _zoned(v): return v if v is None else ZoneInfo(v) if isinstance(v, str) else timezone(timedelta(seconds=v))
 def _zone_parts(z): # A name where there is one, else seconds
     return getattr(z, 'key', None) or getattr(z, 'zone', None) or z.utcoffset(None).total_seconds()
+def _frame_of(names, index, cells) -> pd.DataFrame: # … each column in its own dtype
+    columns = {i: pd.Series(c, dtype=c.dtype) for i,c in enumerate(cells)}
+    return pd.DataFrame(columns, range(len(index))).set_axis(index).set_axis(names, axis=1)
+
 def _column_cells(s): return s.array if isinstance(s.dtype, pd.api.extensions.ExtensionDtype) else s.to_numpy()
 
 _KINDS = dict(
@@ -551,7 +555,7 @@ _KINDS = dict(
                 lambda v: pd.Index(v[0], dtype=v[1], name=v[2])),
     frame=_Kind(lambda v: isinstance(v, pd.DataFrame),
                 lambda v: [v.columns, v.index, [_column_cells(v.iloc[:, i]) for i in range(v.shape[1])]],
-                lambda v: pd.DataFrame(dict(enumerate(v[2])), index=v[1]).set_axis(v[0], axis=1)),
+                lambda v: _frame_of(*v)),
     objects=_Kind(lambda v: isinstance(v, np.ndarray), lambda v: [v.dtype, v.tolist()],
                   lambda v: np.fromiter(v[1], object, len(v[1])).astype(v[0])),
     cells=_Kind(lambda v: isinstance(v, pd.api.extensions.ExtensionArray), lambda v: [v.dtype, list(v)],
