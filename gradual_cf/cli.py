@@ -4,20 +4,166 @@
 
 # %% ../nbs/92_cli.ipynb #c4
 from __future__ import annotations
-import json, sys
+import inspect, json, sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 import typer
+from typer.core import TyperGroup
 
 import gradual_cf
-from .options import (_ASKED, _better_directions, _CHANGE, _Commands, _constraints, _DATA, _examples, _PARTS, _say,
-                                _SEARCH, _takes, _tied_by)
 
 # %% auto #0
 __all__ = ['app']
+
+# %% ../nbs/92_cli.ipynb #op6
+def _say(text, err=False):
+    "Print text without control characters."
+    from gradual_cf.render import terminal
+    typer.echo(terminal(text), err=err)
+
+_TYPED = dict(name='DATASET', dataset='DATASET', path='--data', bounds='--bound') # Others have the argument's name
+
+def _as_option_typed(said:str) -> str:
+    "An error with its argument as it is typed on the command line."
+    name,_,rest = said.partition(' ')
+    typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if any(name in group for group in _OPTIONS.values()) else name)
+    return f'{typed} {rest}'.replace(', or False to ', ", or '' to ") if rest.startswith('must ') else said
+
+class _Commands(TyperGroup):
+    "All commands. Bad input, a missing extra and a wrong call are told in a line on standard error, with exit code 2."
+    def main(self, *args, standalone_mode:bool=True, **kw):
+        code,said = 2, None
+        try: code = super().main(*args, standalone_mode=False, **kw)
+        except typer.Abort: code = 1
+        except (ValueError, ImportError) as e: said = _as_option_typed(str(e))
+        except Exception as e:
+            words:Any = getattr(e, 'format_message', None) # of a wrong call
+            if words is None: raise
+            path = getattr(getattr(e, 'ctx', None), 'command_path', '').partition(' ')[2]
+            call = ' '.join(filter(None, ['gradual-cf', path, '--help']))
+            said = f'{words().rstrip(".")}: {call} lists what there is'
+        if said is not None: _say(f'error: {said}', err=True)
+        if standalone_mode: raise SystemExit(code or 0)
+        return code
+
+# %% ../nbs/92_cli.ipynb #op9
+def _examples(*calls) -> str: # A paragraph each
+    "What help says at its end."
+    return '\n\n'.join(['For example:', *(f'gradual-cf {call}' for call in calls)])
+
+# Those of `RECIPES`
+_NAMES = 'loans, breast_cancer, heloc, uci_credit, toy_reviews, imdb, imdb300, digits, mnist, animals, cbf'
+_DATA, _CHANGE, _SEARCH, _PARTS = 'Data and model', 'What may change', 'Search', 'Parts of the letter'
+_MANY = List[str]
+
+_OPTIONS:dict[str, dict] = { # Group -> name -> kind, meaning, and what typer is told beside
+    'Options': dict(
+        row=(int, 'Row by position, from 0, of the test set or the CSV file.'),
+        text=(str, 'A text to explain, for text data sets.'),
+        image=(Path, 'Explain this image file instead.'),
+        target=(str, 'Class to reach, or LOW..HIGH; by default what people want, or the other.'),
+        plan=(bool, 'Also print the order in which to make the changes.'),
+        several=(int, 'Show this many alternatives, the best first.', dict(min=1)),
+        reasons=(int, 'Name at most this many principal reasons.', dict(default=4, min=0)),
+        never=(_MANY, 'A column that must not be named; repeat for more.'),
+        language=(str, 'Language of what is written: en, de, fr, es, it, nl or pl.', dict(default='en')),
+        by=(_MANY, 'A column that defines groups; repeat for more.'),
+        least=(int, 'Smallest group that is measured.', dict(default=30, min=2)),
+        rows=(int, 'Number of random rows of the data set.', dict(default=1000, min=1)),
+        out=(Path, 'Write to this file.'),
+        html=(Path, 'Write the steps to this file as a self-contained web page.'),
+        json=(bool, 'Print JSON.')),
+    _DATA: dict(
+        csv=(Path, 'Rows in a CSV file, in place of the test set, or with a --model of your own.'),
+        model=(Path, 'A model file: .safetensors for a data set; .json, .ubj, .txt, .cbm, .onnx or .skops.'),
+        classes=(str, 'What a model of your own decides: NAME,NAME in its order, or LABEL=NAME,LABEL=NAME.'),
+        trust=(_MANY, 'A type that a .skops file may hold, by name; repeat for more.'),
+        data=(Path, 'Data folder; GRADUAL_CF_DATA by default.')),
+    _CHANGE: dict(
+        immutable=(_MANY, 'A column that may not change; repeat for more.'),
+        bound=(_MANY, 'NAME=LOW..HIGH, the range of a column; a side may be empty; repeatable.'),
+        increase_only=(_MANY, 'A column that may only increase; repeat for more.'),
+        decrease_only=(_MANY, 'A column that may only decrease; repeat for more.'),
+        max_changes=(int, 'Change at most this many columns, blocks or words.', dict(min=1)),
+        relations=(Path, 'A file of relations between columns, one per line.'),
+        cost=(Path, 'A JSON file of costs: column to weight, a pair for up and down, or a difficulty.'),
+        better=(_MANY, 'NAME=higher or NAME=lower, a hint which way is better; repeatable.')),
+    _SEARCH: dict(
+        seed=(int, 'Seed of the network, the rows and the search.', dict(default=0)),
+        preset=(str, "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")),
+    _PARTS: {part: (str, says) for part,says in dict(
+        sender='Who writes.', addressee='To whom.', product='About what.', contact='Whom to ask.').items()}}
+_ASKED = _DATA, _CHANGE, _SEARCH
+
+def _keyword(name, default, kind): return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+def _option(panel, name, kind, says, more={}) -> inspect.Parameter:
+    "An option as typer reads it from a signature; None by default."
+    default,how = more.get('default', False if kind is bool else None), {k: v for k,v in more.items() if k != 'default'}
+    if panel != 'Options': how |= dict(rich_help_panel=panel)
+    option:Any = typer.Option(default, f'--{name.replace("_", "-")}', help=says, **how)
+    return _keyword(name, option, Optional[kind] if default is None else kind)
+
+def _takes(names:str, *groups:str, **says): # `says`: what an option means here
+    "The command takes these options, and all of these groups, as keywords, beside its own before a `*`; `dataset` is an argument."
+    def adding(f):
+        own = {n: p for n,p in inspect.signature(f, eval_str=True).parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
+        told = [('Options', n, *_OPTIONS['Options'][n]) for n in names.split() if n != 'dataset']
+        told += [(group, n, *of) for group in groups for n,of in _OPTIONS[group].items()]
+        more = [_option(group, n, kind, says.get(n, words), *how) for group,n,kind,words,*how in told if n not in own]
+        data = typer.Argument(None, help=f'Data set: {_NAMES}; none with --csv and a fitted --model of your own.')
+        first = [_keyword('dataset', data, Optional[str])]*('dataset' in names)
+        f.__signature__ = inspect.Signature([*first, *(p.replace(kind=p.KEYWORD_ONLY) for p in own.values()), *more])
+        return f
+    return adding
+
+# %% ../nbs/92_cli.ipynb #c16
+def _limit(text):
+    "One side of a range: a number where it is one, None where it is open."
+    try: return float(text) if text else None
+    except ValueError: return text
+
+def _bound(text):
+    "A column and its range."
+    name, _, span = text.rpartition('=')
+    low, dots, high = span.partition('..')
+    if not (name and dots): raise ValueError(f'--bound must look like NAME=LOW..HIGH, got {text!r}')
+    return name, (_limit(low), _limit(high))
+
+def _better_directions(better):
+    "Which way is better, column by column; None where nobody says."
+    parts = [text.rpartition('=') for text in better or ()]
+    if bad := [text for text,(name,_,way) in zip(better or (), parts) if not (name and way)]:
+        raise ValueError(f'--better must look like NAME=higher or NAME=lower, got {bad[0]!r}')
+    return {name: way for name,_,way in parts} or None
+
+def _constraints(told:dict) -> dict:
+    "Take the constraints out of what was typed, as `explain` takes them."
+    rules = {name: told.pop(name, None) for name in ('immutable', 'bound', 'increase_only', 'decrease_only', 'max_changes')}
+    if rules['bound']: rules['bounds'] = dict(map(_bound, rules['bound']))
+    return {k: v for k,v in rules.items() if v and k != 'bound'}
+
+# %% ../nbs/92_cli.ipynb #c19
+def _file_text(option, path):
+    "What a file holds; raises `ValueError` where it cannot be read."
+    try: return path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as e:
+        raise ValueError(f'--{option} must be a readable file, got {str(path)!r} ({e})') from None
+
+def _tied_by(relations, cost):
+    "What hangs together and what changes cost, as `tabular` takes them."
+    told:dict[str, Any] = {}
+    if relations is not None:
+        lines = [line.strip() for line in _file_text('relations', relations).splitlines()]
+        told['relations'] = [line for line in lines if line and not line.startswith('#')]
+    if cost is None: return told
+    from gradual_cf.core import _read_json
+    text = _file_text('cost', cost)
+    try: return told | dict(cost=_read_json(text))
+    except ValueError as e: raise ValueError(f'--cost must be a JSON file, got {str(cost)!r} ({e})') from None
 
 # %% ../nbs/92_cli.ipynb #c6
 _ABOUT = 'The least change in an input that makes a model decide otherwise.'

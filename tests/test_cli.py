@@ -166,7 +166,7 @@ assert not {'torch', 'pandas', 'numpy', 'sklearn', 'matplotlib', 'jinja2'} & set
 
 
 def test_the_help_names_every_data_set():
-    from gradual_cf.options import _NAMES
+    from gradual_cf.cli import _NAMES
     from gradual_cf.data.datasets import RECIPES
     assert _NAMES == ', '.join(RECIPES)
 

@@ -4,8 +4,8 @@
 
 # %% ../../nbs/scale/01_batch.ipynb #c4
 from __future__ import annotations
-import errno, functools, hashlib, inspect, io, json, multiprocessing, re, sys, tempfile, threading, warnings
-from contextlib import contextmanager, suppress
+import errno, functools, hashlib, inspect, io, json, re, tempfile, threading, warnings
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -54,12 +54,6 @@ def _raw_rows(explainer, batch):
     if domain.kind == 'image': return list(map(_read_picture, batch[names[0]]))
     return np.asarray(list(map(np.asarray, batch[names[0]])))
 
-# %% ../../nbs/scale/01_batch.ipynb #c21
-def _plain_target(explainer, target):
-    "A target for all rows, as JSON can hold it: a label, or the ends of an interval."
-    aimed = explainer.aimed(target, explainer.z_train[:1])
-    return None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
-
 # %% ../../nbs/scale/01_batch.ipynb #240935f2
 def _target_column(explainer, target, there) -> str|None: # Names of all columns
     "The column with each row's target, None where one is for all; raises `ValueError` for a text of neither or both."
@@ -74,7 +68,9 @@ def _target_column(explainer, target, there) -> str|None: # Names of all columns
 # %% ../../nbs/scale/01_batch.ipynb #c24
 def _plain_question(explainer, target, seed, constraints):
     "What is asked about every row, as JSON can hold it."
-    if not isinstance(target, str) or target in explainer.classes: target = _plain_target(explainer, target)
+    if not isinstance(target, str) or target in explainer.classes: # else a column
+        aimed = explainer.aimed(target, explainer.z_train[:1])
+        target = None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
     question = dict(target=target, seed=seed, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     for name, v in question.items():
@@ -190,15 +186,6 @@ def _loaded(files:tuple) -> GradualCF: # Pairs of name and bytes
         for name,raw in files: (Path(room)/name).write_bytes(raw)
         return GradualCF.load(room)
 
-def _lightgbm_alone():
-    "Import LightGBM without scikit-learn in a worker that has neither; elsewhere somebody may want its classifier yet."
-    worker = multiprocessing.parent_process() is not None or 'pyspark.worker' in sys.modules
-    if not worker or 'lightgbm' in sys.modules or 'sklearn' in sys.modules: return
-    sys.modules['sklearn'] = None # pyright: ignore[reportArgumentType]
-    try:
-        with suppress(ImportError): import_module('lightgbm')
-    finally: del sys.modules['sklearn']
-
 def _explainer_from(source): return _loaded(source) if isinstance(source, tuple) else source
 
 def _to_travel(explainer): # Files with their names, or the explainer itself
@@ -272,10 +259,6 @@ class Batches:
             raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
         if both := sorted({*self.keep} & {*self.told}):
             raise ValueError(f'keep must not name columns that are added, got {both}')
-
-    def __setstate__(self, state): # in a worker
-        vars(self).update(state)
-        if isinstance(self.source, tuple) and any(name.endswith('.txt') for name,_ in self.source): _lightgbm_alone()
 
     @property
     def schema(self): return import_module('pyarrow').schema([*self.keep.items(), *self.told.items()])

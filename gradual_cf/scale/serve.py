@@ -220,7 +220,8 @@ def service(
     async def allowed(told=Depends(HTTPBearer(auto_error=False))):
         if token and not hmac.compare_digest(told.credentials.encode() if told else b'', token.encode()):
             raise HTTPException(401, 'the request must carry the token: Authorization: Bearer …')
-    app,one,locked = FastAPI(title='gradual_cf', version=gradual_cf.__version__, openapi_url=None), ThreadPoolExecutor(1), [Depends(allowed)]
+    app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, openapi_url=None)
+    one,locked = ThreadPoolExecutor(1), [Depends(allowed)]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
 
     async def answer(path, request):
