@@ -43,8 +43,8 @@ def code_of(text): return re.findall(r'(?<!`)`([^`\n]+)`(?!`)', text)
 ELSEWHERE = {
     'of which the page says that they are gone': 'bisect restore',
     'beginnings of names': 'paste_ l1_',
-    'of torch, nltk, pickle, LightGBM, CatBoost, nbdev, matplotlib and packaging': 'dark_background grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
-        'VBD set_probability_threshold PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
+    'of torch, nltk, voila, pickle, LightGBM, CatBoost, nbdev, matplotlib and packaging': 'dark_background grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
+        'JJ NN VBD voila set_probability_threshold PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
     'of this test': 'test_pages',
     'of examples': 'capital_gain MACHINE ssh subtitle _datasets _goals _masking j2'}
 

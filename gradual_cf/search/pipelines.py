@@ -23,7 +23,7 @@ __all__ = []
 class _Source(NamedTuple):
     "Which columns of a table a feature reads, and how; as what stands for features, any number of these."
     columns:frozenset
-    how:str='line' # 'line' or 'rises', of one number; 'any' function of them; 'sum' of one term each; 'one' of them alone, nobody says which
+    how:str='line' # 'line' or 'rises', of one number; 'any' function; 'sum' of one term each; 'one' of them alone, nobody says which
 
 _HOW = ('line', 'rises', 'any')
 _STEPS = ( # Start of a module, its exact classes, what an output reads, and how
@@ -79,15 +79,18 @@ def _sources_of_function(step, of:list) -> list:
     "A `FunctionTransformer`: of no function, or of one that takes numbers one by one."
     if (f := step.func) is None: return of
     one_by_one = type(f) in (np.ufunc, np.vectorize) and f.signature is None and getattr(f, 'nin', 1) == 1
-    if not one_by_one or step.kw_args: raise _Unfit(f'a function over several columns ({getattr(f, "__name__", f)}): hand it one column at a time, or use np.vectorize')
+    if not one_by_one or step.kw_args:
+        name = getattr(f, '__name__', f)
+        raise _Unfit(f'a function over several columns ({name}): hand it one column at a time, or use np.vectorize')
     return [_after('rises' if getattr(f, '__name__', '') in _RISING else 'any', s) for s in of]
 
 def _column_places(columns, names:list, n:int) -> list: # As `ColumnTransformer` takes them: a name, names, places, a slice, a mask
     "Numbers of columns."
     if isinstance(columns, str): return [names.index(columns)]
     if isinstance(columns, slice):
-        ends = [names.index(v) if isinstance(v, str) else v for v in (columns.start, columns.stop)]
-        return list(range(n))[slice(ends[0], ends[1] + isinstance(columns.stop, str) if ends[1] is not None else None)] # of names, both ends
+        start,stop = (names.index(v) if isinstance(v, str) else v for v in (columns.start, columns.stop))
+        if isinstance(columns.stop, str): stop += 1 # of names, both ends
+        return list(range(n))[start:stop]
     some = list(np.atleast_1d(np.asarray(columns, object)))
     if some and isinstance(some[0], (bool, np.bool_)): return np.flatnonzero(some).tolist()
     return [names.index(c) if isinstance(c, str) else range(n)[int(c)] for c in some]
@@ -118,7 +121,7 @@ def _sources_by_class(step, of:Any) -> Any: # As `_sources_behind`
     if ours and name == 'Pipeline':
         for _,inner in step.steps: of = _sources_behind(inner, of)
         return of
-    if known and isinstance(of, _Source): return of._replace(how='one' if of.how != 'any' else 'any') if known[0] != 'mixed' else _Source(of.columns, 'any')
+    if known and isinstance(of, _Source): return of._replace(how='one') if known[0] != 'mixed' and of.how != 'any' else of._replace(how='any')
     if known and known[0] == 'mixed':
         alike = all(s.how in ('line', 'sum') or len(s.columns) < 2 for s in of) # a term of each column, whatever it is
         return [_Source(_union(of), 'sum' if alike else 'any')]*len(step.components_)
@@ -126,7 +129,8 @@ def _sources_by_class(step, of:Any) -> Any: # As `_sources_behind`
     if isinstance(of, _Source): raise _Unfit(_may_read_several(step))
     if ours and name == 'FunctionTransformer': return _sources_of_function(step, of)
     if ours and name == 'PolynomialFeatures':
-        return [of[np.flatnonzero(p)[0]] if p.sum() == 1 else _Source(_union([of[i] for i in np.flatnonzero(p)]), 'any') for p in step.powers_]
+        factors = [[of[i] for i in np.flatnonzero(p)] for p in step.powers_]
+        return [some[0] if p.sum() == 1 else _Source(_union(some), 'any') for p,some in zip(step.powers_, factors)]
     if ours and name == 'FeatureUnion':
         parts = [_sources_behind(part, of) for _,part in step.transformer_list if part != 'drop']
         return _Source(_union(of), 'one') if any(isinstance(v, _Source) for v in parts) else [s for part in parts for s in part]
@@ -216,7 +220,7 @@ def _moved_alone(of, grid:_Grid, start:np.ndarray, sources:list, at:list) -> lis
 
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
 
-def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absent:float=0.) -> _Features|None: # Steps side by side; training rows
+def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absent:float=0.) -> _Features|None: # Steps side by side
     """Which column moves which feature, and how; None where parts do not say what the whole says.
 
     Raises `_Unfit` where a feature reads several columns, or where that cannot be told.
