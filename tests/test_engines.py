@@ -1,6 +1,6 @@
 """Rows where they are: one function for pandas, Polars, Arrow, DuckDB, `datasets`, Dask, Ray and Spark; what each says equals `explain`, bit by bit.
 
-Each engine skips where its library is missing; Spark wants Java too. `benchmarks/engines.py` asks the same of 100,000 rows.
+Each engine skips where its library is missing; Spark wants Java too.
 """
 import os
 import pickle
