@@ -9,9 +9,7 @@ the model was fitted on, as one block of floats, or for the network asks the lay
 median of the default on these very rows. `forest` has 100 trees of depth 8 behind a scaler, `perceptron` 50 units behind one.
 --only keeps the other lines of the file.
 """
-import argparse
 import tempfile
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +18,7 @@ import torch
 from clock import cpu
 from installed import install
 from models import LOAD, boosted
+from options import RESULTS, options
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, load_task, reasons, tabular
 from gradual_cf.core import atomic
@@ -77,14 +76,7 @@ def line(name, rows, few):
 
 
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name,n in dict(rows=60, few=10).items(): a.add_argument(f'--{name}', type=int, default=n)
-    a.add_argument('--peers', type=Path, help='a folder to keep NICE in')
-    a.add_argument('--only', nargs='*', choices=MODELS, default=list(MODELS))
-    a.add_argument('--out', type=Path, default=Path('benchmarks/results/one_row.csv'))
-    a = a.parse_args()
-    torch.set_num_threads(1)
-    warnings.filterwarnings('ignore')
+    a = options(__doc__, needs_data=True, rows=60, few=10, peers=Path, only=MODELS, out=RESULTS/'one_row.csv')
     old = {known['part']: known for known in pd.read_csv(a.out).to_dict('records')} if a.out.exists() else {}
     with tempfile.TemporaryDirectory() as d:
         install(a.peers or Path(d), ['NICEx==0.2.3'])
