@@ -28,7 +28,6 @@ audited: frames of groups and columns, and the text.
 import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from options import options
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))

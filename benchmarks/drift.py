@@ -5,7 +5,6 @@
 Networks trained on the first half of the ids are explained; those trained on the second half confirm. `real rows` are held rows of
 the second half, with the class that the first network gives them.
 """
-from pathlib import Path
 
 import numpy as np
 import pandas as pd

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from clock import timed
 from installed import install
 from xgboost import XGBClassifier

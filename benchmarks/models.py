@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from options import RESULTS, options
 
 from gradual_cf.all import GradualCF, load_heloc, tabular

@@ -12,7 +12,6 @@ import multiprocessing
 import resource
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd

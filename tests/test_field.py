@@ -1,6 +1,5 @@
 """The benchmark of the field: its parts, its pipe, its judges, and the committed run against a new one."""
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -13,7 +12,6 @@ sys.path.insert(0, str(ROOT))
 pytest.importorskip('xgboost', reason='need xgboost (make .venv/.extras)')
 from benchmarks.field import exchange, learners, parts, registry, tables  # noqa: E402
 from benchmarks.field import flow  # noqa: E402
-from benchmarks.field import sets as field_sets  # noqa: E402
 from benchmarks.field.case import case_of  # noqa: E402
 from benchmarks.field.flow import Flow  # noqa: E402
 from benchmarks.field.gather import gathered, with_kept  # noqa: E402
