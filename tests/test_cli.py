@@ -186,7 +186,7 @@ CALLS = [  # a stranger's call, its exit code, what is said
     ('explain loans --row 8 --target yes', 2, "--target must be one of the labels 'refused', 'granted'"), ('explain --csv rows.csv --row 0', 2, 'gradual-cf explain loans --row'), ('explain loans --row 999', 2, '--row must be in 0..399'),
     ('letter loans --row 0', 2, 'the model says granted already; rows of which it does not: --row'), ('letter loans', 2, 'gradual-cf letter loans --row 0'), ('letter loans --row 8 --format pdf', 2, '--out must name a file'),
     ('letter loans --row 8 --notices us-reg-b', 2, 'us-reg-b=FILE'), ('letter loans --row 8 --notices us-reg-b=', 2, "--sender must be given where notices names 'us-reg-b', or '' to leave it out"),
-    ('letter loans --row 8 --language xx', 2, '--language'), ('plan loans --row 8', 2, 'gradual-cf --help'), ('check answers.md --model nowhere', 2, 'nowhere'), ('reasons loans --row 8', 0, '2. '), ('reasons', 2, 'gradual-cf reasons loans --row')]
+    ('letter loans --row 8 --language xx', 2, '--language'), ('plan loans --row 8', 2, 'gradual-cf --help'), ('check . --model nowhere', 2, 'nowhere'), ('reasons loans --row 8', 0, '2. '), ('reasons', 2, 'gradual-cf reasons loans --row')]
 
 
 def next_calls(call, said):

@@ -332,7 +332,7 @@ def serve_folder(
     hosts = ['*'] if host in ('0.0.0.0', '::') else sorted({host, '127.0.0.1', 'localhost'})
     app = partial(_in_process, folder, secret, hosts=hosts, **how)
     config = _config(app, factory=True, workers=workers, limit_concurrency=connections, log_level='warning',
-                     timeout_worker_healthcheck=30) # one that begins imports for some seconds, and cannot answer before
+                     timeout_worker_healthcheck=60) # one that begins imports for some seconds, and cannot answer before
     with socket.create_server((host, port), family=socket.AF_INET6 if ':' in host else socket.AF_INET) as own:
         own.set_inheritable(True)
         say(f'http://{f"[{host}]" if ":" in host else host}:{own.getsockname()[1]}', secret)
