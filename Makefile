@@ -81,6 +81,7 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/peers.py
 	-$(BIN)/python benchmarks/models.py
+	-$(BIN)/python benchmarks/one_row.py
 
 field: export OMP_NUM_THREADS = 1
 field: $(VENV)/.dev   ## this package against others: hours, part by part; what is there is not done again

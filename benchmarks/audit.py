@@ -25,12 +25,9 @@ from them in the other, and in planted ones whatever is said of age alone. `wron
 With --tables, networks of the paper's kind are trained on six tenths of German Credit, Adult and COMPAS, and the rest is
 audited: frames of groups and columns, and the text.
 """
-import argparse
-import json
 import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -38,6 +35,7 @@ import torch
 from scipy.optimize import brentq
 from torch import nn
 from tqdm import tqdm
+from options import RESULTS, options
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.use.audit import audit
@@ -204,22 +202,13 @@ def tables(out, most=6000):
     "Frames and columns of three tables, and the first two paragraphs of their texts."
     if not os.environ.get('GRADUAL_CF_DATA'): sys.exit('GRADUAL_CF_DATA must name the data folder')
     kept = {name: table_audit(name, most) for name in ('german', 'adult', 'compas')}
-    together = lambda part: pd.concat([part(told).assign(data=name) for name, (told, *_) in kept.items()])
-    for stem, frame in (('tables', together(lambda t: t.frame)), ('tables_columns', together(lambda t: t.columns[~t.columns.by.str.contains(' × ')]))):
-        with atomic(out/f'audit_{stem}.csv') as tmp: frame.round(4).to_csv(tmp, index=False)
-    with atomic(out/'audit_tables.json') as tmp:
-        tmp.write_text(json.dumps({name: about | dict(text=text) for name, (_, about, text) in kept.items()}, indent=1, ensure_ascii=False))
+    together = pd.concat([told.frame.assign(data=name) for name, (told, *_) in kept.items()])
+    with atomic(out/'audit_tables.csv') as tmp: together.round(4).to_csv(tmp, index=False)
     for _, about, text in kept.values(): print(about, text, sep='\n')
 
 
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--banks', type=int, default=100, help='banks of each sort')
-    a.add_argument('--power', action='store_true', help='planted banks of several sizes instead')
-    a.add_argument('--tables', action='store_true', help='three real tables instead')
-    a.add_argument('--out', type=Path, default=Path('benchmarks/results'))
-    a = a.parse_args()
-    torch.set_num_threads(1)
+    a = options(__doc__, ['power', 'tables'], banks=100, out=RESULTS)
     if a.tables: return tables(a.out)
     (power if a.power else banks)(a.banks, a.out)
 

@@ -8,7 +8,6 @@ row on this machine (mean and median, without the default search that a row begi
 what was found and of the default's answers, the same in columns, and the mean gap to the bound where it is not proven.
 `--default` is what `explain` proves by itself. Seconds are counted by the wall, so figures of a busy machine are too low; compare those of one run.
 """
-import argparse
 import os
 import sys
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
+from options import options
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
 from cheapest import cheapest  # noqa: E402
@@ -119,16 +118,8 @@ def ruled(name, cf, rows):
 
 
 if __name__ == '__main__':
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ask.add_argument('--rows', type=int, default=30)
-    ask.add_argument('--seconds', type=float, default=2.)
-    ask.add_argument('--gap', type=float, default=0.)
-    ask.add_argument('--models', nargs='*', default=[*MODELS, 'network'])
-    ask.add_argument('--default', action='store_true')
-    ask.add_argument('--out', type=Path)
-    how = ask.parse_args()
+    how = options(__doc__, ['default'], needs_data=True, rows=30, seconds=2., gap=0., models=[*MODELS, 'network'], out=Path)
     how.out = how.out or Path(__file__).parent/f'results/boxes{"_default"*how.default}.csv'
-    torch.set_num_threads(1)
     X, y, Xt, yt = load_heloc(os.environ['GRADUAL_CF_DATA'])
     lines = []
     for name in how.models:

@@ -30,9 +30,7 @@ stopped goes on.
 strength 1? For two dozen rows of each table, the columns of the usual answer, of the best one that a search of SECONDS found for all of
 them, and what is proven that no answer can do without, to results/dial_fewest.csv.
 """
-import argparse
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +45,7 @@ from gradual_cf.measures.metrics import outliers
 from gradual_cf.search.plausible import held_back
 from installed import install
 from splits import FIELD, FRESH, RARE
+from options import RESULTS, options
 
 TABLES = FIELD | FRESH | RARE
 STRENGTHS = 0, .5, 1, 1.5
@@ -208,18 +207,7 @@ def fewest(only, fit, seconds, out):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--rows', type=int, default=300)
-    p.add_argument('--some', type=int, default=100)
-    p.add_argument('--fit', type=int, default=2000)
-    p.add_argument('--seeds', type=int, default=3)
-    p.add_argument('--only', nargs='*', choices=TABLES, default=list(TABLES))
-    p.add_argument('--peers', type=Path)
-    p.add_argument('--out', type=Path, default=Path(__file__).parent/'results'/'dial.csv')
-    p.add_argument('--fewest', type=float, metavar='SECONDS', help='how few columns are possible instead, searched for that long in each table')
-    a = p.parse_args()
-    torch.set_num_threads(1)
-    warnings.filterwarnings('ignore')
+    a = options(__doc__, rows=300, some=100, fit=2000, seeds=3, only=TABLES, peers=Path, fewest=float, out=RESULTS/'dial.csv')
     if a.fewest: return fewest(a.only, a.fit, a.fewest, a.out.with_stem('dial_fewest'))
     if a.peers: install(a.peers, ['NICEx==0.2.3'])
     found = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['table', 'model', 'seed'])

@@ -5,8 +5,6 @@
 Networks trained on the first half of the ids are explained; those trained on the second half confirm. `real rows` are held rows of
 the second half, with the class that the first network gives them.
 """
-import argparse
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +13,7 @@ import torch
 from gradual_cf.all import PLAUSIBLE, GradualCF, confirm, load_uci_credit, predict, tabular
 from gradual_cf.core import atomic
 from splits import network
+from options import RESULTS, options
 
 METHODS = {'default': {}, 'quantile=.5': dict(quantile=.5), 'PLAUSIBLE': dict(settings=PLAUSIBLE)}
 
@@ -42,12 +41,7 @@ def drift(rows, seeds):
 
 
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--rows', type=int, default=1000)
-    a.add_argument('--seeds', type=int, default=3)
-    a.add_argument('--out', type=Path, default=Path(__file__).parent/'results'/'drift.csv')
-    a = a.parse_args()
-    torch.set_num_threads(1)
+    a = options(__doc__, rows=1000, seeds=3, out=RESULTS/'drift.csv')
     table = drift(a.rows, a.seeds)
     with atomic(a.out) as tmp: table.to_csv(tmp, index=False)
     print(table.to_string())

@@ -11,16 +11,15 @@ CPU time of the question alone, in turn, row by row; `together`: of all rows in 
 `proven`: share that says so; `distance`: mean of what was found; `legal`: share of the other's answers that still decide otherwise when each
 value is the nearest one that the column could hold; `above`: rows where ours is farther than such a one; `invalid`: answers that the model denies.
 """
-import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from clock import timed
 from installed import install
 from xgboost import XGBClassifier
+from options import RESULTS, options
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
 from cheapest import cheapest  # noqa: E402
@@ -48,12 +47,7 @@ def population(n=6000):
 
 
 if __name__ == '__main__':
-    ask = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ask.add_argument('--rows', type=int, default=60)
-    ask.add_argument('--folder', type=Path, default=Path('.venv/exact'))
-    ask.add_argument('--out', type=Path, default=Path(__file__).parent/'results/exact_trees.csv')
-    how = ask.parse_args()
-    torch.set_num_threads(1)
+    how = options(__doc__, rows=60, folder=Path('.venv/exact'), out=RESULTS/'exact_trees.csv')
     install(how.folder, ['treecf==0.3.2'])
     try: from treecf import Counterfactual, Explainer, Target
     except ImportError as e: sys.exit(f'treecf cannot be imported: {e}')

@@ -26,9 +26,7 @@ Beside NICE and DiCE, each with its own options, in one run of the field:
         --methods ours 'ours, robust' 'ours, believable' 'NICE (none)' 'NICE (sparsity)' 'NICE (plausibility)' 'DiCE random' 'DiCE genetic' 'real rows'
     python benchmarks/first_answer.py --field FOLDER   # writes first_answer_field.csv
 """
-import argparse
 import time
-import warnings
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +41,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from splits import FIELD, FRESH, RARE, cut
+from options import RESULTS, options
 
 from gradual_cf.all import PLAUSIBLE, ROBUST, SPARSE, GradualCF, State, tabular
 from gradual_cf.core import atomic, cache_dir
@@ -166,21 +165,10 @@ def beside(folder, out=Path('benchmarks/results/first_answer_field.csv')):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--quick', action='store_true')
-    p.add_argument('--only', nargs='*', choices=TABLES)
-    p.add_argument('--models', nargs='*', default=['lightgbm', 'logistic', 'network', 'forest'])
-    p.add_argument('--rows', type=int, default=20)
-    p.add_argument('--fit', type=int, default=2500)
-    p.add_argument('--seeds', type=int, default=1)
-    p.add_argument('--labels', action='store_true')
-    p.add_argument('--field', type=Path, help='folder that a run of the field was gathered in')
-    p.add_argument('--out', type=Path, default=Path('benchmarks/results/first_answer.csv'))
-    args = p.parse_args()
+    args = options(__doc__, ['quick', 'labels'], only=TABLES, models=['lightgbm', 'logistic', 'network', 'forest'], rows=20, fit=2500, seeds=1, field=Path,
+                   out=RESULTS/'first_answer.csv')
     if args.field: return beside(args.field)
-    warnings.simplefilter('ignore')
-    torch.set_num_threads(1)
-    cells = QUICK if args.quick else [(t, m) for t in args.only or TABLES for m in args.models]
+    cells = QUICK if args.quick else [(t, m) for t in args.only for m in args.models]
     done = pd.read_csv(args.out) if args.out.is_file() else pd.DataFrame(columns=['table', 'model', 'seed', 'labels'])
     for seed in range(args.seeds):
         for name, kind in cells:

@@ -11,19 +11,16 @@ domain's word. Legal, columns and L2 are means over valid rows. Times are CPU mi
 of 20 calls with one row each. `ours` is the default, which reads trees exactly where it can; `ours, adapter` asks such a
 model as a mere function.
 """
-import argparse
 import os
 import statistics
-import sys
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
+from options import RESULTS, options
 
 from gradual_cf.all import GradualCF, load_heloc, tabular
 from gradual_cf.core import atomic
@@ -222,15 +219,7 @@ def asked(data, model):
 
 
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--rows', type=int, default=1000)
-    a.add_argument('--data', nargs='*', choices=LOAD, default=list(LOAD))
-    a.add_argument('--models', nargs='*', choices=MODELS, default=list(MODELS))
-    a.add_argument('--out', type=Path, default=Path('benchmarks/results/models.csv'))
-    a = a.parse_args()
-    if not os.environ.get('GRADUAL_CF_DATA'): sys.exit('GRADUAL_CF_DATA must name the data folder')
-    torch.set_num_threads(1)
-    warnings.filterwarnings('ignore')
+    a = options(__doc__, needs_data=True, rows=1000, data=LOAD, models=MODELS, out=RESULTS/'models.csv')
     lines = []
     for more in lines_of(a):
         lines += more

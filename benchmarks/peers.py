@@ -77,19 +77,6 @@ def peer(name, task, cfs, folder, venvs, limit):
     return line(name, task.model, x[:n], xp, cfs.tensors.target[:n], np.mean(got['seconds']), f'{failed} rows raised an error' if failed else '')
 
 
-def draw(df, path):
-    "Milliseconds a row against changed features."
-    import matplotlib
-    matplotlib.use('Agg')
-    import matplotlib.pyplot as plt
-    fig, ax = plt.subplots(figsize=(6.5, 4), layout='constrained')
-    for i,l in enumerate(df[df.rows > 0].itertuples()):
-        ax.plot(l.ms_a_row, l.changed, 'o', ms=9, color=f'C{i}')
-        ax.annotate(f'{l.method}, {l.valid:.0%} valid', (l.ms_a_row, l.changed), (0, -17 if i % 2 else 8), textcoords='offset points', ha='center', fontsize=8, color=f'C{i}')
-    ax.set(xscale='log', yscale='log', xlabel='CPU ms a row', ylabel='features changed'), ax.margins(.25)
-    with atomic(path) as tmp: fig.savefig(tmp, dpi=110, format='png')
-
-
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument('--rows', type=int, default=1000); a.add_argument('--limit', type=float, default=60); a.add_argument('--venvs', type=Path); a.add_argument('--only', nargs='*', choices=PEERS, default=list(PEERS), help='measure these again and keep the other lines of the table'); a.add_argument('--out', type=Path, default=Path('benchmarks/results/peers.csv'))
@@ -117,7 +104,6 @@ def main():
     ms = df.set_index('method').ms_a_row
     df['times_own_baseline'] = [ms[m]/ms[f'gradual_cf, {BASELINES[m][0].__name__}'] if m in BASELINES else float('nan') for m in df.method]
     with atomic(a.out) as tmp: df.round(4).to_csv(tmp, index=False)
-    draw(df, a.out.with_suffix('.png'))
     print(df.round(3).to_string())
 
 

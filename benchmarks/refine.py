@@ -5,7 +5,6 @@
 Judge is an independent network. `put back` puts changed groups back, `line search` moves values back, the last way
 does both until neither helps. Seconds are for the step alone, a row.
 """
-import argparse
 import time
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from options import options
 
 from gradual_cf.core import atomic, changed_groups, take_rows
 from gradual_cf.models.asking import predict
@@ -71,11 +71,7 @@ def run(name, rows, seed=0):
 
 
 def main():
-    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument('--rows', type=int, default=300)
-    a.add_argument('--digits', type=int, default=100)
-    a.add_argument('--out', type=Path)
-    a, lines = a.parse_args(), []
+    a, lines = options(__doc__, rows=300, digits=100, out=Path), []
     for name in SETTINGS:
         lines += run(name, a.digits if name == 'mnist' else a.rows)
         print(pd.DataFrame([l for l in lines if l['data'] == name]).round(4).to_string(index=False), flush=True)

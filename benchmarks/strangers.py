@@ -13,7 +13,6 @@ these lie farther from the row than some training value (at most 400 of them, ev
 step of the column; `gap`: by how much at most, as a share of the range; `missed`: rows without an answer, though some training
 value of one column alone does; `ms`: time of a row.
 """
-import argparse
 import os
 import time
 import warnings
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from sklearn import compose, ensemble, impute, linear_model, naive_bayes, neighbors, neural_network, pipeline, preprocessing, svm, tree
+from options import RESULTS, options
 
 from gradual_cf.core import atomic
 from gradual_cf.data.tables import tabular
@@ -156,11 +156,7 @@ def measured(table, name, asked):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument('--rows', type=int, default=10)
-    ap.add_argument('--only', nargs='*', default=[], help='names of tables and of models')
-    ap.add_argument('--out', type=Path, default=Path('benchmarks/results/strangers.csv'))
-    a = ap.parse_args()
+    a = options(__doc__, rows=10, only=[*TABLES, *MODELS], out=RESULTS/'strangers.csv')
     tables, models = ([n for n in names if n in a.only] or list(names) for names in (TABLES, MODELS))
     lines = []
     for table in tables:

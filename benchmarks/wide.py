@@ -8,16 +8,15 @@ how the time grows with levels and with columns. The networks are made by hand, 
 fitted pipelines are of scikit-learn, and answers of them are proven within the usual budget (`optimal` counts those).
 Where there are many columns, the first of them count for most, and the models read the table as it is.
 """
-import argparse
 import multiprocessing
 import resource
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
+from options import RESULTS, options
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, tabular
 from gradual_cf.core import atomic
@@ -102,10 +101,7 @@ def asked(model, preset, levels, columns, rows, out):
 
 
 def main():
-    a = argparse.ArgumentParser()
-    a.add_argument('--rows', type=int, default=200)
-    a.add_argument('--out', type=Path, default=Path('benchmarks/results/wide.csv'))
-    a = a.parse_args()
+    a = options(__doc__, rows=200, out=RESULTS/'wide.csv')
     fresh, lines = multiprocessing.get_context('spawn'), []
     for question in QUESTIONS:
         told = fresh.Queue()

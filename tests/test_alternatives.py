@@ -67,6 +67,7 @@ def test_any_question(seed, k, diversity, tau):
     holds(e, e.explain_many(t.x[:12], target, k=k, diversity=diversity, max_changes=3), k)
 
 
+@pytest.mark.night
 def test_the_first_answer_is_that_of_explain_without_idle_changes():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
@@ -79,6 +80,7 @@ def test_the_first_answer_is_that_of_explain_without_idle_changes():
     assert torch.equal(many.first.xp[there], first.xp)
 
 
+@pytest.mark.night
 def test_new_sets_of_columns_come_before_other_values():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
@@ -89,6 +91,7 @@ def test_new_sets_of_columns_come_before_other_values():
         assert fresh == sorted(fresh, reverse=True)
 
 
+@pytest.mark.night
 def test_used_up_columns_give_other_values():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
@@ -101,6 +104,7 @@ def test_used_up_columns_give_other_values():
     assert len(e.explain_many(t.x[:60], k=3).answers) > len(many.answers)
 
 
+@pytest.mark.night
 def test_diversity_covers_more_columns_and_costs_nearness():
     on = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]], bool)
     moved = on*np.array([.1, .2, .9, .3])[:, None]
@@ -180,6 +184,7 @@ def test_irreducible_is_a_measure_and_agrees_with_brute_force():
     assert table.loc['minimal', 'mean'] == pytest.approx(want.double().mean().item())
 
 
+@pytest.mark.night
 def test_answers_of_a_row_do_not_depend_on_its_neighbours():
     task, e = cancer()
     rows = task.X_test.iloc[:12]
@@ -205,6 +210,7 @@ def tied():
     return GradualCF(written.read('tied'), domain, 'sparse', tau=.8).fit(df), df[good == 0].iloc[:40]
 
 
+@pytest.mark.night
 def test_what_hangs_together_moves_together(tied):
     e,rows = tied
     many = e.explain_many(rows, target=1, k=4)
@@ -220,6 +226,7 @@ def test_what_hangs_together_moves_together(tied):
     assert any(len(one) == 1 for one in led)                                       # only what follows comes along
 
 
+@pytest.mark.night
 def test_prices_decide_which_answers_are_near(tied):
     e,rows = tied
     many = e.explain_many(rows, target=1, k=4, diversity=0.)
@@ -228,6 +235,7 @@ def test_prices_decide_which_answers_are_near(tied):
     assert len(told) > 10 and told[True].mean() < told[False].mean()               # of rows that have further answers
 
 
+@pytest.mark.night
 def test_believable_answers_where_they_are_asked_for(loans):
     df,_ = loans
     e = GradualCF(written.read('jobs'), tabular(df), PLAUSIBLE).fit(df)
@@ -239,6 +247,7 @@ def test_believable_answers_where_they_are_asked_for(loans):
         assert len(content[np.flatnonzero(many.row == i).tolist()].unique()) == 1
 
 
+@pytest.mark.night
 def test_sets_are_full_where_columns_of_levels_must_change_together():
     from itertools import product
     points = dict(a=0, b=1, c=2)

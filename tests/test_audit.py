@@ -124,6 +124,7 @@ def test_families_are_corrected_no_less_than_a_closed_test_of_all_intersections_
 
 
 # What is measured
+@pytest.mark.night
 def test_lines_hold_what_pandas_counts(told):
     cf, rows, a = told
     answers = cf.explain(rows.drop(columns='region'), target='granted')
@@ -171,6 +172,7 @@ def test_the_interval_of_a_ratio_of_shares_inverts_the_score_test():
     assert zero == 0 < high < 1 < low and far == np.inf
 
 
+@pytest.mark.night
 def test_nineteen_of_twenty_intervals_hold_the_ratio():
     "Exactly: over all that can be counted in two groups of thirty, weighed by how likely it is."
     n, counts = 30, np.arange(31)
@@ -180,6 +182,7 @@ def test_nineteen_of_twenty_intervals_hold_the_ratio():
         assert .935 < (likely*((ends[..., 0] <= p/q) & (p/q <= ends[..., 1]))).sum() < .985
 
 
+@pytest.mark.night
 def test_adverse_impact_is_counted_against_the_group_that_is_accepted_most_often(told):
     _, rows, a = told
     assert len(a.impact) and not a.impact.group.str.contains('isles').any() and (a.impact.ratio <= 1).all()
@@ -203,6 +206,7 @@ def test_what_is_no_table_is_audited_by_groups_told_apart(kind):
     assert line(a, '1', 'refused').rows == 100 and 'group 0' in set(a.columns.column)
 
 
+@pytest.mark.night
 def test_columns_say_how_often_and_how_far(told):
     _, rows, a = told
     women = (rows.sex[a.refused] == 'f').to_numpy() & a.answers.valid
@@ -212,6 +216,7 @@ def test_columns_say_how_often_and_how_far(told):
     assert income.way == pytest.approx(abs(raw.income - data.income).mean()/100, rel=1e-4)
 
 
+@pytest.mark.night
 def test_small_groups_are_named_and_not_measured(told):
     _, rows, a = told
     assert ('region', 'isles') in a.withheld and (rows.region == 'isles').sum() < 30
@@ -231,6 +236,7 @@ def test_a_group_is_not_compared_where_its_others_are_too_few():
     assert many.others_changed.isna().all() and many.changed.notna().all()
 
 
+@pytest.mark.night
 def test_groups_come_by_name_or_apart_and_a_missing_cell_is_a_group():
     cf, rows = made()
     read = rows.drop(columns='region')
@@ -241,6 +247,7 @@ def test_groups_come_by_name_or_apart_and_a_missing_cell_is_a_group():
     assert line(a, 'missing', 'refused').rows == gone.region.isna().sum()
 
 
+@pytest.mark.night
 def test_other_columns_and_their_order_do_not_matter():
     cf, rows = made()
     mixed = rows.assign(name='x')[['name', 'sex', 'region', 'debt', 'income']]
@@ -259,6 +266,7 @@ def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
     assert len(_cohorts(_told_apart(only, ['sex', 'region']), 2)) == 6
 
 
+@pytest.mark.night
 def test_constraints_of_each_row_stay_with_their_rows():
     cf, rows = made()
     read, bounds = rows.drop(columns='region'), [dict(income=(None, int(v) + 25)) for v in rows.income]
@@ -269,6 +277,7 @@ def test_constraints_of_each_row_stay_with_their_rows():
     assert (a.answers.raw.income - a.answers.data.income).max() <= 25
 
 
+@pytest.mark.night
 def test_recourse_that_one_group_lacks_is_found():
     cf, rows = made(higher=0., n=600)
     tied = [['income', 'debt'] if f and i % 4 == 0 else [] for i, f in enumerate(rows.sex == 'f')]
@@ -277,6 +286,7 @@ def test_recourse_that_one_group_lacks_is_found():
     assert set(a.differences.measure) == {'recourse'}
 
 
+@pytest.mark.night
 def test_prices_take_the_place_of_distance():
     cf, rows = made(cost=dict(income=3., debt=1.))
     a = audit(cf, rows, 'sex', resamples=99)
@@ -312,6 +322,7 @@ FEW, MANY = (600, 2., 1.5, 2.4), (6000, 1.2, 1.05, 1.4)  # rows, planted ratio o
 BANKS = [(kind, *FEW) for kind in KINDS] + [pytest.param(kind, *MANY, marks=pytest.mark.night, id=f'{kind}-many') for kind in KINDS]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind, n, longer, low, high', BANKS)
 def test_a_longer_way_is_found(kind, n, longer, low, high, monkeypatch):
     import audit as banks
@@ -327,6 +338,7 @@ def test_where_only_refusals_differ_no_longer_way_is_found(n):
     assert not got['found'] and got['wrong_way'] == 0
 
 
+@pytest.mark.night
 def test_random_labels_are_rarely_found():
     "Of 60 audits with labels that mean nothing, some find something: not many more than one in twenty."
     cf, rows = made(higher=0., n=300)
@@ -341,6 +353,7 @@ def test_random_labels_are_rarely_found():
 
 
 # What is said
+@pytest.mark.night
 def test_numbers_of_the_text_stand_in_the_frame(told):
     _, rows, a = told
     numbers = np.concatenate([df.select_dtypes('number').astype(float).to_numpy().ravel() for df in (a.frame, a.columns, a.impact)])
@@ -352,12 +365,14 @@ def test_numbers_of_the_text_stand_in_the_frame(told):
     assert f'{len(rows):,} rows' in head and f'{a.refused.sum():,} are refused' in head and '199' in how
 
 
+@pytest.mark.night
 def test_text_gives_no_causes_and_keeps_what_was_not_found_open(told):
     text = told[2].text().lower()
     for word in ('because', 'discriminat', 'unfair', 'biased', 'bias ', 'intend', 'to blame', 'significant'): assert word not in text
     assert 'does not show that those groups are alike' in text and 'do not say why' in text
 
 
+@pytest.mark.night
 def test_two_groups_are_compared_once_in_text_and_the_one_with_more_is_told(told):
     a = told[2]
     pair = a.frame[(a.frame.by == 'sex') & (a.frame.measure == 'distance')]

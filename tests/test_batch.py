@@ -59,6 +59,7 @@ def content(folder): return {p.name: p.read_bytes() for p in sorted(Path(folder)
 def whole(cf): return cf.explain(loans(120).drop(columns='account'))
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', ['frame', 'parquet', 'csv', 'shards', 'hub'])
 def test_every_source_gives_what_explain_gives(cf, whole, tmp_path, kind):
     df = loans(120)
@@ -88,6 +89,7 @@ def test_images_texts_and_tables_have_the_bits_of_explain_where_parts_are_its_ow
     assert np.allclose(out.cf_prob, whole.prob, atol=1e-5 if name == 'digits' else 1e-6)
 
 
+@pytest.mark.night
 def test_column_types_do_not_depend_on_the_part(cf, tmp_path):
     free = GradualCF(cf.model, cf.domain, PAPER, sigma=20).fit(loans(400, 1).drop(columns='account'))
     out = explain_dataset(free, loans(40), tmp_path/'out', batch_size=1)
@@ -138,6 +140,7 @@ def many(cf, tmp_path_factory):
     torch.set_num_threads(threads)
 
 
+@pytest.mark.night
 def test_kill_9_loses_nothing_and_does_nothing_twice(cf, many, tmp_path):
     (n, rows, whole), out, kept, rng = many, tmp_path/'out', {}, random.Random(0)
     for goal in (3, 12):
@@ -185,6 +188,7 @@ def test_every_flipped_byte_half_parts_and_parts_of_others_are_noticed_and_made_
     assert content(explain_dataset(cf, loans(90), out, batch_size=30)) == whole and check_folder(out)['faults'] == []
 
 
+@pytest.mark.night
 def test_a_folder_is_checked_without_the_model(sh, cf, tmp_path):
     out = explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
     assert sh('check', out).stdout == '3 of 3 parts for 90 rows are whole; nothing is wrong\n'
@@ -226,6 +230,7 @@ def changed(cf, **settings):
 def begun(cf, tmp_path_factory): return explain_dataset(cf, loans(60), tmp_path_factory.mktemp('begun')/'out', batch_size=30)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('abs', 'settings.terms'), ('default', 'settings.terms'), ('partial', 'settings.terms'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
                                        ('target', 'question.target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model'), ('immutable', 'domain'), ('train', 'training_rows')])
 def test_another_run_is_refused_and_nothing_is_touched(cf, begun, tmp_path, what, says):
@@ -259,6 +264,7 @@ def shards(tmp_path, n=90):
     return tmp_path/'s'
 
 
+@pytest.mark.night
 def test_a_shard_that_breaks_in_the_middle_keeps_what_was_finished(cf, tmp_path):
     s = shards(tmp_path)/'060.parquet'
     data = bytearray(s.read_bytes())
@@ -290,6 +296,7 @@ def test_a_full_disk_keeps_what_was_finished(cf, tmp_path, monkeypatch):
     assert len(pd.read_parquet(explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30))) == 90
 
 
+@pytest.mark.night
 def test_a_disk_that_is_full_indeed(cf, tmp_path):
     "On a file system of 128 KiB, where one can be mounted."
     (small := tmp_path/'small').mkdir()
@@ -300,6 +307,7 @@ def test_a_disk_that_is_full_indeed(cf, tmp_path):
     finally: subprocess.run(['umount', str(small)], check=True)
 
 
+@pytest.mark.night
 def test_csv_columns_have_the_type_that_holds_all_rows(tmp_path):
     df = pd.DataFrame(dict(a=[*range(40_000), .5], b=range(40_001), c=['x']*40_001))
     df.astype(dict(a=object)).to_csv(tmp_path/'r.csv', index=False)
@@ -317,6 +325,7 @@ def test_csv_columns_of_every_type(tmp_path):
 
 
 # ---- constraints, and domains written by hand
+@pytest.mark.night
 def test_constraints_come_with_the_question(cf, tmp_path):
     df, asked = loans(60), dict(immutable=['home'], bounds=dict(debt=(None, 30)), increase_only=['income'], max_changes=1)
     out = explain_dataset(cf, df, tmp_path/'out', batch_size=20, **asked)
@@ -355,6 +364,7 @@ def test_the_summary_counts_by_hand():
     assert [a.get_title() for a in fig.axes] == ['to be good (3 rows)']
 
 
+@pytest.mark.night
 def test_the_summary_of_a_folder_is_that_of_its_frame(cf, tmp_path):
     out = explain_dataset(cf, loans(90), tmp_path/'out', batch_size=30)
     pd.testing.assert_frame_equal(summary(out), summary(pd.read_parquet(out)))
@@ -371,6 +381,7 @@ def test_200_000_rows_killed_three_times(tmp_path, workers):
 def sh(networks): return shell(os.environ['GRADUAL_CF_CACHE'])
 
 
+@pytest.mark.night
 def test_the_command(sh, tmp_path):
     task = load_task('breast_cancer')
     save_model(task.model, tmp_path/'m.safetensors', data='breast_cancer')

@@ -25,6 +25,7 @@ QUICK = 'explain', 'breast_cancer', '--preset', 'sparse'  # the default proves, 
 def sh(networks, tmp_path): return shell(os.environ['GRADUAL_CF_CACHE'], tmp_path)
 
 
+@pytest.mark.night
 def test_explain_prints_one_object(sh):
     one = json.loads(sh(*QUICK, '--row', 3, '--json').stdout)
     assert one['valid'] and one['before'] < .5 <= one['prob'] and len(one['changes']) >= 1
@@ -35,6 +36,7 @@ def test_explain_prints_one_object(sh):
     assert names[0] in text and '→' in text
 
 
+@pytest.mark.night
 def test_order_and_other_ways(sh):
     ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--preset', 'plausible', '--plan', '--several', 3, *more).stdout
     one, text = json.loads(ask('--json')), ask()
@@ -45,11 +47,13 @@ def test_order_and_other_ways(sh):
     assert text.count('row 3:') == 1 and text.index('step by step') < text.index('several ways')
 
 
+@pytest.mark.night
 def test_a_text_as_an_object(sh):
     one = json.loads(sh('explain', 'toy_reviews', '--text', 'A dull plot.', '--json').stdout)
     assert one['text'] == 'A dull plot.' and 'dull' not in one['counterfactual']
 
 
+@pytest.mark.night
 def test_constraints_come_with_the_question(sh):
     ask = lambda *more: json.loads(sh(*QUICK, '--row', 3, '--json', *more).stdout)
     free = ask()
@@ -63,6 +67,7 @@ def test_constraints_come_with_the_question(sh):
     assert len(ask('--max-changes', 1)['changes']) == 1
 
 
+@pytest.mark.night
 def test_rows_from_a_file_and_a_model_of_ones_own(sh, tmp_path):
     _,_,X,_ = load_breast_cancer()
     X.head(4).assign(note='kept out').to_csv(tmp_path/'rows.csv', index=False)
@@ -71,6 +76,7 @@ def test_rows_from_a_file_and_a_model_of_ones_own(sh, tmp_path):
     assert one['row'] == 2 and one['valid']
 
 
+@pytest.mark.night
 def test_not_found_is_exit_code_3(sh):
     _,_,X,_ = load_breast_cancer()
     hold = [c for c in X if c != 'mean smoothness']
@@ -79,6 +85,7 @@ def test_not_found_is_exit_code_3(sh):
     assert codes == {False}
 
 
+@pytest.mark.night
 def test_version_and_help(sh):
     assert sh('--version').stdout.strip().count('.') == 2
     said = sh('--help').stdout
@@ -153,6 +160,7 @@ def test_a_word_that_is_none_lists_those_that_are(loans):
     assert run('reproduce').exit_code == 2
 
 
+@pytest.mark.night
 def test_help_imports_nothing_heavy():
     import subprocess
     import sys

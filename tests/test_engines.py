@@ -1,6 +1,6 @@
 """Rows where they are: one function for pandas, Polars, Arrow, DuckDB, `datasets`, Dask, Ray and Spark; what each says equals `explain`, bit by bit.
 
-Each engine skips where its library is missing; Spark wants Java too. `benchmarks/engines.py` asks the same of 100,000 rows.
+Each engine skips where its library is missing; Spark wants Java too.
 """
 import os
 import pickle
@@ -77,6 +77,7 @@ FRAMES = dict(
     datasets=lambda rows: pytest.importorskip('datasets').Dataset.from_pandas(rows))
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('kind', FRAMES)
 def test_every_frame_goes_in_and_comes_out_as_it_came(kind, tmp_path):
     "A batch, `explain`, `explain_dataset`; the columns that are read are found by name."
@@ -182,6 +183,7 @@ def test_an_empty_batch_has_the_schema():
         assert len(out) == 0 and pa.table(out).schema.remove_metadata() == f().schema
 
 
+@pytest.mark.night
 def test_threads_are_left_as_found_by_many_askers():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
@@ -204,6 +206,7 @@ def test_polars_lazy_and_streamed(tmp_path):
     assert equal(pd.read_parquet(tmp_path/'out.parquet'))
 
 
+@pytest.mark.night
 def test_datasets_and_duckdb():
     datasets, duckdb = pytest.importorskip('datasets'), pytest.importorskip('duckdb', reason='need DuckDB')
     ds = datasets.Dataset.from_pandas(asked()).with_format('arrow')
@@ -213,6 +216,7 @@ def test_datasets_and_duckdb():
     assert equal(pa.Table.from_batches([f()(b) for b in reader]))
 
 
+@pytest.mark.night
 def test_dask():
     dd = pytest.importorskip('dask.dataframe', reason='need Dask (make .venv/.extras)')
     out = dd.from_pandas(asked(), npartitions=3).map_partitions(f(), meta=f().meta)

@@ -52,6 +52,7 @@ def ask(df):
 def found(told): return checker.check(told, (ask, ()))[0]
 
 
+@pytest.mark.night
 def test_it_fits_the_schema(asked):
     jsonschema = pytest.importorskip('jsonschema')
     schema = answer_schema()
@@ -65,10 +66,12 @@ def test_it_fits_the_schema(asked):
         assert all(a['valid'] or a['size'] is None for a in told['answers'])
 
 
+@pytest.mark.night
 def test_the_checker_finds_the_same(asked):
     for text in asked[3]: assert found(json.loads(text)) == []
 
 
+@pytest.mark.night
 def test_the_checker_finds_what_was_changed(asked):
     told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
     names = [c['name'] for c in told['columns']]
@@ -133,6 +136,7 @@ def tried(asked, tmp_path, capsys, monkeypatch):
     return tried
 
 
+@pytest.mark.night
 def test_what_cannot_be_read_is_not_refuted(asked, tried, tmp_path, capsys, monkeypatch):
     text = asked[3][0]
     told = json.loads(text)
@@ -157,6 +161,7 @@ def test_what_cannot_be_read_is_not_refuted(asked, tried, tmp_path, capsys, monk
         assert exits(tmp_path/'t.json', tmp_path/name, capsys, monkeypatch)[0] == 2, name
 
 
+@pytest.mark.night
 def test_what_was_sealed_anew_is_refuted(asked, tried):
     told = next(told for told in map(json.loads, asked[3]) if told['answer']['valid'])
     hidden = changed(changed(told, ('answer', 'changed'), []), ('question', 'constraints'), [])
@@ -166,6 +171,7 @@ def test_what_was_sealed_anew_is_refuted(asked, tried):
         assert code == 1 and words in said
 
 
+@pytest.mark.night
 def test_a_name_gives_no_orders_to_the_terminal(asked, tried):
     told = json.loads(asked[3][0])
     code, said = tried(json.dumps(sealed(changed(told, ('answer', 'row'), '1: as the record says\nrow 2\x1b[2J'))))
@@ -173,6 +179,7 @@ def test_a_name_gives_no_orders_to_the_terminal(asked, tried):
     assert tried(json.dumps(sealed(changed(told, ('answer', 'row'), '\ud800'))))[0] == 0
 
 
+@pytest.mark.night
 def test_the_program_alone(asked, tmp_path):
     "It runs where neither torch nor this package can be imported."
     (tmp_path/'one.json').write_text(asked[3][0])
@@ -188,6 +195,7 @@ def test_the_program_alone(asked, tmp_path):
 def test_the_checker_is_short(): assert len(CHECKER.read_text().splitlines()) <= 305 and len(CHECKER.with_name('ask_model.py').read_text().splitlines()) <= 120
 
 
+@pytest.mark.night
 def test_reasons_stand_in_the_evidence(asked):
     cf, rows, answers, _ = asked
     why = reasons(cf, rows[:3], target='yes')
@@ -206,6 +214,7 @@ def led():
     return df, ask, cf
 
 
+@pytest.mark.night
 def test_columns_that_follow_others_may_change():
     df, ask, cf = led()
     texts = evidence(cf.explain(df[ask(df) < .5][:12], 'yes'))
@@ -384,6 +393,7 @@ def test_honest_decisions_pass(of):
         assert checker.check(told, asked)[0] == []
 
 
+@pytest.mark.night
 def test_every_kind_of_forgery_is_found():
     "Each kind over all decisions to which it can be done; at least one of each kind is refuted, and none is listed alone."
     assert len(FORGED) > 25
@@ -400,6 +410,7 @@ def test_every_kind_of_forgery_is_found():
         assert tried, name
 
 
+@pytest.mark.night
 def test_another_kind_of_answer_is_found_where_the_model_says_what_it_gives():
     "A forger who asks the model himself, and takes what it says for logits."
     for asked, decisions in map(made, MADE):
@@ -425,6 +436,7 @@ def walked(asked, told, few=True):
     return tally, passed
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('of', MADE)
 def test_no_place_of_a_record_is_forgotten(of, monkeypatch):
     "Whatever is changed in whichever place of a decision: it is found, or the check says that it does not check this field."
@@ -434,6 +446,7 @@ def test_no_place_of_a_record_is_forgotten(of, monkeypatch):
     assert passed == [] and min(tally.values()) > 50, (tally, passed)
 
 
+@pytest.mark.night
 def test_a_key_that_stands_twice_is_unreadable():
     for told in (made(of)[1][0] for of in (of_two_columns, of_numbers)):
         for path, v in [((), told), *places(told)]:
@@ -456,6 +469,7 @@ def schema_leaves(node, path=''):
     else: yield path[1:], node.get('$comment')
 
 
+@pytest.mark.night
 def test_the_schema_says_of_every_field_whether_it_is_checked():
     fields = dict(schema_leaves(answer_schema()['$defs']['evidence']))
     assert len(fields) > 60 and not [f for f, said in fields.items() if said is None or not re.fullmatch('checked|told: .+', said)]

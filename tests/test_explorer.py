@@ -91,6 +91,7 @@ def open_tab(box, name):
 def only(box, *names): return [c.name for c in box.panel.desk.domain.features if c.name not in names]
 
 
+@pytest.mark.night
 def test_a_locked_column_stays(box):
     changed = features(box)
     set(box, hold=changed)
@@ -112,6 +113,7 @@ def test_limits_are_obeyed(box):
     assert box.answer['p'] >= .5
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('name, places', [('school', [0., 1.]), ('since', None)])
 def test_limits_of_named_stops(box, name, places):
     stops = [v for v, _ in box.fixed['columns'][int(at(box, name))]['stops']]
@@ -146,6 +148,7 @@ def test_levels_are_obeyed_by_trees(fitted):
         assert any(cfs.raw.housing.iloc[0] == 'own' for cfs in answers) is (not levels)
 
 
+@pytest.mark.night
 def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, fitted):
     people, _, cf = fitted
     row, shown = box.panel.row, box.panel.shown
@@ -159,6 +162,7 @@ def test_by_hand_the_model_is_asked_and_nothing_is_searched(box, fitted):
     assert box.wait() and not box.said['hand'] and box.panel.mine['hand'] == {}
 
 
+@pytest.mark.night
 def test_a_line_is_what_the_model_says_of_every_row_on_it(box, fitted):
     people, _, cf = fitted
     set(box, hand={'school': 2.})
@@ -173,6 +177,7 @@ def test_a_line_is_what_the_model_says_of_every_row_on_it(box, fitted):
     assert answer and all(one['at'] in [v for v, _ in box.lines['of'][int(g)]] for g, one in answer.items())
 
 
+@pytest.mark.night
 def test_what_is_certified_is_so_at_both_ends(box, fitted):
     people, _, cf = fitted
     for g, one in box.answer['columns'].items():
@@ -205,6 +210,7 @@ def test_a_page_without_python_carries_its_answer(box):
     assert EVIL not in whole and 'export const still' in whole and 'src="http' not in whole and f'"at": {[*box.answer["columns"].values()][0]["at"]}' in whole
 
 
+@pytest.mark.night
 def test_by_hand_the_rules_speak(fitted):
     people, _, cf = fitted
     strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income']), 'sparse').fit(people)
@@ -214,6 +220,7 @@ def test_by_hand_the_rules_speak(fitted):
     assert 'do not allow this for income' in box.said['hand']
 
 
+@pytest.mark.night
 def test_a_missing_cell_can_be_set_by_hand(fitted):
     people, _, cf = fitted
     box = explorer(cf, people, k=1)                   # `late` of the first row is missing
@@ -222,6 +229,7 @@ def test_a_missing_cell_can_be_set_by_hand(fitted):
     assert box.panel.asked.hand == (('late', 5.),) and 'By hand' in box.said['hand']
 
 
+@pytest.mark.night
 def test_a_row_stands_among_the_training_rows(fitted, box):
     people, _, cf = fitted
     told = box.fixed['columns'][0]
@@ -236,6 +244,7 @@ def test_what_comes_from_data_is_escaped(box):
     assert EVIL not in page(box) and '&lt;img' in page(box)
 
 
+@pytest.mark.night
 def test_presets_answer_as_explainers_of_their_own(fitted):
     people, _, cf = fitted
     assert list(_presets(cf)) == ['sparse', 'robust', 'plausible', 'paper']
@@ -310,6 +319,7 @@ def test_numbers_have_the_decimals_and_units_of_their_column():
     assert _unit_text(free, 3.3) == '3.30000' or float(_unit_text(free, 3.3)) == 3.3
 
 
+@pytest.mark.night
 def test_a_panel_opens_at_a_row_with_something_to_see(fitted):
     people, _, cf = fitted
     z = cf.logits(people, cf.encode(people).x)
@@ -372,6 +382,7 @@ def test_a_newer_question_ends_an_older_one(fitted):
     assert worker.thread is None
 
 
+@pytest.mark.night
 def test_a_hundred_questions_leave_nothing_behind(fitted):
     people, _, cf = fitted
     cf.model.train()
@@ -394,6 +405,7 @@ def known(cf, people, pick=np.nanargmin, **told):
     return people.iloc[[row]], _several_answers(desk, q), _nowhere(_menu(desk, q))
 
 
+@pytest.mark.night
 def test_other_answers_are_the_ways_that_are_proven(fitted):
     people, _, cf = fitted
     row, several, said = known(cf, people, np.nanargmax, locked=('school',))
@@ -414,6 +426,7 @@ def test_no_other_answer_is_longer_than_the_question_allows(fitted):
     assert 'of 6 single columns.' in said and several.answers.changed.sum(1).max() == 1
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('told', [dict(model=lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 3], 1)), dict(density=.4), dict(cost={'income': 2.})])
 def test_other_answers_are_searched_where_nothing_is_proven(fitted, told):
     people, _, cf = fitted
@@ -431,6 +444,7 @@ def test_answers_are_searched_where_some_ways_are_not_decided(fitted, monkeypatc
     assert 'Undecided when time ran out: ' in said and several.answers.xp.equal(cf.explain_many(row, 1).answers.xp)
 
 
+@pytest.mark.night
 def test_longer_answers_are_searched_where_no_way_is_short(fitted):
     people, _, cf = fitted
     steep = nn.Sequential(nn.Linear(8, 2))
@@ -545,6 +559,7 @@ began.wait()
 '''
 
 
+@pytest.mark.night
 def test_a_program_may_end_while_a_panel_searches():
     done = subprocess.run([sys.executable, '-c', LEAVES], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr

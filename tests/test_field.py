@@ -1,6 +1,5 @@
 """The benchmark of the field: its parts, its pipe, its judges, and the committed run against a new one."""
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -13,13 +12,12 @@ sys.path.insert(0, str(ROOT))
 pytest.importorskip('xgboost', reason='need xgboost (make .venv/.extras)')
 from benchmarks.field import exchange, learners, parts, registry, tables  # noqa: E402
 from benchmarks.field import flow  # noqa: E402
-from benchmarks.field import sets as field_sets  # noqa: E402
 from benchmarks.field.case import case_of  # noqa: E402
 from benchmarks.field.flow import Flow  # noqa: E402
 from benchmarks.field.gather import gathered, with_kept  # noqa: E402
 from benchmarks.field.judges import Judges, log_kernel_density  # noqa: E402
 from benchmarks.field.parts import Part  # noqa: E402
-from benchmarks.field.wins import front_of, shares_won, undominated, who_wins, without_us, worthy  # noqa: E402
+from benchmarks.field.picture import worthy  # noqa: E402
 
 ROWS = 36 # All of Wine that there are to explain
 PEER = '''
@@ -183,19 +181,6 @@ def test_split_by_seed_shares_no_row():
     assert list(a.X.index) != list(b.X.index) and len(a.X) + len(a.held) + len(a.pool) == 178
 
 
-def test_nobody_wins_without_answers_or_with_forbidden_ones():
-    df = committed()
-    wins = who_wins(df)
-    bad = df.groupby(['data', 'model', 'method'])[['found', 'legal']].mean().fillna(0).min(axis=1)
-    never = {m for m, v in bad.groupby('method') if (v < .95).all()}
-    assert not never & set(wins.index) and parts.REAL not in wins.index
-    shares = wins.drop(columns='takes part').sum()
-    assert (shares <= df.groupby(['data', 'model']).ngroups + 1e-6).all()
-    assert {data for data, _ in without_us(front_of(df))} <= {"car"} # six columns, and judges that are blind there
-
-
-def test_who_takes_part_and_who_is_dominated():
+def test_who_takes_part():
     cells = pd.DataFrame(dict(method=['near', 'odd', 'wild', 'real rows'], found=[1., .9, 1., 1.], legal=[1., 1., .4, 1.]))
     assert worthy(cells).method.tolist() == ['near']
-    assert undominated(np.array([[1, 2], [2, 1], [2, 2], [1, 2]])).tolist() == [True, True, False, True]
-    assert shares_won(np.array([1., 2., 1.])).tolist() == [.5, 0, .5] and not shares_won(np.array([np.nan, np.nan])).any()

@@ -67,6 +67,7 @@ def first(tmp_path_factory):
     return dict(vars(everything), HistGradientBoostingClassifier=HistGradientBoostingClassifier, X=X, y=y, X_test=X_test, y_test=y_test, model=model, cf=cf, answers=answers)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('name', FIRST)
 def test_examples_run_as_they_stand(name, first, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -97,6 +97,7 @@ def test_a_dtype_that_was_asked_is_the_same_one(dtype):
     assert fingerprint(asked) == fingerprint(dtype())
 
 
+@pytest.mark.night
 def test_what_was_used_is_the_same_one():
     X = pd.DataFrame(dict(a=np.arange(40.)/8, b=np.r_[np.arange(39.), 1/3], c=pd.Categorical(['x', 'y']*20)))
     domain, used = tabular(X), tabular(X)
@@ -255,6 +256,7 @@ def test_another_model_is_known_by_what_it_says(how):
     assert one == again != other
 
 
+@pytest.mark.night
 def test_a_model_that_changes_after_fit_is_another_one(tmp_path):
     cf = answering(having(lambda self: self.a[0], a=[1.]))
     out = explain_dataset(cf, quarters()[:12], tmp_path/'out', batch_size=6)
@@ -268,6 +270,7 @@ def in_another_process(threads, out):
     explain_dataset(answering(OTHERS['in_a_list'](1.)), quarters()[:12], out, batch_size=6)
 
 
+@pytest.mark.night
 def test_the_same_model_is_known_in_another_process_and_with_more_threads(tmp_path):
     for threads in (1, 2):
         process = forked(in_another_process, threads, tmp_path/'out')
@@ -291,6 +294,7 @@ def test_a_model_that_does_not_repeat_itself_is_named_and_may_go_on(tmp_path):
         explain_dataset(answering(other), quarters()[:12], out, batch_size=6)
 
 
+@pytest.mark.night
 def test_a_run_has_the_same_name_while_other_threads_ask():
     cf = answering(Scaled())
     before = fingerprint(type(cf))

@@ -6,12 +6,15 @@ import pytest
 import torch
 import toy
 
+from dataclasses import replace
+from types import SimpleNamespace
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from gradual_cf.all import (Explainer, GradualCF, State, from_frames, improve, letter, load_loans, measures, predict, predictor, prove, put_back,
-    summary, tabular)
+from gradual_cf.all import (Encoded, Explainer, GradualCF, State, Target, from_frames, improve, letter, line_search, load_loans, measures, predict, predictor,
+    prove, put_back, share, summary, tabular)
 from gradual_cf.core import changed_groups
-from gradual_cf.search.shorten import _must_keep
+from gradual_cf.search.goals import lacking, spent
+from gradual_cf.search.shorten import _must_keep, improve_states, put_back_smallest
 
 
 class Noise(Explainer):
@@ -125,3 +128,83 @@ def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(as
         nearest, found = (domain.encode(there).x.float() - q.enc.x[i]).norm(dim=1).min(), found + 1
         assert changed_groups(q.enc.x, xp, cf.groups(xp))[i].sum() == 1 and (xp[i] - q.enc.x[i]).norm() <= nearest*(1 + 1e-4), (row, there)
     assert found > 5
+
+
+# Details of what is taken away
+@pytest.fixture(scope='module')
+def p(): return toy.columns()
+
+
+def answered(p, **settings):
+    "Answers that have arrived, with more room than they need; and as a state that is asked for no more than `tau`."
+    cf = GradualCF(p.model, p.domain, 'sparse', **settings).fit(p.x)
+    cfs = cf.explain(p.x[:40], 1 - predict(p.model, p.x[:40]).argmax(1))
+    aim = cf.aim(cfs.tensors.target)
+    return cf, cfs, State(cfs.enc, cfs.xp.clone(), predict(cf.model, cfs.xp), aim._replace(level=torch.full_like(aim.level, cf.tau)))
+
+
+def test_improving_counts_by_the_bar_that_answers_were_found_with(p):
+    cfs,low = answered(p, tau=.7)[1], GradualCF(p.model, p.domain, 'sparse', tau=.5, tau_slack=0.).fit(p.x)
+    better = improve(low, cfs)
+    assert better is not cfs and better.tau == cfs.tau == .7 and np.array_equal(better.valid, cfs.valid) and (better.prob[cfs.valid] >= .7 - 1e-6).all()
+    assert low.enc_of(cfs) is cfs.enc and torch.equal(low.enc_of(replace(cfs, enc=None)).x, cfs.x)
+    assert torch.equal(improve(low, replace(cfs, enc=None)).xp, better.xp)      # as it comes from a file
+
+
+def test_a_move_that_loses_the_target_is_not_taken(p):
+    cf,cfs,s = answered(p, tau=.6)
+    assert cfs.valid.all()
+    x,way = s.xp.clone(), lambda explainer, s: s._replace(xp=s.x.clone(), logits=predict(cf.model, s.x))
+    short = lacking(cf, way(cf, s))
+    assert ((short > 0) & (short < 1)).any()
+    for s in improve_states(cf, s, [way], torch.arange(len(x))): pass
+    assert torch.equal(s.xp[short > 0], x[short > 0])
+
+
+def test_groups_are_put_back_as_far_as_the_row_stays_there(p):
+    "Every entry differs at first. What is left is needed, group by group, as the model says."
+    cf,_,s = answered(p, tau=.6)
+    far = torch.where(p.frozen[:40, p.groups], s.x, 1 - s.x)
+    s = s._replace(xp=far, logits=predict(cf.model, far))
+    there = lacking(cf, s) <= 0
+    assert there.sum() > 5
+    for way in (put_back_smallest, put_back):
+        left = way(cf, s)
+        now = lacking(cf, left) <= 0
+        assert now[there].all() and torch.equal(left.xp[~now], far[~now]) and torch.allclose(left.logits, predict(cf.model, left.xp))
+        assert ((left.xp == s.x) | (left.xp == far)).all() and (left.xp != far)[there].any()
+    for g in range(4):
+        one = torch.where(p.groups == g, s.x, left.xp)
+        assert (lacking(cf, left._replace(xp=one, logits=predict(cf.model, one))) > 0)[(one != left.xp).any(1) & there].all()
+    near = line_search(cf, left)
+    assert (lacking(cf, near) <= 0)[there].all() and (spent(s.x, near.xp) < spent(s.x, left.xp))[there].all()
+
+
+class Sum(torch.nn.Module):
+    "A model whose one number is the sum of the entries."
+    def forward(self, x): return x.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize('way,xp,low,first,left', [
+    *[(way, [[1., 2, 4]], 6., False, [[0, 2, 4]]) for way in (put_back, put_back_smallest)],       # at the very bar
+    (put_back_smallest, [[1., 2, 4, 0], [3, 3.5, 4, 0]], 6.5, False, [[1, 2, 4, 0], [0, 3.5, 4, 0]]),
+    (put_back_smallest, [[-1., 2, 2.5]], 3., True, [[0, 2, 2.5]]), (put_back_smallest, [[1., -2, 4]], 3., True, [[1, -2, 4]]),
+    (put_back_smallest, [[1., -2, 4]], 3., False, [[1, 0, 4]])])
+def test_zeros_on_their_way_to_a_sum(way, xp, low, first, left):
+    "A row at the very bar has arrived, and one may be left after its first failure."
+    cf = SimpleNamespace(model=Sum().eval(), groups=lambda x: torch.arange(x.shape[1]), ties=dict(relations=None), settings=object())
+    xp = torch.tensor(xp, dtype=torch.float64)
+    aim = Target(torch.tensor([[low, torch.inf]], dtype=torch.float64).expand(len(xp), 2), torch.full((len(xp),), .5))
+    s = State(Encoded(torch.zeros_like(xp), torch.zeros(xp.shape, dtype=torch.bool)), xp, xp.sum(1, keepdim=True), aim)
+    assert way(cf, s, **dict(first=True) if first else {}).xp.tolist() == left
+
+
+def test_sharing_a_change_counts_what_it_costs_in_any_currency(p):
+    s = answered(p, tau=.6)[2]
+    cf = lambda price: GradualCF(p.model, replace(p.domain, cost=price), 'sparse', max_shared=3, tau=.6, moves=()).fit(p.x)
+    dearer = lambda x, xp: ((xp - x).abs()*torch.tensor([1., 5, 1, 1, 1, 1]).to(x)).sum(1)
+    new = share(cf(dearer), s)
+    won = (new.xp != s.xp).any(1)
+    assert won.any() and (dearer(s.x, new.xp) < .9*dearer(s.x, s.xp))[won].all() and (lacking(cf(dearer), new) <= 0)[won].all()
+    one,many,none = (share(cf(price), s).xp for price in (lambda x, xp: (xp - x).norm(dim=1), lambda x, xp: 20*(xp - x).norm(dim=1), None))
+    assert torch.equal(one, many) and (none != s.xp).any()

@@ -216,6 +216,7 @@ def test_forged_parts_are_read_anew(make, monkeypatch):
     assert len(calls) > n/2  # what a feature that moves would be if it did not is nobody's concern
 
 
+@pytest.mark.night
 def test_parts_of_another_model_are_read_anew(tmp_path, monkeypatch):
     "Of one that says the same of every row that is compared, and another thing elsewhere."
     cf, rows = READ_BEHIND['line']()
@@ -372,6 +373,7 @@ def test_an_onnx_model_that_keeps_rows_is_refused(estimator, tmp_path):
     with pytest.raises(ValueError, match='the ONNX file has them in'): cf.save(tmp_path/'cf', rows=False)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('opened', ['bytes', 'path', 'load_fitted', 'options'])
 def test_an_onnx_model_comes_back_to_the_last_bit(opened, tmp_path):
     to, runtime = pytest.importorskip('skl2onnx'), pytest.importorskip('onnxruntime')

@@ -28,6 +28,7 @@ OTHERS = [l for l in LANGUAGES if l != 'en']
 QUICK = dict(deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('language', OTHERS)
 def test_catalogues_are_whole(language):
     assert list(catalogues.wrong(language)) == []
@@ -61,6 +62,7 @@ def test_marks_are_not_hidden_in_texts_with_fields():
         assert found is None, (path.name, found[0])
 
 
+@pytest.mark.night
 def test_english_needs_no_babel_and_others_name_the_extra():
     code = """import sys
 sys.modules['babel'] = None
@@ -135,6 +137,7 @@ def decided(shop):
     return rows, cf.explain(rows, 1, bounds={'share': (.1, .9)}), cf.explain_many(rows, 1, k=2, bounds={'share': (.1, .9)})
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('language', LANGUAGES)
 def test_letters_in_every_language_prove_themselves(shop, decided, language):
     cf, (rows, answer, several) = shop[0], decided
@@ -153,6 +156,7 @@ def test_letters_in_every_language_prove_themselves(shop, decided, language):
     assert check_evidence([json.dumps(t) for t in told], cf, rows).flips.any()
 
 
+@pytest.mark.night
 def test_letters_of_all_languages_are_checked_together(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:7]
@@ -164,6 +168,7 @@ def test_letters_of_all_languages_are_checked_together(shop):
         with pytest.raises(ValueError, match='text must'): check_evidence(bad, cf)
 
 
+@pytest.mark.night
 def test_four_reasons_are_told_where_four_exist():
     rng = np.random.default_rng(0)
     df = pd.DataFrame(rng.integers(0, 100, (300, 6)), columns=list('abcdef'))
@@ -198,6 +203,7 @@ def test_a_letter_with_other_reasons_is_no_letter_of_ours(shop):
     with pytest.raises(ValueError, match='text must be the letter'): check_evidence(by_code, cf)
 
 
+@pytest.mark.night
 def test_reasons_in_a_language(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:8]
@@ -218,6 +224,7 @@ def test_a_number_not_a_class_in_words():
         assert aim in texts[0] and 'probability' not in texts[0] and check_evidence(texts, cf).flips.all()
 
 
+@pytest.mark.night
 def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:3].copy()

@@ -58,6 +58,7 @@ def test_dead_texts_are_listed_with_their_end():
     assert all(re.search(r'rescinded|withdrawn|repealed', line[1]) and re.search(r'\d{4}-\d{2}-\d{2}$', line[2]) for line in GONE)
 
 
+@pytest.mark.night
 def test_no_page_and_no_code_names_a_dead_text():
     files = [p for top in ('nbs', 'gradual_cf', 'benchmarks', 'docs', 'tests') for p in (ROOT/top).rglob('*')
              if p.suffix in ('.ipynb', '.py', '.html', '.txt', '.md', '.json', '.po', '.css') and p.is_file() and '.ipynb_checkpoints' not in p.parts]

@@ -114,6 +114,7 @@ def test_letters_of_any_table_prove_themselves(df, form, language):
     assert check.legal.all()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('form', FORMATS)
 def test_values_read_from_the_text_flip_the_decision(evil, form):
     cf, df, answer = evil
@@ -253,6 +254,7 @@ def test_work_on_anything_grows_with_its_length(evil, piece):
         except ValueError as e: assert len(str(e)) < 1000
 
 
+@pytest.mark.night
 def test_a_column_may_be_called_as_a_line_is_numbered():
     df = pd.DataFrame(np.random.default_rng(0).random((60, 4)).round(2), columns=['1', '0', '2', '3'])
     cf = linear(tabular(df), df, [1, 2, 3, .5])
@@ -270,6 +272,7 @@ def test_what_the_question_allowed_stands_in_the_letter(evil):
         assert list(check.reference) == [str(i) for i in rows.index]
 
 
+@pytest.mark.night
 def test_nothing_gets_out_of_its_cell():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'<img src=x onerror=alert(1)>': rng.random(60).round(2), 'a|b': rng.choice(EVIL[:6], 60), '# **h** [l](http://x)': rng.random(60).round(2)})
@@ -287,6 +290,7 @@ def test_nothing_gets_out_of_its_cell():
         assert {len(re.findall('<td', row)) for row in re.findall('<tr>(.*?)</tr>', made, re.S)} <= {0, 3}
 
 
+@pytest.mark.night
 def test_what_is_told_is_enough_on_its_steps_and_no_more_than_needed(evil):
     "Of rows whose answer is a number: what the letter says leads there, and one step less does not."
     cf, df, answer = evil
@@ -306,6 +310,7 @@ def test_what_is_told_is_enough_on_its_steps_and_no_more_than_needed(evil):
     assert seen > 5
 
 
+@pytest.mark.night
 def test_templates_of_the_bank(evil):
     cf, _, answer = evil
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
@@ -362,6 +367,7 @@ def test_changes_that_nobody_needs_are_not_told():
     assert fewer
 
 
+@pytest.mark.night
 def test_letter_frame_plot_and_text_print_the_same_number():
     r = np.random.default_rng(0)
     df = pd.DataFrame({'children': r.poisson(1, 80).astype(float), 'share': r.random(80).round(2), 'income': r.lognormal(8, 1, 80).round(2)})
@@ -376,6 +382,7 @@ def test_letter_frame_plot_and_text_print_the_same_number():
         assert line.after in json.loads(pages[line.row])['answer']['answer'] and value_text(line.after) in answer[line.row].text() and float(value_text(line.after).replace(',', '')) == told
 
 
+@pytest.mark.night
 def test_two_columns_with_the_same_words(evil):
     cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
@@ -392,6 +399,7 @@ def test_digests_follow_what_they_name(evil):
     assert _digests(less)['data'] != own['data']
 
 
+@pytest.mark.night
 def test_fitted_models_of_libraries():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'a': rng.normal(size=120).round(2), 'b': rng.integers(0, 9, 120)})
@@ -412,6 +420,7 @@ def test_answers_from_a_file(evil, tmp_path):
     assert letter(loaded, explainer=cf, date=DAY) == letter(answer, date=DAY)
 
 
+@pytest.mark.night
 def test_what_is_said_of_limits_standing_and_other_ways(evil):
     cf, df, answer = evil
     rows = refused(cf, df).iloc[:6]
@@ -450,6 +459,7 @@ def shop():
 def told_of(answer, menu): return [json.loads(t) for t in letter(answer, others=menu, ranges=False, format='json')]
 
 
+@pytest.mark.night
 def test_ways_are_listed_without_a_spare_column(shop):
     cf, df = shop
     rows = refused(cf, df)[::20]
@@ -472,6 +482,7 @@ def test_ways_are_listed_without_a_spare_column(shop):
         assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
 
 
+@pytest.mark.night
 def test_values_of_ways_lead_there(shop):
     cf, df = shop
     rows = refused(cf, df)[3:40:3]
@@ -496,6 +507,7 @@ def test_an_empty_menu_tells_no_way(shop):
     assert all(not told['ways'] and not any('alone' in line for line in told['sure']['lines']) for told in none)
 
 
+@pytest.mark.night
 def test_ways_that_the_question_does_not_allow_are_not_told(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:1]
@@ -506,6 +518,7 @@ def test_ways_that_the_question_does_not_allow_are_not_told(shop):
     assert 'income' in names(free) and 'income' not in names(told)
 
 
+@pytest.mark.night
 def test_siblings_and_what_follows():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({'red': rng.integers(0, 2, 60), 'a': rng.integers(0, 50, 60), 'b': rng.integers(0, 50, 60)})
@@ -521,6 +534,7 @@ def test_siblings_and_what_follows():
     assert followed and {c['name'] for c in followed} == {'sum'}
 
 
+@pytest.mark.night
 def test_a_page_prints_well(tmp_path):
     chromium = shutil.which('chromium') or shutil.which('google-chrome')
     if chromium is None: pytest.skip('need Chromium')
@@ -553,6 +567,7 @@ def _corners(letter_, domain, rng):
     return out
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('make', [lambda: RandomForestClassifier(15, max_depth=5, random_state=0),
                                   lambda: make_pipeline(StandardScaler(), LogisticRegression())], ids=['forest', 'logistic'])
 def test_what_is_enough_is_enough(make):
@@ -575,6 +590,7 @@ def test_what_is_enough_is_enough(make):
     assert not any(map(certified, letter(asked.explain(refused(asked, df)[:3], 1))))
 
 
+@pytest.mark.night
 @pytest.mark.parametrize('direction, limit, words', [
     ('increase_only', (None, 60), 'only higher values were considered; values above 60 were not considered.'),
     ('decrease_only', (40, None), 'only lower values were considered; values below 40 were not considered.'),

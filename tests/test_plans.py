@@ -87,6 +87,7 @@ def loan():
     return GradualCF(predictor(proba, domain, kind='proba'), domain, 'sparse', tau=.6).fit(df), df
 
 
+@pytest.mark.night
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6))
 def test_rows_of_a_frame_on_the_way_are_legal(loan, seed):
@@ -114,6 +115,7 @@ def test_a_plan_of_nothing_is_empty(loan):
         assert said in plan._repr_html_() and plan.plot() is not None
 
 
+@pytest.mark.night
 def test_answers_from_a_file_are_planned_by_an_explainer(loan, tmp_path):
     e,df = loan
     found = e.explain(df.iloc[:8], target=1)
@@ -121,6 +123,7 @@ def test_answers_from_a_file_are_planned_by_an_explainer(loan, tmp_path):
     pd.testing.assert_frame_equal(e.plan(read).changes(), found.plan().changes())
 
 
+@pytest.mark.night
 def test_rows_do_not_matter_to_each_other(loan):
     e,df = loan
     found = e.explain(df.iloc[:30], target=1)

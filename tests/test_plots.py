@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gradual_cf.all import GradualCF, audit, reasons, tabular
-from gradual_cf.answers import STYLE
+from gradual_cf.all import GradualCF, audit, predictor, reasons, tabular
+from gradual_cf.answers import CHANGED, STYLE
 from gradual_cf.use.enough import _card_lines
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'docs'))
@@ -105,3 +106,19 @@ def test_the_ring_of_a_card_is_what_the_told_values_come_to():
         told = one.data.assign(**{name: float(enough.split()[-1].replace(',', '')) for name, _, enough in lines if enough})
         assert ring == pytest.approx(model.predict_proba(told)[0, 1], abs=1e-6) and .5 <= ring <= one.prob[0] + 1e-6
     assert answers.valid.sum() > 3
+
+
+def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
+    df, before = pd.DataFrame(dict(card=[0, 3, 5, 9, 4, 7], loan=[2, 0, 8, 1, 3, 6], job=list('xyzxyz'))), plt.get_fignums()
+    domain = tabular(df)
+    cf = GradualCF(predictor(lambda d: np.stack([d.card - 4.5, 4.5 - d.card], 1), domain, kind='logit'), domain, 'sparse').fit(df)
+    fig = cf.explain(df).plot(most=5)
+    ax = fig.axes[0]
+    track, old, new = ax.lines[:3]
+    assert plt.get_fignums() == before and len(ax.lines) == len(ax.texts) == 15                          # five rows are drawn, and no window is left
+    assert list(track.get_xdata()) == [0, 1] and old.get_xdata()[0] == 0 and new.get_xdata()[0] > .5
+    assert old.get_markerfacecolor() == 'w' and to_hex(new.get_color()) == to_hex(CHANGED) and ax.texts[0].xy == (new.get_xdata()[0], 0)
+    assert [line.get_ydata()[0] for line in ax.lines[::3]] == [0, -1, -2, -3, -4] and ax.get_xlim() == (-.25, 1.25) and ax.get_ylim() == (-4.6, .6)
+    assert [t.get_text().split('\n')[0] for t in ax.get_yticklabels()] == [f'row {i}: card' for i in range(5)]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and not any(s.get_visible() for s in ax.spines.values())
+    assert [t.get_text() for t in ax.texts if t.get_text()][:2] == ['0', '5'] and fig.get_size_inches().tolist() == pytest.approx([7, .8 + .72*5])

@@ -103,7 +103,7 @@ def test_the_papers_numbers_are_part_of_the_package():
 def test_results_are_read_by_name():
     assert isinstance(results('table6.csv'), pd.DataFrame) and 'seed' in results('table6.json')
     assert results('loans.csv').equals(pd.read_csv(ROOT/'benchmarks/results/loans.csv'))
-    assert results('peers.png').data == (ROOT/'benchmarks/results/peers.png').read_bytes()
+    assert results('explorer.png').data == (ROOT/'benchmarks/results/explorer.png').read_bytes()
 
 
 @pytest.mark.parametrize('picture', sorted((ROOT/'nbs/figures/results').glob('*.png')), ids=lambda p: p.stem)

@@ -720,3 +720,45 @@ def test_levels_in_several_columns_are_legal_row_by_row():
     new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
     assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
     assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize('scale', ['quantile', 'range', 'standard'])
+def test_values_that_are_tried_lie_between_the_ends(scale):
+    r = np.random.default_rng(0)
+    wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
+    domain = tabular(wide, scale=scale, grid=7)
+    for g,c in enumerate(domain.features):
+        raw = c.decoded(domain.propose(domain.encode(wide).x, g)[0, :, 0].numpy())
+        assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)
+        np.testing.assert_allclose([raw.min(), raw.max()], [c.low, c.high])
+
+
+def test_near_a_relation_more_values_are_tried():
+    domain,_ = debts(relations=['card + loan <= 13'])
+    x = domain.encode(DEBTS).x
+    values,own = domain.propose(x, 0), domain.propose(x, 0)[:, -11:, 0]*9
+    assert values.shape[:2] == (len(x), tabular(DEBTS).propose(x, 0).shape[1] + 11)
+    torch.testing.assert_close(own, torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64)[:, None]*torch.linspace(0, 1, 11, dtype=torch.float64))
+
+
+@pytest.mark.parametrize('net', [True, False])
+def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold(net):
+    df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4], c=['x', 'y', 'x', 'y', 'x']))
+    domain = tabular(df, increase_only=['b'])
+    by_a = lambda v: torch.stack([v[:, 0] - .4, .4 - v[:, 0]], 1)
+    model = by_a if net else predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba')
+    cf = GradualCF(model, domain, 'sparse').fit(df)
+    some = [cf.propose(cf.x_train[:2], g) for g in (0, 0, 2)]
+    own = [torch.equal(v, domain.propose(cf.x_train[:2], g)) for v,g in zip(some, (0, 0, 2))]
+    if net: assert all(own) and not any(v is not None for v in cf.held.values())
+    else:
+        assert (cf.settings.sigma, cf.settings.tau_slack) == (0, 0) and GradualCF(model, domain, 'sparse', tau_slack=.3).fit(df).settings.tau_slack == .3
+        assert sorted(cf.held[0].tolist()) == sorted(cf.x_train[:, 0].unique().tolist()) and torch.equal(some[0], some[1]) and not own[0] and own[2]
+        assert all((some[0][..., 0] == v).any(1).all() for v in cf.held[0])
+
+
+def test_changes_of_a_row_come_in_the_order_of_the_columns():
+    df = pd.DataFrame(np.random.default_rng(0).random((200, 6)).round(2), columns=list('fedcba'))
+    cfs = GradualCF(lambda v: (v.sum(1, keepdim=True) - 3)*torch.tensor([-1., 1.]).to(v), tabular(df), 'sparse', sigma=0).fit(df).explain(df)
+    lines = replace(cfs, xp=1 - cfs.x, mask=torch.ones_like(cfs.mask)).changes()
+    assert lines.feature.tolist() == list('fedcba')*200 and lines.row.is_monotonic_increasing

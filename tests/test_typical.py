@@ -16,7 +16,7 @@ from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, boots
     strengths, tabular)
 from gradual_cf.search import masking, plausible
 from gradual_cf.search.pairs import counted_pairs, usual_support
-from gradual_cf.search.plausible import _among_their_own, _circle, crowd, held_back
+from gradual_cf.search.plausible import _among_their_own, _circle, _usual_depth, crowd, held_back
 
 
 def people(n=700, seed=0):
@@ -311,3 +311,8 @@ def test_strengths_are_those_of_the_preset_and_their_judge(case):
     assert table.loc[0, 'columns'] < said['columns'] and list(table.index) == [0, 1]
     tight = cf.under(replace(cf.settings, max_changes=1)) # other settings stay
     assert strengths(tight, some, 1, tried=(1,)).loc[1, 'columns'] <= 1
+
+
+def test_the_usual_depth_is_the_mean_path_of_a_search_that_fails():
+    "Liu, Ting and Zhou 2008, equation 1, and none or one row, or two."
+    assert [_usual_depth(m) for m in range(3)] == [0, 0, 1] and np.allclose([_usual_depth(3), _usual_depth(256)], [1.20739, 10.24477], atol=1e-5)

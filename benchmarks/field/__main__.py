@@ -19,7 +19,7 @@ from . import gather, learners, registry, tables
 from .case import case_of
 from .judges import Judges
 from .parts import REAL, Part, do, used
-from .wins import field_text
+from .picture import overall
 
 # The quick form; methods that are slow or that take long to install are left out
 QUICK = dict(data=['german', 'wine'], models=['network', 'xgboost'], rows=20, seeds=1, limit=2.,
@@ -87,7 +87,7 @@ def main():
     warnings.filterwarnings('ignore')
     if not a.gather: work(a)
     gather.main(a.parts, a.out, a.rows)
-    if a.quick: print(field_text(pd.read_parquet(a.out/'field.parquet')))
+    if a.quick: print(overall(pd.read_parquet(a.out/'field.parquet')).to_string(float_format='{:.2f}'.format, na_rep='–'))
 
 
 if __name__ == '__main__': main()
