@@ -6,7 +6,7 @@
 from __future__ import annotations
 import hashlib, os, shutil, tempfile, warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -94,11 +94,21 @@ def _domain_again(told:dict) -> Domain:
     return _DOMAINS[told['kind']](record)
 
 # %% ../../nbs/scale/02_keep.ipynb #5211efde
+def _surely_alike(a, b) -> bool: # Of one process
+    "Whether two things are certainly the same; where this is False they may still be."
+    if a is b or type(a) is not type(b): return a is b
+    if isinstance(a, (bool, int, float, str)): return a == b
+    if isinstance(a, Tensor): return a.dtype == b.dtype and a.equal(b)
+    if isinstance(a, partial): a,b = ([v.func, *v.args, *v.keywords, *v.keywords.values()] for v in (a, b))
+    if is_dataclass(a): a,b = ([*vars(v).values()] for v in (a, b))
+    return isinstance(a, (list, tuple)) and len(a) == len(b) and all(map(_surely_alike, a, b))
+
 def _checked_domain(domain:Domain) -> dict:
     "What a domain is made from; raises `ValueError` for one that was changed by hand, or would come back as another."
     plain = _domain_told(domain)
     usual,mine = (dict(vars(d)) for d in (_DOMAINS[plain['kind']](domain.encode.args[0]), domain))
-    other = [name for name,v in mine.items() if v is not usual[name] and fingerprint(v) != fingerprint(usual[name])]
+    doubtful = [name for name in mine if not _surely_alike(mine[name], usual[name])]
+    other = [name for name in doubtful if fingerprint(mine[name]) != fingerprint(usual[name])]
     if other: raise ValueError(f'domain must be as tabular, images or series made it, got a changed {other[0]!r}')
     told = to_plain(plain, tensors := {}, 'domain', _KNOWN)
     if to_plain(_domain_told(_domain_again(from_plain(told, tensors, _KNOWN))), {}, 'domain', _KNOWN) == told: return plain
