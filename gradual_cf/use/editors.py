@@ -26,7 +26,6 @@ from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _has_bounds
 from ..search.real import _far
-from .alternatives import _with_menu, _with_cells
 from .drawing import _PLAIN, _ColumnNames, _unit_text
 from .enough import _enough_said
 
@@ -162,7 +161,13 @@ def _as_cells(c, desk:_Desk, values) -> tuple:
 def _row_by_hand(desk:_Desk, q:_RowQuestion) -> Any: # Raw, one row
     "The row of a question as it was moved by hand."
     if isinstance(q.hand, str): return [q.hand]
-    return _with_cells(desk.domain, desk.one(q.row), [q.hand]) if q.hand else desk.one(q.row)
+    if not q.hand: return desk.one(q.row)
+    raw,columns = desk.one(q.row).copy(), {c.name: c for c in desk.domain.features}
+    for name,cell in q.hand:
+        c = columns[name]
+        cells = [cell] if len(c.sources) == 1 else c.rows[c.levels.index(cell)].astype(int).tolist() # 0/1 siblings
+        for source,v in zip(c.sources, cells): raw[source] = pd.Series([v], raw.index, dtype=object)
+    return desk.domain.rows(raw)
 
 # %% ../../nbs/use/06_editors.ipynb #c32
 def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # One row, raw, and its logits `(1, k)`
@@ -210,15 +215,8 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
 
 # %% ../../nbs/use/06_editors.ipynb #c38
 def _several_answers(desk:_Desk, q:_RowQuestion):
-    "Several answers to a question: short ways, or what is searched where there are none, or not all are known."
-    def ask():
-        cf = desk.explainer(q)
-        menu = _menu(desk, q)
-        own = _answer_shown(desk, q._replace(number=1))
-        if menu is not None and _NONE_FOUND not in menu.proof.tolist():
-            beside = _with_menu(cf, own, menu, desk.k)
-            if len(beside.answers) > int(own.valid.sum()): return beside
-        return cf.explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
+    "Several answers to a question."
+    ask = lambda: desk.explainer(q).explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 
 def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
@@ -226,8 +224,6 @@ def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
     if q.number > 1 and q.number <= len(answers := _several_answers(desk, q).answers): return answers[q.number - 1]
     ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, desk.seed, **q.rules())
     return desk.once('answer', q, ask)
-
-
 
 # %% ../../nbs/use/06_editors.ipynb #c41
 class _Latest:

@@ -99,7 +99,7 @@ def evidence(
     reasons=None,        # What `reasons` said of the very same rows, or None
     region:bool|pd.DataFrame|None=True, # How far each answer may vary, or whether to look, where no relations tie columns
     made_at:str|None=None, # When the decision was made, in words; None for now
-    letters:list|None=None, # What a letter tells besides, a dictionary a row: language, reasons, alone, ways
+    letters:list|None=None, # What a letter tells besides, a dictionary a row: language, reasons, ways
 ) -> list:               # A text of strict JSON a row, in signs that mean nothing in HTML or Markdown
     "Record each decision with everything needed to check it; raises `ValueError` for other answers."
     if not isinstance(cfs, Counterfactuals): raise ValueError(f'cfs must be answers of explain, got {type(cfs).__name__}')

@@ -27,11 +27,9 @@ from ..render import (compiled, date_text, ENGLISH, environment, first_differenc
                                LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
-from ..search.proven import _NONE_EXISTS
-from ..search.robust import _scope
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .alternatives import _with_menu, Alternatives
+from .alternatives import Alternatives
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
 from .evidence import answers_of, evidence, own_answers, rows_told
@@ -197,34 +195,27 @@ _PROVEN = dict(
                'enough, and that no smaller change of this many values would have been.'),
     distance=N_('It is proven for this model that no smaller change would have been enough.'),
     cost=N_('It is proven for this model that no cheaper change would have been enough.'))
-_NOTHING_ELSE = N_('It is proven for this model that changing any other single value would not have been enough.')
 _AMONG = { # Of which answers, as `_scope` has it
     'compared where': N_('that are plausible, as far as there are real cases to compare with'),
     'plausible': N_('that are plausible'), 'well within': N_('that are well within the decision'),
     'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
 
-def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which answers; '' for all
-    "What is proven, as a sentence."
-    partly = 'compared where' in among
-    kinds = [lang.say(text) for mark,text in _AMONG.items() if mark in among and not (partly and mark == 'plausible')]
-    if not kinds: return lang.say(what)
-    return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed(kinds))
-
-def _standing_lines(told:dict, alone:str, lang:Language=ENGLISH) -> list: # A record; what is proven where nothing else leads there
+def _standing_lines(told:dict, lang:Language=ENGLISH) -> list: # A record
     "How an answer stands, in sentences."
     confirmed,proof = told['answer']['confirmed'], told['proof']
     lines = [] if confirmed is None else [lang.say(_CONFIRMED, percent=sided_percent(confirmed, 0., lang))]
-    if proof['said'] == 'optimal': lines.append(_proven_line(proof['among'], _PROVEN[proof['of']], lang))
-    return lines + [alone]*told['letter']['alone']
+    if proof['said'] != 'optimal': return lines
+    marks = [m for m in _AMONG if m in proof['among'] and (m != 'plausible' or 'compared where' not in proof['among'])]
+    among = lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed([lang.say(_AMONG[m]) for m in marks])) if marks else ''
+    return [*lines, f"{lang.say(_PROVEN[proof['of']])} {among}".rstrip()]
 
 # %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: cells of another answer, and what the model says of it
+def _other_ways(answer, others, read:np.ndarray) -> dict: # Position of a row -> ways: cells of another answer, and what the model says of it
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
-    if isinstance(others, pd.DataFrame): others = _with_menu(explainer, answer, others)
-    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
-        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
-                         f'got {others!r}')
+    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x[read].equal(answer.x[read]):
+        told = repr(others) if isinstance(others, Alternatives) else type(others).__name__
+        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, got {told}')
     more,out = others.answers, {}
     for k,(i,cells) in enumerate(zip(others.row.tolist(), _json_rows(more.raw, len(more)))):
         if not more.xp[k].equal(answer.xp[i]): out.setdefault(i, []).append(dict(answer=cells, after=more.prob[k].item()))
@@ -245,17 +236,6 @@ def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of eac
         out[i].append(dict(changes=changes))
     return out
 
-# %% ../../nbs/use/04_letter.ipynb #8e776fbc
-def _nothing_else(explainer, answer, others) -> list: # A bool for each row
-    "Whether it is proven that no column besides those of the answer leads there alone."
-    if not isinstance(others, pd.DataFrame): return [False]*len(answer)
-    nowhere = {(i, chosen[0]) for i,chosen,proof in zip(others.row, others['columns'], others.proof)
-               if len(chosen) == 1 and proof == _NONE_EXISTS}
-    enc = explainer.enc_of(answer)
-    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.tensors.changed)).tolist()
-    return [any(free) and all((i, name) in nowhere for name,open_ in zip(names, free) if open_)
-            for i,free in enumerate(left)]
-
 # %% ../../nbs/use/04_letter.ipynb #59fefb1d
 def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
     "What a letter says besides the answer."
@@ -264,14 +244,6 @@ def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> 
     found = None
     if asked['k'] and known: found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
     return found, certified(explainer, answer) if ranges else None
-
-def _records_of(answer, others, looked:tuple, day:str, about:dict) -> list: # `about`: language and reasons; texts
-    "The records of letters."
-    explainer = answer.explainer
-    ways,alone = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
-    told = [about | dict(alone=ok and bool(alone[i]), ways=ways.get(i, []))
-            for i,ok in enumerate(answer.valid.tolist())]
-    return evidence(answer, *looked, day, told)
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
@@ -335,7 +307,7 @@ def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> 
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
     columns,there = answer.domain.features, [t['answer']['valid'] for t in told]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
-    alone,ways = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang), _ways_said(explainer, told, said, records)
+    ways = _ways_said(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
         changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
@@ -346,7 +318,7 @@ def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> 
         sure = dict(number=answer.goal.numbers, before=answer.goal.sided(known['answer']['before'], bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
-                    lines=_standing_lines(known, alone, lang) if there[i] else [])
+                    lines=_standing_lines(known, lang) if there[i] else [])
         yield _head_of(known) | dict(
             decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons,
             kept=_kept_and_why(said, held[i], changed),
@@ -498,14 +470,6 @@ def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, aske
         write,fields = _writer(note, format, lang, _NOTE), _notes(texts)
     return [write(**known, **more) for known,more in zip(fields, slots)]
 
-def _others_of(others, read:np.ndarray): # Positions of rows that were read
-    "Other answers of the rows that were read, by their new positions."
-    if others is None or len(others) < len(read): return others
-    place = {i: k for k,i in enumerate(read.tolist())}
-    if isinstance(others, pd.DataFrame): return others.assign(row=others.row.map(place))
-    if not isinstance(others, Alternatives): return others
-    return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
-
 # %% ../../nbs/use/04_letter.ipynb #c83
 def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
     "What is said about all columns and classes; raises `ValueError` for unknown names."
@@ -542,7 +506,7 @@ def letter(
     units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
     words:dict|None=None,    # Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
     why:dict|None=None,      # Column -> why it was not considered
-    others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
+    others:Alternatives|None=None, # Of the same rows under the same rules, from `explain_many`
     ranges:bool=True,        # Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date=None,               # A date or a text; None for today
     format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
@@ -572,8 +536,8 @@ def letter(
         Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
     why : dict | None, default None
         Column -> why it was not considered
-    others : Alternatives | pd.DataFrame | None, default None
-        Of the same rows under the same rules, from `explain_many` or `ways`
+    others : Alternatives | None, default None
+        Of the same rows under the same rules, from `explain_many`
     ranges : bool, default True
         Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date : default None
@@ -618,14 +582,13 @@ def letter(
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    known,out = replace(answer, explainer=explainer), {}
-    if len(read) < len(answer): others = _others_of(others, read)
+    known,out,ways = replace(answer, explainer=explainer), {}, _other_ways(answer, others, read)
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some,looked = known if len(at) == len(answer) else known[at], (None, None)
         if at is read: looked = _found_beside(explainer, some, asked, bool(ranges), lang)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
-        texts = _records_of(some, others if at is read else None, looked, day, about)
+        texts = evidence(some, *looked, day, [about | dict(ways=ways.get(i, [])) for i in at.tolist()])
         pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
         out |= dict(zip(at.tolist(), pages))
     return [out[i] for i in range(len(answer))]
@@ -692,8 +655,7 @@ def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the c
 
 def _untested(told:dict) -> str: # A record
     "What nobody can tell from a record and the model alone."
-    proven = told['proof']['said'] == 'optimal' or bool(told['letter'] and told['letter']['alone'])
-    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=proven)
+    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=told['proof']['said'] == 'optimal')
     return ', '.join(word for word,on in known.items() if on and told['answer']['valid'])
 
 def check_evidence(
