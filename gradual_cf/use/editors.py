@@ -152,10 +152,10 @@ def _checked_target(cf:Explainer, z:torch.Tensor, target) -> Any: # Logits of a 
     return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
 
 # %% ../../nbs/use/06_editors.ipynb #c29
-def _as_cells(c, desk:_Desk, values) -> tuple:
-    "Numbers as cells of their column: days as dates, positions as levels; cells of a category as they are."
-    if not c.ordered: return tuple(values)
-    cells = pd.Series(c.write(np.array(values, float)[:, None], dict(desk.rows.dtypes))[c.name])
+def _cells_at(c, desk:_Desk, places) -> tuple:
+    "The cells that stand at some places of the axis of their column: days as dates, positions as levels."
+    if not c.ordered: return tuple(c.levels[v] for v in places)
+    cells = pd.Series(c.write(np.array(places, float)[:, None], dict(desk.rows.dtypes))[c.name])
     return tuple(v.item() if isinstance(v, np.generic) else v for v in cells) # of a date a `Timestamp`
 
 def _row_by_hand(desk:_Desk, q:_RowQuestion) -> Any: # Raw, one row
@@ -275,10 +275,6 @@ def _places_of(c, cells) -> list: # Cells of a column -> numbers
     if not c.ordered: return [c.levels.index(v) if v in c.levels else None for v in cells]
     return [None if np.isnan(v) else float(v) for v in _read_numbers(c, pd.Series(list(cells), name=c.name))]
 
-def _cells_at(c, desk:_Desk, places) -> tuple:
-    "The cells that stand at some places of the axis of their column."
-    return _as_cells(c, desk, places if c.ordered else [c.levels[v] for v in places])
-
 # %% ../../nbs/use/06_editors.ipynb #c53
 _STOPS = 200 # Steps of a slider
 
@@ -288,7 +284,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
     low,high = c.low, max(c.high, c.low) # which times of a day stand between two days
     stops = np.unique([low, *np.linspace(low, high, _STOPS).round().clip(low, high), high])
     stops = stops[~np.isin(stops, c.codes)]
-    return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
+    return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_cells_at(c, desk, stops), stops.tolist())]
 
 # %% ../../nbs/use/06_editors.ipynb #0a7b7f92
 _BARS = 24 # Bars behind a slider

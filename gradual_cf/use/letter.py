@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -62,13 +62,7 @@ def _sentences(c:Column, told, lang:Language=ENGLISH, phrases=('', '')) -> dict:
 
 _WORD_FIELDS = 'name', 'before', 'after'
 
-class _Name(NamedTuple):
-    "What people call a column."
-    text:str      # '' where nobody says
-    phrases:tuple # Where it is too low, and too high; '' for none
-    levels:dict   # Level -> words
-
-def _column_name(c:Column, given) -> _Name:
+def _column_name(c:Column, given) -> tuple: # '' where nobody says; phrases for too low and too high, '' for none; level -> words
     "What `names` says of a column; raises `ValueError` for what says nothing."
     levels = {k: v for k,v in given.items() if k not in ('', None)} if isinstance(given, dict) else {}
     one = next((v for k,v in given.items() if k in ('', None)), '') if isinstance(given, dict) else given
@@ -81,7 +75,7 @@ def _column_name(c:Column, given) -> _Name:
     known = {*c.levels, *map(str, c.levels)}
     if lost := [k for k in levels if k not in known]:
         raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
-    return _Name(text or '', tuple(phrases) or ('', ''), levels)
+    return text or '', tuple(phrases) or ('', ''), levels
 
 def _labels_of(explainer) -> tuple: # Of the classes
     "What classes are called by the model; () for a number."
@@ -102,7 +96,8 @@ class _ColumnWording(NamedTuple):
     why:str|None   # Why it was not asked for; None for the default
     local:Callable # A cell's text -> as the language writes it
     lang:Language
-    given:_Name
+    named:bool     # Whether somebody said its name
+    levels:dict    # Level -> words that somebody said
 
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
@@ -111,17 +106,12 @@ _GIVEN = 'names', 'units', 'words', 'why' # What somebody says of columns: a dic
 def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
     names,units,words,why = (given.get(k) or {} for k in _GIVEN)
-    name = _column_name(c, names.get(c.name, ''))
-    sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
+    name,phrases,levels = _column_name(c, names.get(c.name, ''))
+    sentences,unit = _sentences(c, words.get(c.name), lang, phrases), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
     reason = _visible(why[c.name], lang) if c.name in why else None
-    called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
-    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang, name)
-
-class _LetterWords(NamedTuple):
-    "What is said about columns and classes."
-    said:list   # `_ColumnWording` of each column
-    called:dict # Label of a class as a text -> words
+    called = name or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
+    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, levels), lang, bool(name), levels)
 
 # %% ../../nbs/use/04_letter.ipynb #c47
 def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
@@ -296,9 +286,7 @@ def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each 
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _checksum(told:dict) -> str: return '-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4)) # What a person sees of a record
-
-def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> Iterator[dict]: # Records, and their answers
+def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterator[dict]: # Records, and their answers
     "All that the letters say, row by row, but for what the sender adds."
     (said,called),(found,lines) = words, looked
     explainer,told = answer.explainer, list(map(json.loads, texts))
@@ -328,7 +316,7 @@ def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> 
 def _head_of(told:dict) -> dict: # A record
     "What every letter names."
     return dict(row=_visible(str(told['answer']['row'])), date=_visible(told['made_at']), language=told['letter']['language'],
-                checksum=_checksum(told))
+                checksum='-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
@@ -451,12 +439,6 @@ def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Call
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
 _NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', *_SLOTS, 'notices', 'rules', 'paper'
 
-def _notes(texts:list) -> Iterator[dict]: # Records of rows that could not be read
-    "What notes say."
-    for text in texts:
-        told = json.loads(text)
-        yield _head_of(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
-
 def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
     "The letters that records give; `looked`: what is known besides."
     told = list(map(json.loads, texts))
@@ -467,11 +449,13 @@ def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, aske
         fields = _all_fields(texts, answers, _wording_of(cf, given, lang), asked['codes'], looked)
     else:
         note = None if format == 'json' else "{% extends 'note' %}"
-        write,fields = _writer(note, format, lang, _NOTE), _notes(texts)
+        why = [_visible(t['answer']['proof'].removeprefix(_NOT_READ)) for t in told]
+        write = _writer(note, format, lang, _NOTE)
+        fields = (_head_of(t) | dict(why=w, sealed=Markup(text)) for t,w,text in zip(told, why, texts))
     return [write(**known, **more) for known,more in zip(fields, slots)]
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
+def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> tuple: # `_ColumnWording` of each column; label of a class as a text -> words
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     columns = explainer.domain.features
     known,told = {c.name for c in columns}, {}
@@ -484,17 +468,18 @@ def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: #
                   if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return _LetterWords([_column_wording(c, told, lang) for c in columns], called)
+    return [_column_wording(c, told, lang) for c in columns], called
 
-def _check_words(explainer, names, words:_LetterWords, strict:bool|None):
+def _check_words(explainer, names, words:tuple, strict:bool|None): # As of `_wording_of`
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
-    if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
-    missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
-    for c,s in reversed([*zip(explainer.domain.features, words.said)]):
-        levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.given.levels]
-        missing = [f'column {c.name!r}']*(not s.given.text) + levels + missing
+    said,called = words
+    if strict is None or not (strict or names or said[0].lang is not ENGLISH): return
+    missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in called]
+    for c,s in reversed([*zip(explainer.domain.features, said)]):
+        levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.levels]
+        missing = [f'column {c.name!r}']*(not s.named) + levels + missing
     if not missing: return
-    told = (f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for '
+    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for '
             f'{", ".join(missing)}')
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
