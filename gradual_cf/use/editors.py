@@ -71,8 +71,7 @@ def _proposing_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, lev
     "An explainer that proposes some levels only."
     if not levels: return cf
     new:Any = copy(cf)
-    model,offer = new.model, new.domain.offer
-    new.domain = offer(dict(levels))
+    model,new.domain = new.model, new.domain.offer(dict(levels))
     if isinstance(model, FrameModel): new.model = FrameModel(model.predictor, model.write, model.columns)
     return new
 
@@ -85,11 +84,7 @@ class _Desk:
     def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0, lang:Language=ENGLISH): # Raw rows; `k` answers beside
         cf.check_fitted()
         self.cf:Any = cf
-        self.lang = lang
-        self.domain = cf.domain
-        self.rows = cf.domain.rows(rows)
-        self.k = k
-        self.seed = seed
+        self.domain,self.rows,self.k,self.seed,self.lang = cf.domain, cf.domain.rows(rows), k, seed, lang
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.features else self.one(0))
@@ -180,10 +175,7 @@ def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     at = _RowQuestion(q.row, q.target, q.preset)
     before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
-    raw = desk.one(q.row)
-    new = _row_by_hand(desk, q)
-    against = ()
-    allowed:Any = desk.domain.legal
+    raw,new,against,allowed = desk.one(q.row), _row_by_hand(desk, q), (), cast(Any, desk.domain.legal)
     now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
         against = tuple(name for name,ok in zip(desk.domain.display.names, allowed(raw, new)[0]) if not ok)
@@ -321,14 +313,10 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
 # %% ../../nbs/use/06_editors.ipynb #rowco
 def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_for_page`
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
-    raw = desk.one(row)
-    out = []
-    features = desk.domain.features
+    raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
     for g,(c,at,told) in enumerate(zip(features, _entry_slices(features), columns)):
-        cell = c.named(raw)[0]
-        fixed = bool(enc.frozen[0, g])
-        way = 'both'
+        cell,fixed,way = c.named(raw)[0], bool(enc.frozen[0, g]), 'both'
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
             x,low,high = (v[0, at.start].item() for v in (enc.x, enc.low, enc.high))

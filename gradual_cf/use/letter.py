@@ -200,7 +200,7 @@ def _standing_lines(told:dict, lang:Language=ENGLISH) -> list: # A record
     return [*lines, f"{lang.say(_PROVEN[proof['of']])} {among}".rstrip()]
 
 # %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(answer, others, read:np.ndarray) -> dict: # Position of a row -> ways: cells of another answer, and what the model says of it
+def _other_ways(answer, others, read:np.ndarray) -> dict: # Row -> ways: cells of another answer, what the model says of it
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
     if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x[read].equal(answer.x[read]):
@@ -455,7 +455,7 @@ def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, aske
     return [write(**known, **more) for known,more in zip(fields, slots)]
 
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> tuple: # `_ColumnWording` of each column; label of a class as a text -> words
+def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> tuple: # `_ColumnWording` of each column; class -> words
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     columns = explainer.domain.features
     known,told = {c.name for c in columns}, {}
