@@ -74,7 +74,7 @@ def test_no_line_is_wide():
     assert not [(nb.stem, line) for nb in NOTEBOOKS for c in exports(nb) for line in c.source.splitlines() if len(line) > 140 and not line.startswith('#|')]
 
 
-OPENED = 'nbs models data search measures baselines paper scale'.split()  # folders whose chapters name in their opening what they offer
+OPENED = 'nbs models data search measures baselines paper use scale'.split()  # folders whose chapters name in their opening what they offer
 
 
 def test_a_chapter_opens_with_the_functions_that_it_offers():

@@ -24,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_evidence, confirm, letter, tabular
 from gradual_cf.render import LANGUAGES, plain_json, value_text
 from gradual_cf.scale.workers import _digests
-from gradual_cf.search.proven import ways
 from gradual_cf.templates.evidence.check_evidence import carried, seal
 from gradual_cf.use.enough import _column_texts, _texts_frame, _put_back
 
@@ -456,39 +455,12 @@ def shop():
     return cf, df
 
 
-def told_of(answer, menu): return [json.loads(t) for t in letter(answer, others=menu, ranges=False, format='json')]
-
-
-@pytest.mark.night
-def test_ways_are_listed_without_a_spare_column(shop):
-    cf, df = shop
-    rows = refused(cf, df)[::20]
-    answer, menu = cf.explain(rows, 1), ways(cf, rows, 1)
-    there = menu[menu.proof != 'none exists']
-    for i, told in enumerate(told_of(answer, menu)):
-        own = {c['name'] for c in told['changes']}
-        shown = [{c['name'] for c in way['changes']} for way in told['ways']]
-        assert all(not a <= b for a in [own, *shown] for b in shown if a is not b) and len(shown) <= 4
-        assert [len(s) for s in shown] == sorted(map(len, shown)) 
-        led = [set(c) for c in there[there.row == i]['columns']]
-        if len(shown) < 4: assert all(any(few <= s for few in [own, *shown]) for s in led)
-        alone = {c for (c, *more) in menu[(menu.row == i) & (menu.proof == 'none exists')]['columns'] if not more}
-        rest = {c for (c, *more) in menu[menu.row == i]['columns'] if not more} - own
-        assert any('changing any other single value' in l for l in told['sure']['lines']) == bool(rest and rest <= alone)
-    one = cf.explain(rows.iloc[:1], 1)
-    for form in FORMATS:
-        text = letter(one, others=menu[menu.row == 0], format=form, date=DAY)
-        assert check_evidence(text, cf, rows.iloc[:1])[['flips', 'legal', 'row']].to_numpy().all()
-        assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
-
-
-@pytest.mark.night
-def test_values_of_ways_lead_there(shop):
+def test_values_of_other_ways_lead_there(shop):
     cf, df = shop
     rows = refused(cf, df)[3:40:3]
-    answer, seen = cf.explain(rows, 1), set()
-    for (_, row), told in zip(rows.iterrows(), told_of(answer, ways(cf, rows, 1))):
-        for way in told['ways']:
+    answer, several, seen = cf.explain(rows, 1), cf.explain_many(rows, 1, k=4), set()
+    for (_, row), text in zip(rows.iterrows(), letter(answer, others=several, ranges=False, format='json')):
+        for way in json.loads(text)['ways']:
             there = pd.DataFrame([row]).astype(df.dtypes)
             for change in way['changes']:
                 name, after = change['name'], change['enough']
@@ -497,25 +469,10 @@ def test_values_of_ways_lead_there(shop):
                 else: there[name] = pd.Series([after if name == 'home' else float(after.replace(',', ''))], there.index).astype(df[name].dtype)
             assert cf.model.predictor.source.predict(there)[0]
     assert {'pays', 'home', 'years', EVIL_NAME} <= seen
-
-
-def test_an_empty_menu_tells_no_way(shop):
-    cf, df = shop
-    rows = refused(cf, df).iloc[:3]
-    answer, menu = cf.explain(rows, 1), ways(cf, rows, 1)
-    none = told_of(answer, menu[:0])
-    assert all(not told['ways'] and not any('alone' in line for line in told['sure']['lines']) for told in none)
-
-
-@pytest.mark.night
-def test_ways_that_the_question_does_not_allow_are_not_told(shop):
-    cf, df = shop
-    rows = refused(cf, df).iloc[:1]
-    menu = ways(cf, rows, 1)
-    told, = told_of(cf.explain(rows, 1, immutable=['income']), menu)
-    free, = told_of(cf.explain(rows, 1), menu)
-    names = lambda told: {c['name'] for way in told['ways'] for c in way['changes']} | {c['name'] for c in told['changes']}
-    assert 'income' in names(free) and 'income' not in names(told)
+    for form in FORMATS:
+        text = letter(answer[:1], others=cf.explain_many(rows[:1], 1, k=4), format=form, date=DAY)
+        assert check_evidence(text, cf, rows[:1])[['flips', 'legal', 'row']].to_numpy().all()
+        assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
 
 
 @pytest.mark.night

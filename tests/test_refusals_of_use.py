@@ -221,10 +221,8 @@ def pdf_with(url):
     pytest.importorskip('weasyprint')
     letter(found()[:1], f"<p><img src='{url}'>{{{{ checksum }}}}", format='pdf')
 def picture_answers(): return picture().explain(pictures()[1][:2], 1)
-def menu(): return ways(of_table(), refused_by_trees(), 1)
 @cache
 def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
-def with_ways(others): return letter(of_table().explain(refused_by_trees()[:3], 1), others=others() if callable(others) else others)
 def wrong(text): return check_evidence(text, cf())
 @cache
 def poor(): return GradualCF(own().model, tabular(N()), 'sparse').fit(low_by_line())
@@ -268,12 +266,6 @@ LETTERS = [(dict(format='rtf'), "format must be 'md', 'html', 'txt', 'json' or '
            (dict(explainer=3), 'explainer must be an Explainer … got'),
            *[(dict(reasons=v), 'reasons must be … got') for v in (0, -1, True, 2.5, 'four', [4])],
            (dict(language='klingon'), 'language must be one of … got')]
-MENUS = [(low, "of the same 3 rows under the same rules, got a frame with columns … 'income'"),
-(lambda: menu().drop(columns='values'), "columns … 'distance'"),
-         (lambda: menu()[menu().row < 3].assign(row=menu().row + 1), 'got also rows [3]'),
-         (lambda: menu()[menu().row < 3].assign(columns=[('size',)]*(menu().row < 3).sum()), "columns ['size']"),
-         (lambda: ways(of_table(), refused_by_trees()[3:], 1), 'got a distance of … in row 0, where it is'),
-         (lambda: ways(of_table(), refused_by_trees()[:3], 0), 'got ways of row 0 to another target')]
 GROUPS = {
     'no column': (dict(by='height'), "by must name columns of rows, got ['height']"),
         'empty': (dict(by=[]), 'by must name at least one column'), 'nothing': (dict(by=None), 'by must name at least one column'),
@@ -310,7 +302,7 @@ GROUPS = {
     ('a letter with no reasons', lambda: check_evidence(text(), cf(), reasons=0), 'reasons must be … got 0'),
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
     ('a letter that was about images', lambda: check_evidence('x', picture()), 'rows of a table'),
-    *[(f'ways {i}', lambda others=others: with_ways(others), says) for i, (others, says) in enumerate(MENUS)],
+    ('a menu as other answers', lambda: letter(found()[:1], others=low()), 'others must be what explain_many says of the same 1 rows, got DataFrame'),
     *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
     *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (
         (dict(k=0), 'k must be … got 0'), (dict(k=2.5), 'k must be … got 2.5'), (dict(codes=dict(wealth=1)), "codes must … got ['wealth']"),

@@ -121,7 +121,7 @@ def _sources_by_class(step, of:Any) -> Any: # As `_sources_behind`
     if ours and name == 'Pipeline':
         for _,inner in step.steps: of = _sources_behind(inner, of)
         return of
-    if known and isinstance(of, _Source): return of._replace(how='one') if known[0] != 'mixed' and of.how != 'any' else of._replace(how='any')
+    if known and isinstance(of, _Source): return of._replace(how='any' if known[0] == 'mixed' or of.how == 'any' else 'one')
     if known and known[0] == 'mixed':
         alike = all(s.how in ('line', 'sum') or len(s.columns) < 2 for s in of) # a term of each column, whatever it is
         return [_Source(_union(of), 'sum' if alike else 'any')]*len(step.components_)

@@ -36,7 +36,8 @@ def _is_linear(last) -> bool: # A fitted estimator
 def _is_sum(last) -> bool: # A fitted estimator
     "Whether an estimator is a sum of what it reads, column by column: by its class, without terms of several columns."
     if any(len(v) > 1 for v in getattr(last, 'term_features_', ())): return False
-    if any(t.istensor or getattr(t, 'by', None) is not None for t in getattr(last, 'terms', None) or () if hasattr(t, 'istensor')): return False
+    terms = [t for t in getattr(last, 'terms', None) or () if hasattr(t, 'istensor')] # of pygam
+    if any(t.istensor or getattr(t, 'by', None) is not None for t in terms): return False
     return type(last).__module__.split('.')[0] in _LIBRARIES or type(last).__name__ in _NAIVE or _is_linear(last)
 
 def _steps_of(source) -> list: # Of a pipeline, and of those within it, without those that do nothing

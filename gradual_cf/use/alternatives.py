@@ -6,7 +6,7 @@
 from __future__ import annotations
 import math, time
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, cast
 
@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
-from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, State, take_rows, Target
+from ..core import changed_groups, check_range, Effort, per_row, Question, State, Target
 from ..render import change_text, count_text, Exports, plot_text, render, subplots, value_text
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
-from ..search.proven import _check_limits, _MENU, _with_begun, by_boxes, by_default
+from ..search.proven import _check_limits, _with_begun, by_boxes, by_default
 from ..search.shorten import _group_sizes
 from .plans import _Between, _legal_steps, _own_changes, each_put_back
 
@@ -583,88 +583,3 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     first = _with_begun(pool.measured(_everybody(pool), xp, standing=True), begun)
     answers = pool.measured(row, chosen, standing=True) if len(row) else first[:0]
     return Alternatives(first, answers, row.cpu().numpy())
-
-# %% ../../nbs/use/00_alternatives.ipynb #0c14d761
-def _with_cells(domain, raw:pd.DataFrame, cells) -> pd.DataFrame: # (column, cell) pairs for each row
-    "Rows with other cells, in the dtypes of the training rows; a category of 0/1 columns names its level."
-    raw = raw.copy()
-    columns = {c.name: c for c in domain.features}
-    put = defaultdict(dict)
-    for i,pairs in enumerate(cells):
-        for name,cell in pairs:
-            c = columns[name]
-            level = [cell] if len(c.sources) == 1 else c.rows[c.levels.index(cell)].astype(int).tolist()
-            for s,v in zip(c.sources, level): put[s][i] = v
-    for s,new in put.items():
-        column = raw[s].to_numpy(object, copy=True)
-        for i,cell in new.items(): column[i] = cell
-        raw[s] = pd.Series(column, raw.index, dtype=object)
-    return domain.rows(raw)
-
-# %% ../../nbs/use/00_alternatives.ipynb #c08d25c5
-_SAME_FAR = 1e-4 # Difference of two distances that counts as none, also relative
-_OTHERS = 'others must be what ways says of the same {} rows under the same rules, got {}'
-_EDGE = 1e-6     # How far beyond a limit a value lies on it, in encoded units
-
-def _of_these(answer:Counterfactuals, menu:pd.DataFrame) -> pd.DataFrame:
-    "The lines that lead there; raises `ValueError` for a frame that is not of `ways`, or knows other rows or columns."
-    if not {*_MENU} <= {*menu}: raise ValueError(_OTHERS.format(len(answer), f'a frame with columns {list(menu)}'))
-    rows = sorted({*menu.row} - {*range(len(answer))})
-    names = {name for chosen in menu['columns'] for name in chosen} - {c.name for c in answer.domain.features}
-    if rows: raise ValueError(_OTHERS.format(len(answer), f'also rows {rows}'))
-    if names: raise ValueError(_OTHERS.format(len(answer), f'columns {sorted(map(str, names))} that these lack'))
-    return menu[np.isfinite(menu.distance.to_numpy(float))]
-
-def _check_led(cfs:Counterfactuals, row:Tensor, menu:pd.DataFrame, many:int):
-    "Raise `ValueError` unless ways lead as far as their menu says, and somewhere."
-    far,said = (cfs.xp - cfs.x).abs().sum(1).double().cpu().numpy(), menu.distance.to_numpy(float)
-    apart = np.flatnonzero(~np.isclose(far, said, _SAME_FAR, _SAME_FAR))
-    if len(apart):
-        j = apart[0]
-        told = f'a distance of {said[j]:.4g} in row {row[j]}, where it is {far[j]:.4g}'
-        raise ValueError(_OTHERS.format(many, told))
-    lost = {*row.tolist()} - {*row[cfs.tensors.valid].tolist()}
-    if lost: raise ValueError(_OTHERS.format(many, f'ways of row {min(lost)} to another target'))
-
-def _allowed(explainer, cfs:Counterfactuals, enc:Encoded) -> Tensor: # bool `(n,)`
-    "Whether answers keep to the limits of their question, in range and in number of columns."
-    changed = cfs.tensors.changed
-    open_ = ~(changed & enc.frozen).any(1) & (changed.sum(1) <= most_groups(explainer, enc))
-    if enc.low is None or enc.high is None: return open_
-    within = (cfs.xp >= enc.low - _EDGE) & (cfs.xp <= enc.high + _EDGE)
-    return open_ & (within | (cfs.xp == cfs.x)).all(1)
-
-def _led(explainer, answer:Counterfactuals, enc:Encoded, menu:pd.DataFrame) -> tuple: # Long `(q,)`, encoded `(q, d)`
-    "Rows and where their ways lead; raises `ValueError` for ways of other rows."
-    there = _of_these(answer, menu)
-    row = torch.tensor(there.row.tolist(), dtype=torch.long, device=answer.x.device)
-    if not len(row): return row, answer.x[:0]
-    data = take_rows(answer.data, row)
-    raw = _with_cells(answer.domain, data, map(zip, there['columns'], there['values']))
-    some = Question(data, enc.take(row), explainer.logits(data, answer.x[row]), answer.tensors.target[row])
-    cfs = explainer.measure(some, explainer.encode(raw).x, False)
-    cfs = replace(cfs, tau=answer.tau)
-    _check_led(cfs, row, there, len(answer))
-    good = _newly(cfs) & _meet_demands(explainer, cfs, some.enc).all(0) & _allowed(explainer, cfs, some.enc)
-    return row[good], cfs.xp[good]
-
-# %% ../../nbs/use/00_alternatives.ipynb #5667e624
-def _with_menu(explainer, answer:Counterfactuals, menu:pd.DataFrame, most:int=5) -> Alternatives: # At most so many a row
-    "Answers, and beside each what `ways` says of its row; raises `ValueError` for a menu of other rows."
-    enc = explainer.enc_of(answer)
-    own = _newly(answer).nonzero()[:, 0]
-    led,there = _led(explainer, answer, enc, menu)
-    row,xp = torch.cat([own, led]), torch.cat([answer.xp[own], there])
-    on = changed_groups(answer.x[row], xp, explainer.groups(xp)).cpu().numpy()
-    far,among = (xp - answer.x[row]).abs().sum(1).cpu().numpy(), row.tolist()
-    kept,shown = [], defaultdict(list)
-    for j in np.lexsort((far, on.sum(1), np.arange(len(row)) >= len(own), among)):
-        sets = shown[among[j]]
-        if len(sets) == most or any((on[j] | ~shorter).all() for shorter in sets): continue
-        sets.append(on[j])
-        kept.append(j)
-    at = row[kept]
-    if not len(at): return Alternatives(answer, answer[:0], at.cpu().numpy())
-    question = Question(answer.data, enc, explainer.logits(answer.data, answer.x), answer.tensors.target)
-    answers = explainer.measure(question.take(at), xp[kept])
-    return Alternatives(answer, replace(answers, tau=answer.tau), at.cpu().numpy())

@@ -453,12 +453,10 @@ class _Advice(Exports):
     def taken(self) -> np.ndarray: return np.where(self.helped, self.cost.argmin(1) + 1 if self.words else 0, 0) # From 1; 0: none
     @property
     def frame(self) -> pd.DataFrame: # A line a piece: advice, helps, takes, cost, helped_so_far
-        near,lines = np.isfinite(self.cost), []
-        for j,words in enumerate(self.words):
-            own = self.taken == j + 1
-            lines.append((words, near[:, j].mean(), own.mean(), self.cost[own, j].mean() if own.any() else np.nan,
-                          near[:, :j + 1].any(1).mean()))
-        return pd.DataFrame(lines, columns=['advice', 'helps', 'takes', 'cost', 'helped_so_far'])
+        near,own = np.isfinite(self.cost), self.taken[:, None] == 1 + np.arange(len(self.words))
+        cost = [self.cost[one, j].mean() if one.any() else np.nan for j,one in enumerate(own.T)]
+        return pd.DataFrame(dict(advice=self.words, helps=near.mean(0), takes=own.mean(0), cost=cost,
+                                 helped_so_far=np.logical_or.accumulate(near, 1).mean(0)))
 
     def __repr__(self):
         n,there = len(self.cost), int(self.helped.sum())

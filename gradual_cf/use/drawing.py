@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64, html, io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -97,9 +97,7 @@ _FACTS = { # Words for people -> what they mean
 
 def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
-    price = cfs.domain.cost
-    one = cfs.quality().iloc[0]
-    lang = terms.lang
+    price,one,lang = cfs.domain.cost, cfs.quality().iloc[0], terms.lang
     facts = {lang.say(N_('changes')): lang.number(f'{one.changes:,}')}
     if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
     else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
@@ -109,17 +107,15 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
     means = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}
     says = cfs.before[0].item(), cfs.prob[0].item()
     before,after = (_score_text(cfs, v, lang) for v in says)
-    ends = cfs.goal.bars(cfs.target[0], needed(cfs, 0)) if cfs.goal.said == 'probability' else None
-    places = None if ends is None else [100*v for v in (*says, *ends)]
-    was = decided(cfs, 0, lang)
-    return render('drawing/standing', 'html', lang, goal=goal, was=was, before=before, after=after, places=places,
+    shares = cfs.goal.said == 'probability'
+    places = [100*v for v in (*says, *cfs.goal.bars(cfs.target[0], needed(cfs, 0)))] if shares else None
+    return render('drawing/standing', 'html', lang, goal=goal, was=decided(cfs, 0, lang), before=before, after=after, places=places,
                   found=cfs.valid[0].item(), facts=facts, means=means)
 
 # %% ../../nbs/use/05_drawing.ipynb #c23
 def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
     "The steps of a plan as an ordered list."
-    domain,goal,steps = plan.answers.domain, plan.answers.goal, []
-    marks = _step_marks(plan.enough)
+    domain,goal,steps,marks = plan.answers.domain, plan.answers.goal, [], _step_marks(plan.enough)
     for number,part in plan.changes().groupby('step'):
         mark = marks[number - 1]
         then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang) + (mark and f', {terms.lang.say(mark)}')
@@ -129,8 +125,7 @@ def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
 # %% ../../nbs/use/05_drawing.ipynb #c25
 def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
-    a = several.answers
-    domain = several.first.domain
+    a,domain = several.answers, several.first.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
     lang,said = terms.lang, [a.goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
     how = lambda v, t: lang.say(N_('{value}, looks like real cases: {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
@@ -164,10 +159,8 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
 
 def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One image
     "Before, what changed, after."
-    n = len(cfs.changes())
-    lang = terms.lang
-    changed = cfs.xp[0].where(cfs.mask[0], _DIM*cfs.x[0])
-    blocks = lang.count('{n} block changed', '{n} blocks changed', n)
+    lang,changed = terms.lang, cfs.xp[0].where(cfs.mask[0], _DIM*cfs.x[0])
+    blocks = lang.count('{n} block changed', '{n} blocks changed', len(cfs.changes()))
     goal = lang.say(N_('the image after, to be {goal}'), goal=aimed_at(cfs, 0, lang))
     return _images((cfs.x[0], lang.say(N_('before')), lang.say(N_('the image before'))), (changed, blocks, blocks),
                    (cfs.xp[0], lang.say(N_('after')), goal))
@@ -175,11 +168,8 @@ def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One
 # %% ../../nbs/use/05_drawing.ipynb #c31
 def _text_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One text
     "A text with the words that changed."
-    words:Any = cfs.domain.words
-    text = cfs.data[0]
-    end = 0
-    parts = []
-    spans = words(text)
+    text,end,parts = cfs.data[0], 0, []
+    spans = cast(Any, cfs.domain.words)(text)
     for line in cfs.changes().sort_values('feature').itertuples():
         a,b = spans[line.feature]
         parts.append(dict(still=text[end:a], before=line.before, after=line.after))
@@ -210,12 +200,11 @@ _OTHERS = dict(image=_other_images) # Kind of data -> how other answers are show
 
 # %% ../../nbs/use/05_drawing.ipynb #c37
 _SPOKEN = 3 # Changes that a sentence names
-_COUNTED = 'image', # Kinds of data of which nobody reads values
 
 def _spoken(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str:
     "The changes of one row in words."
     lines,lang = list(cfs.changes().itertuples()), terms.lang
-    if cfs.domain.kind in _COUNTED: return lang.count('{n} block changes', '{n} blocks change', len(lines))
+    if cfs.domain.kind == 'image': return lang.count('{n} block changes', '{n} blocks change', len(lines))
     few = [_changed(cfs.domain, line, terms) for line in lines[:_SPOKEN]]
     told = '; '.join(f'{c["name"]}{c["before"]} → {c["after"]}' for c in few)
     told = lang.count('{n} change: {told}', '{n} changes: {told}', len(lines), told=told)
@@ -246,10 +235,8 @@ def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
     logits = _logits_at_step(trace, i), trace.before
     now,before = (said(z, label, trace.cut) for z in logits)
     decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
-    raw = domain.decode(xp, trace.data, True)
-    wanted = trace.goal.told_of(label, trace.classes)
-    return Counterfactuals(trace.x, xp, mask, wanted, now, domain, before, trace.tau, trace.data, raw, decided,
-                           classes=trace.classes, cut=trace.cut)
+    return Counterfactuals(trace.x, xp, mask, trace.goal.told_of(label, trace.classes), now, domain, before, trace.tau,
+                           trace.data, domain.decode(xp, trace.data, True), decided, classes=trace.classes, cut=trace.cut)
 
 # %% ../../nbs/use/05_drawing.ipynb #c4062658
 def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
@@ -388,8 +375,7 @@ def _canvas(trace:Trace) -> tuple:
     "All panels of a trace."
     from matplotlib.figure import Figure
     fig = Figure(figsize=(9.6, 4.6), layout='constrained')
-    halves:Any = fig.subfigures(2, 1, height_ratios=[1.1, 1])
-    top,bottom = halves
+    top,bottom = cast(Any, fig.subfigures(2, 1, height_ratios=[1.1, 1]))
     axs = bottom.subplots(1, 3)
     names = [plot_text(str(c)[:9]) for c in trace.classes] or [str(k) for k in range(trace.before.shape[1])]
     target,(first,title) = plot_text(trace.wanted), _ANSWERS[trace.goal]

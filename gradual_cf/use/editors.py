@@ -26,7 +26,6 @@ from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _has_bounds
 from ..search.real import _far
-from .alternatives import _with_menu, _with_cells
 from .drawing import _PLAIN, _ColumnNames, _unit_text
 from .enough import _enough_said
 
@@ -72,8 +71,7 @@ def _proposing_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, lev
     "An explainer that proposes some levels only."
     if not levels: return cf
     new:Any = copy(cf)
-    model,offer = new.model, new.domain.offer
-    new.domain = offer(dict(levels))
+    model,new.domain = new.model, new.domain.offer(dict(levels))
     if isinstance(model, FrameModel): new.model = FrameModel(model.predictor, model.write, model.columns)
     return new
 
@@ -86,11 +84,7 @@ class _Desk:
     def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0, lang:Language=ENGLISH): # Raw rows; `k` answers beside
         cf.check_fitted()
         self.cf:Any = cf
-        self.lang = lang
-        self.domain = cf.domain
-        self.rows = cf.domain.rows(rows)
-        self.k = k
-        self.seed = seed
+        self.domain,self.rows,self.k,self.seed,self.lang = cf.domain, cf.domain.rows(rows), k, seed, lang
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.features else self.one(0))
@@ -153,16 +147,22 @@ def _checked_target(cf:Explainer, z:torch.Tensor, target) -> Any: # Logits of a 
     return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
 
 # %% ../../nbs/use/06_editors.ipynb #c29
-def _as_cells(c, desk:_Desk, values) -> tuple:
-    "Numbers as cells of their column: days as dates, positions as levels; cells of a category as they are."
-    if not c.ordered: return tuple(values)
-    cells = pd.Series(c.write(np.array(values, float)[:, None], dict(desk.rows.dtypes))[c.name])
+def _cells_at(c, desk:_Desk, places) -> tuple:
+    "The cells that stand at some places of the axis of their column: days as dates, positions as levels."
+    if not c.ordered: return tuple(c.levels[v] for v in places)
+    cells = pd.Series(c.write(np.array(places, float)[:, None], dict(desk.rows.dtypes))[c.name])
     return tuple(v.item() if isinstance(v, np.generic) else v for v in cells) # of a date a `Timestamp`
 
 def _row_by_hand(desk:_Desk, q:_RowQuestion) -> Any: # Raw, one row
     "The row of a question as it was moved by hand."
     if isinstance(q.hand, str): return [q.hand]
-    return _with_cells(desk.domain, desk.one(q.row), [q.hand]) if q.hand else desk.one(q.row)
+    if not q.hand: return desk.one(q.row)
+    raw,columns = desk.one(q.row).copy(), {c.name: c for c in desk.domain.features}
+    for name,cell in q.hand:
+        c = columns[name]
+        cells = [cell] if len(c.sources) == 1 else c.rows[c.levels.index(cell)].astype(int).tolist() # 0/1 siblings
+        for source,v in zip(c.sources, cells): raw[source] = pd.Series([v], raw.index, dtype=object)
+    return desk.domain.rows(raw)
 
 # %% ../../nbs/use/06_editors.ipynb #c32
 def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # One row, raw, and its logits `(1, k)`
@@ -175,10 +175,7 @@ def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     at = _RowQuestion(q.row, q.target, q.preset)
     before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
-    raw = desk.one(q.row)
-    new = _row_by_hand(desk, q)
-    against = ()
-    allowed:Any = desk.domain.legal
+    raw,new,against,allowed = desk.one(q.row), _row_by_hand(desk, q), (), cast(Any, desk.domain.legal)
     now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
         against = tuple(name for name,ok in zip(desk.domain.display.names, allowed(raw, new)[0]) if not ok)
@@ -210,15 +207,8 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
 
 # %% ../../nbs/use/06_editors.ipynb #c38
 def _several_answers(desk:_Desk, q:_RowQuestion):
-    "Several answers to a question: short ways, or what is searched where there are none, or not all are known."
-    def ask():
-        cf = desk.explainer(q)
-        menu = _menu(desk, q)
-        own = _answer_shown(desk, q._replace(number=1))
-        if menu is not None and _NONE_FOUND not in menu.proof.tolist():
-            beside = _with_menu(cf, own, menu, desk.k)
-            if len(beside.answers) > int(own.valid.sum()): return beside
-        return cf.explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
+    "Several answers to a question."
+    ask = lambda: desk.explainer(q).explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
     return desk.once('others', q, ask)
 
 def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
@@ -226,8 +216,6 @@ def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
     if q.number > 1 and q.number <= len(answers := _several_answers(desk, q).answers): return answers[q.number - 1]
     ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, desk.seed, **q.rules())
     return desk.once('answer', q, ask)
-
-
 
 # %% ../../nbs/use/06_editors.ipynb #c41
 class _Latest:
@@ -279,10 +267,6 @@ def _places_of(c, cells) -> list: # Cells of a column -> numbers
     if not c.ordered: return [c.levels.index(v) if v in c.levels else None for v in cells]
     return [None if np.isnan(v) else float(v) for v in _read_numbers(c, pd.Series(list(cells), name=c.name))]
 
-def _cells_at(c, desk:_Desk, places) -> tuple:
-    "The cells that stand at some places of the axis of their column."
-    return _as_cells(c, desk, places if c.ordered else [c.levels[v] for v in places])
-
 # %% ../../nbs/use/06_editors.ipynb #c53
 _STOPS = 200 # Steps of a slider
 
@@ -292,7 +276,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
     low,high = c.low, max(c.high, c.low) # which times of a day stand between two days
     stops = np.unique([low, *np.linspace(low, high, _STOPS).round().clip(low, high), high])
     stops = stops[~np.isin(stops, c.codes)]
-    return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_as_cells(c, desk, stops), stops.tolist())]
+    return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_cells_at(c, desk, stops), stops.tolist())]
 
 # %% ../../nbs/use/06_editors.ipynb #0a7b7f92
 _BARS = 24 # Bars behind a slider
@@ -329,14 +313,10 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
 # %% ../../nbs/use/06_editors.ipynb #rowco
 def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> list: # `columns`: as of `_columns_for_page`
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
-    raw = desk.one(row)
-    out = []
-    features = desk.domain.features
+    raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
     for g,(c,at,told) in enumerate(zip(features, _entry_slices(features), columns)):
-        cell = c.named(raw)[0]
-        fixed = bool(enc.frozen[0, g])
-        way = 'both'
+        cell,fixed,way = c.named(raw)[0], bool(enc.frozen[0, g]), 'both'
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
             x,low,high = (v[0, at.start].item() for v in (enc.x, enc.low, enc.high))

@@ -99,7 +99,7 @@ def evidence(
     reasons=None,        # What `reasons` said of the very same rows, or None
     region:bool|pd.DataFrame|None=True, # How far each answer may vary, or whether to look, where no relations tie columns
     made_at:str|None=None, # When the decision was made, in words; None for now
-    letters:list|None=None, # What a letter tells besides, a dictionary a row: language, reasons, alone, ways
+    letters:list|None=None, # What a letter tells besides, a dictionary a row: language, reasons, ways
 ) -> list:               # A text of strict JSON a row, in signs that mean nothing in HTML or Markdown
     "Record each decision with everything needed to check it; raises `ValueError` for other answers."
     if not isinstance(cfs, Counterfactuals): raise ValueError(f'cfs must be answers of explain, got {type(cfs).__name__}')
@@ -122,7 +122,8 @@ def evidence(
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
     out,constraints = [], _constraints_of(cf.domain, enc)
     for i,answer in enumerate(whole['answers']):
-        question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=None if enc.most is None else int(enc.most[i]))
+        most = None if enc.most is None else int(enc.most[i])
+        question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=most)
         proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
                              reasons=_lines_of_row(getattr(reasons, 'frame', None), i), letter=letters and letters[i])

@@ -177,8 +177,7 @@ class _Panel:
     "A row, what a person has set, and what is shown of the answer."
     def __init__(self, desk:_Desk, target, terms:_ColumnNames, preset:str, publish:Callable): # (name, value)
         self.desk,self.terms,self.publish = desk, terms, publish
-        self.lock = RLock()
-        self.kept,self.fresh,self.tab = [], 0, 'order'
+        self.lock,self.kept,self.fresh,self.tab = RLock(), [], 0, 'order'
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.panes:dict[str, str] = {}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,11 +27,9 @@ from ..render import (compiled, date_text, ENGLISH, environment, first_differenc
                                LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..scale.workers import _digests
 from ..search.explainer import Explainer
-from ..search.proven import _NONE_EXISTS
-from ..search.robust import _scope
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .alternatives import _with_menu, Alternatives
+from .alternatives import Alternatives
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
                                    _numeric_columns, _put_back, _visible, _directions_taken)
 from .evidence import answers_of, evidence, own_answers, rows_told
@@ -64,13 +62,7 @@ def _sentences(c:Column, told, lang:Language=ENGLISH, phrases=('', '')) -> dict:
 
 _WORD_FIELDS = 'name', 'before', 'after'
 
-class _Name(NamedTuple):
-    "What people call a column."
-    text:str      # '' where nobody says
-    phrases:tuple # Where it is too low, and too high; '' for none
-    levels:dict   # Level -> words
-
-def _column_name(c:Column, given) -> _Name:
+def _column_name(c:Column, given) -> tuple: # '' where nobody says; phrases for too low and too high, '' for none; level -> words
     "What `names` says of a column; raises `ValueError` for what says nothing."
     levels = {k: v for k,v in given.items() if k not in ('', None)} if isinstance(given, dict) else {}
     one = next((v for k,v in given.items() if k in ('', None)), '') if isinstance(given, dict) else given
@@ -83,7 +75,7 @@ def _column_name(c:Column, given) -> _Name:
     known = {*c.levels, *map(str, c.levels)}
     if lost := [k for k in levels if k not in known]:
         raise ValueError(f'names must name levels of column {c.name!r}, {list(c.levels)}, got {lost}')
-    return _Name(text or '', tuple(phrases) or ('', ''), levels)
+    return text or '', tuple(phrases) or ('', ''), levels
 
 def _labels_of(explainer) -> tuple: # Of the classes
     "What classes are called by the model; () for a number."
@@ -104,7 +96,8 @@ class _ColumnWording(NamedTuple):
     why:str|None   # Why it was not asked for; None for the default
     local:Callable # A cell's text -> as the language writes it
     lang:Language
-    given:_Name
+    named:bool     # Whether somebody said its name
+    levels:dict    # Level -> words that somebody said
 
     def amount(self, text:str) -> str: return with_unit(text, self.unit, self.lang) # With its unit
 
@@ -113,17 +106,12 @@ _GIVEN = 'names', 'units', 'words', 'why' # What somebody says of columns: a dic
 def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWording:
     "What is said about a column; raises `ValueError` for invalid sentences."
     names,units,words,why = (given.get(k) or {} for k in _GIVEN)
-    name = _column_name(c, names.get(c.name, ''))
-    sentences,unit = _sentences(c, words.get(c.name), lang, name.phrases), units.get(c.name, '')
+    name,phrases,levels = _column_name(c, names.get(c.name, ''))
+    sentences,unit = _sentences(c, words.get(c.name), lang, phrases), units.get(c.name, '')
     if unit and (c.levels or c.measure): raise ValueError(f'units must name numbers, got {c.name!r}')
     reason = _visible(why[c.name], lang) if c.name in why else None
-    called = name.text or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
-    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, name.levels), lang, name)
-
-class _LetterWords(NamedTuple):
-    "What is said about columns and classes."
-    said:list   # `_ColumnWording` of each column
-    called:dict # Label of a class as a text -> words
+    called = name or (c.name.replace('_', ' ') if isinstance(c.name, str) else c.name)
+    return _ColumnWording(_visible(called), unit, sentences, reason, _in_language(c, lang, levels), lang, bool(name), levels)
 
 # %% ../../nbs/use/04_letter.ipynb #c47
 def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
@@ -197,34 +185,27 @@ _PROVEN = dict(
                'enough, and that no smaller change of this many values would have been.'),
     distance=N_('It is proven for this model that no smaller change would have been enough.'),
     cost=N_('It is proven for this model that no cheaper change would have been enough.'))
-_NOTHING_ELSE = N_('It is proven for this model that changing any other single value would not have been enough.')
 _AMONG = { # Of which answers, as `_scope` has it
     'compared where': N_('that are plausible, as far as there are real cases to compare with'),
     'plausible': N_('that are plausible'), 'well within': N_('that are well within the decision'),
-    'noise': N_('that withstand noise in the data'), 'other weights': N_('that withstand other weights of the model')}
+    'noise': N_('that withstand noise in the data')}
 
-def _proven_line(among:str, what:str, lang:Language=ENGLISH) -> str: # Of which answers; '' for all
-    "What is proven, as a sentence."
-    partly = 'compared where' in among
-    kinds = [lang.say(text) for mark,text in _AMONG.items() if mark in among and not (partly and mark == 'plausible')]
-    if not kinds: return lang.say(what)
-    return lang.say(what) + ' ' + lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed(kinds))
-
-def _standing_lines(told:dict, alone:str, lang:Language=ENGLISH) -> list: # A record; what is proven where nothing else leads there
+def _standing_lines(told:dict, lang:Language=ENGLISH) -> list: # A record
     "How an answer stands, in sentences."
     confirmed,proof = told['answer']['confirmed'], told['proof']
     lines = [] if confirmed is None else [lang.say(_CONFIRMED, percent=sided_percent(confirmed, 0., lang))]
-    if proof['said'] == 'optimal': lines.append(_proven_line(proof['among'], _PROVEN[proof['of']], lang))
-    return lines + [alone]*told['letter']['alone']
+    if proof['said'] != 'optimal': return lines
+    marks = [m for m in _AMONG if m in proof['among'] and (m != 'plausible' or 'compared where' not in proof['among'])]
+    among = lang.say(N_('Only answers {kinds} were compared.'), kinds=lang.listed([lang.say(_AMONG[m]) for m in marks])) if marks else ''
+    return [*lines, f"{lang.say(_PROVEN[proof['of']])} {among}".rstrip()]
 
 # %% ../../nbs/use/04_letter.ipynb #c69
-def _other_ways(explainer, answer, others) -> dict: # Position of a row -> ways: cells of another answer, and what the model says of it
+def _other_ways(answer, others, read:np.ndarray) -> dict: # Row -> ways: cells of another answer, what the model says of it
     "Further answers of each row; raises `ValueError` for those about other rows."
     if others is None: return {}
-    if isinstance(others, pd.DataFrame): others = _with_menu(explainer, answer, others)
-    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x.equal(answer.x):
-        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, or what ways says, '
-                         f'got {others!r}')
+    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x[read].equal(answer.x[read]):
+        told = repr(others) if isinstance(others, Alternatives) else type(others).__name__
+        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, got {told}')
     more,out = others.answers, {}
     for k,(i,cells) in enumerate(zip(others.row.tolist(), _json_rows(more.raw, len(more)))):
         if not more.xp[k].equal(answer.xp[i]): out.setdefault(i, []).append(dict(answer=cells, after=more.prob[k].item()))
@@ -245,17 +226,6 @@ def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of eac
         out[i].append(dict(changes=changes))
     return out
 
-# %% ../../nbs/use/04_letter.ipynb #8e776fbc
-def _nothing_else(explainer, answer, others) -> list: # A bool for each row
-    "Whether it is proven that no column besides those of the answer leads there alone."
-    if not isinstance(others, pd.DataFrame): return [False]*len(answer)
-    nowhere = {(i, chosen[0]) for i,chosen,proof in zip(others.row, others['columns'], others.proof)
-               if len(chosen) == 1 and proof == _NONE_EXISTS}
-    enc = explainer.enc_of(answer)
-    names,left = [c.name for c in answer.domain.features], (~(enc.frozen | answer.tensors.changed)).tolist()
-    return [any(free) and all((i, name) in nowhere for name,open_ in zip(names, free) if open_)
-            for i,free in enumerate(left)]
-
 # %% ../../nbs/use/04_letter.ipynb #59fefb1d
 def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
     "What a letter says besides the answer."
@@ -264,14 +234,6 @@ def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> 
     found = None
     if asked['k'] and known: found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
     return found, certified(explainer, answer) if ranges else None
-
-def _records_of(answer, others, looked:tuple, day:str, about:dict) -> list: # `about`: language and reasons; texts
-    "The records of letters."
-    explainer = answer.explainer
-    ways,alone = _other_ways(explainer, answer, others), _nothing_else(explainer, answer, others)
-    told = [about | dict(alone=ok and bool(alone[i]), ways=ways.get(i, []))
-            for i,ok in enumerate(answer.valid.tolist())]
-    return evidence(answer, *looked, day, told)
 
 # %% ../../nbs/use/04_letter.ipynb #c64
 _DOUBT = N_('no agreement') # Of several models
@@ -324,9 +286,7 @@ def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each 
     return list(zip(out, found.enough.tolist()))
 
 # %% ../../nbs/use/04_letter.ipynb #c66
-def _checksum(told:dict) -> str: return '-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4)) # What a person sees of a record
-
-def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> Iterator[dict]: # Records, and their answers
+def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterator[dict]: # Records, and their answers
     "All that the letters say, row by row, but for what the sender adds."
     (said,called),(found,lines) = words, looked
     explainer,told = answer.explainer, list(map(json.loads, texts))
@@ -335,7 +295,7 @@ def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> 
     chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
     columns,there = answer.domain.features, [t['answer']['valid'] for t in told]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
-    alone,ways = _proven_line(_scope(explainer, None), _NOTHING_ELSE, lang), _ways_said(explainer, told, said, records)
+    ways = _ways_said(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
         changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
@@ -346,7 +306,7 @@ def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> 
         sure = dict(number=answer.goal.numbers, before=answer.goal.sided(known['answer']['before'], bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
-                    lines=_standing_lines(known, alone, lang) if there[i] else [])
+                    lines=_standing_lines(known, lang) if there[i] else [])
         yield _head_of(known) | dict(
             decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons,
             kept=_kept_and_why(said, held[i], changed),
@@ -356,7 +316,7 @@ def _all_fields(texts:list, answer, words:_LetterWords, codes, looked:tuple) -> 
 def _head_of(told:dict) -> dict: # A record
     "What every letter names."
     return dict(row=_visible(str(told['answer']['row'])), date=_visible(told['made_at']), language=told['letter']['language'],
-                checksum=_checksum(told))
+                checksum='-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
 
 # %% ../../nbs/use/04_letter.ipynb #c78
 def _knowing(answer, explainer):
@@ -479,12 +439,6 @@ def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Call
 # %% ../../nbs/use/04_letter.ipynb #0a91c0df
 _NOTE = 'why', 'row', 'date', 'language', 'checksum', 'sealed', *_SLOTS, 'notices', 'rules', 'paper'
 
-def _notes(texts:list) -> Iterator[dict]: # Records of rows that could not be read
-    "What notes say."
-    for text in texts:
-        told = json.loads(text)
-        yield _head_of(told) | dict(why=_visible(told['answer']['proof'].removeprefix(_NOT_READ)), sealed=Markup(text))
-
 def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, asked:dict, looked=None) -> list: # Records, which are alike
     "The letters that records give; `looked`: what is known besides."
     told = list(map(json.loads, texts))
@@ -495,19 +449,13 @@ def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, aske
         fields = _all_fields(texts, answers, _wording_of(cf, given, lang), asked['codes'], looked)
     else:
         note = None if format == 'json' else "{% extends 'note' %}"
-        write,fields = _writer(note, format, lang, _NOTE), _notes(texts)
+        why = [_visible(t['answer']['proof'].removeprefix(_NOT_READ)) for t in told]
+        write = _writer(note, format, lang, _NOTE)
+        fields = (_head_of(t) | dict(why=w, sealed=Markup(text)) for t,w,text in zip(told, why, texts))
     return [write(**known, **more) for known,more in zip(fields, slots)]
 
-def _others_of(others, read:np.ndarray): # Positions of rows that were read
-    "Other answers of the rows that were read, by their new positions."
-    if others is None or len(others) < len(read): return others
-    place = {i: k for k,i in enumerate(read.tolist())}
-    if isinstance(others, pd.DataFrame): return others.assign(row=others.row.map(place))
-    if not isinstance(others, Alternatives): return others
-    return Alternatives(others.first[read], others.answers, np.array([place[i] for i in others.row.tolist()], int))
-
 # %% ../../nbs/use/04_letter.ipynb #c83
-def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: # None for a dict without columns
+def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> tuple: # `_ColumnWording` of each column; class -> words
     "What is said about all columns and classes; raises `ValueError` for unknown names."
     columns = explainer.domain.features
     known,told = {c.name for c in columns}, {}
@@ -520,17 +468,18 @@ def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> _LetterWords: #
                   if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
     _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
-    return _LetterWords([_column_wording(c, told, lang) for c in columns], called)
+    return [_column_wording(c, told, lang) for c in columns], called
 
-def _check_words(explainer, names, words:_LetterWords, strict:bool|None):
+def _check_words(explainer, names, words:tuple, strict:bool|None): # As of `_wording_of`
     "Say what has no words: an error if that is wanted, else a warning where words were given or are needed."
-    if strict is None or not (strict or names or words.said[0].lang is not ENGLISH): return
-    missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in words.called]
-    for c,s in reversed([*zip(explainer.domain.features, words.said)]):
-        levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.given.levels]
-        missing = [f'column {c.name!r}']*(not s.given.text) + levels + missing
+    said,called = words
+    if strict is None or not (strict or names or said[0].lang is not ENGLISH): return
+    missing = [f'class {v!r}' for v in _labels_of(explainer) if isinstance(v, str) and v not in called]
+    for c,s in reversed([*zip(explainer.domain.features, said)]):
+        levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.levels]
+        missing = [f'column {c.name!r}']*(not s.named) + levels + missing
     if not missing: return
-    told = (f'names must give words in {words.said[0].lang.name!r} for all that letters name, got none for '
+    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for '
             f'{", ".join(missing)}')
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
@@ -542,7 +491,7 @@ def letter(
     units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
     words:dict|None=None,    # Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
     why:dict|None=None,      # Column -> why it was not considered
-    others:Alternatives|pd.DataFrame|None=None, # Of the same rows under the same rules, from `explain_many` or `ways`
+    others:Alternatives|None=None, # Of the same rows under the same rules, from `explain_many`
     ranges:bool=True,        # Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date=None,               # A date or a text; None for today
     format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
@@ -572,8 +521,8 @@ def letter(
         Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
     why : dict | None, default None
         Column -> why it was not considered
-    others : Alternatives | pd.DataFrame | None, default None
-        Of the same rows under the same rules, from `explain_many` or `ways`
+    others : Alternatives | None, default None
+        Of the same rows under the same rules, from `explain_many`
     ranges : bool, default True
         Also state from where on is enough, if the model can be bounded: up to .1 s a row
     date : default None
@@ -618,14 +567,13 @@ def letter(
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
     _check_words(explainer, names, spoken, strict)
-    known,out = replace(answer, explainer=explainer), {}
-    if len(read) < len(answer): others = _others_of(others, read)
+    known,out,ways = replace(answer, explainer=explainer), {}, _other_ways(answer, others, read)
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some,looked = known if len(at) == len(answer) else known[at], (None, None)
         if at is read: looked = _found_beside(explainer, some, asked, bool(ranges), lang)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
-        texts = _records_of(some, others if at is read else None, looked, day, about)
+        texts = evidence(some, *looked, day, [about | dict(ways=ways.get(i, [])) for i in at.tolist()])
         pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
         out |= dict(zip(at.tolist(), pages))
     return [out[i] for i in range(len(answer))]
@@ -692,8 +640,7 @@ def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the c
 
 def _untested(told:dict) -> str: # A record
     "What nobody can tell from a record and the model alone."
-    proven = told['proof']['said'] == 'optimal' or bool(told['letter'] and told['letter']['alone'])
-    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=proven)
+    known = dict(confirmed=told['answer']['confirmed'] is not None, proven=told['proof']['said'] == 'optimal')
     return ', '.join(word for word,on in known.items() if on and told['answer']['valid'])
 
 def check_evidence(
