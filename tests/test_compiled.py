@@ -167,4 +167,4 @@ def test_one_warning_says_that_python_does_the_work(monkeypatch, tmp_path):
 def test_the_source_is_what_its_chapter_says():
     sys.path.insert(0, str(ROOT/'docs'))
     from export import in_c
-    assert (ROOT/'gradual_cf/search/core.c').read_text() == in_c('search/10_compiled.ipynb')
+    assert (ROOT/'gradual_cf/search/core.c').read_text() == in_c('search/12_compiled.ipynb')

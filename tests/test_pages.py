@@ -101,8 +101,8 @@ def ablated(value, column):
 
 
 FIGURES = [
-    ('paper/02_reproduce', r'distance of (\S+) with the logit distribution and (\S+) without', lambda: [ablated(v, 'l2') for v in ('with ', 'without')]),
-    ('search/04_shorten', r"HELOC's default goes from a distance of (\S+) to (\S+), the paper's setting from (\S+) to (\S+),",
+    ('paper/01_reproduce', r'distance of (\S+) with the logit distribution and (\S+) without', lambda: [ablated(v, 'l2') for v in ('with ', 'without')]),
+    ('search/01_shorten', r"HELOC's default goes from a distance of (\S+) to (\S+), the paper's setting from (\S+) to (\S+),",
      lambda: [refined('heloc', s, w, 'l2') for s in ('default', 'paper') for w in ('as found', 'both')]),
 ]
 

@@ -1,4 +1,4 @@
-"""Fitted models of every make, as they are: what a reader would not read in models/02_fitted."""
+"""Fitted models of every make, as they are: what a reader would not read in models/04_fitted."""
 import functools
 import inspect
 import operator

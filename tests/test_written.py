@@ -25,7 +25,7 @@ def test_every_network_can_be_made_again(monkeypatch):
     monkeypatch.syspath_prepend(str(written.FOLDER))
     import make
     assert set(make.NETWORKS) == set(written.rows()) and make.wanted([]) == []
-    with pytest.raises(ValueError, match='must load tests/networks/nobody.safetensors'): make.of_notebook('nobody', 'use/05_drawing.ipynb', 'x', 'y')
+    with pytest.raises(ValueError, match='must load tests/networks/nobody.safetensors'): make.of_notebook('nobody', 'use/04_drawing.ipynb', 'x', 'y')
 
 
 @pytest.mark.parametrize('harm', ['missing', 'damaged'])

@@ -1,4 +1,4 @@
-/* Written by docs/export.py from the blocks of C in nbs/search/10_compiled.ipynb: change the chapter. */
+/* Written by docs/export.py from the blocks of C in nbs/search/12_compiled.ipynb: change the chapter. */
 
 #include <math.h>
 #include <stdint.h>
