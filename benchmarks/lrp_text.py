@@ -2,7 +2,7 @@
 
     GRADUAL_CF_DATA=... python benchmarks/lrp_text.py
 
-The network comes from the cache (`gradual-cf train imdb`) or is trained now.
+The network comes from the cache (`load_task('imdb')`) or is trained now.
 """
 import json
 from pathlib import Path

@@ -2,7 +2,7 @@
 
     GRADUAL_CF_DATA=... python benchmarks/text_tables.py [--model100 FILE] [--model300 FILE] [--sigma 500]
 
-Networks come from the cache (`gradual-cf train imdb`, `gradual-cf train imdb300`) or are trained now.
+Networks come from the cache (`load_task('imdb')`, `load_task('imdb300')`) or are trained now.
 `gradual-cf reproduce table2` and its siblings run the same sentences and set them beside the paper's.
 """
 import argparse

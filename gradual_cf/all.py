@@ -25,7 +25,7 @@ from .models.networks import (accuracy, digit_cnn, load_model, save_model, serie
     strided_cnn, tabular_mlp, text_cnn, train)
 from .models.fitted import load_fitted, predictor
 from .data.tables import tabular
-from .data.reachable import reachable
+from .data.relations import reachable
 from .data.images import images, load_digits, load_mnist
 from .data.series import load_series, series
 from .search.lookahead import lookahead

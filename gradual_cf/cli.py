@@ -494,7 +494,7 @@ def _audit(*, by, least, json, **asked):
 @_takes('json')
 def _check(
     path:Path=typer.Argument(..., exists=True, help='A folder that batch wrote, a letter, or evidence.'),
-    model:Optional[Path]=typer.Option(None, '--model', exists=True, help='For a letter a folder of GradualCF.save, for evidence a model file.'),
+    model:Optional[Path]=typer.Option(None, '--model', exists=True, help='A folder of GradualCF.save, or for evidence a model file.'),
     trust:Optional[list[str]]=typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.'),
     *, json,
 ):

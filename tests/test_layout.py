@@ -74,6 +74,12 @@ def test_no_line_is_wide():
     assert not [(nb.stem, line) for nb in NOTEBOOKS for c in exports(nb) for line in c.source.splitlines() if len(line) > 140 and not line.startswith('#|')]
 
 
+def test_numbers_of_chapters_are_unique_within_a_shelf():
+    for shelf in {nb.parent for nb in NOTEBOOKS}:
+        numbers = sorted(nb.name[:2] for nb in NOTEBOOKS if nb.parent == shelf)
+        assert len(set(numbers)) == len(numbers), shelf
+
+
 OPENED = 'nbs models data search measures baselines paper use scale'.split()  # folders whose chapters name in their opening what they offer
 
 

@@ -8,6 +8,7 @@ import ast, difflib, re, warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import combinations
+from numbers import Real
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from .columns import _unstepped, Column
 from ..core import Encoded, State, bisected
 
 # %% auto #0
-__all__ = []
+__all__ = ['reachable']
 
 # %% ../../nbs/data/01_relations.ipynb #sc8
 _MOST_OPERATORS = 200 # In one sentence; Python can nest no more than a few hundred
@@ -732,3 +733,71 @@ def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations,
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)
     return ties
+
+# %% ../../nbs/data/01_relations.ipynb #rch06
+_A_YEAR = dict(year=1, month=12, week=365.25/7, day=365.25) # Units of time in a year
+
+def _years(within) -> float: # More than 0
+    "A time in years: `'18 months'`, `'2 years'`, or a number of years."
+    told = re.fullmatch(r'\s*(\d+\.?\d*|\.\d+)\s*(year|month|week|day)s?\s*', within if isinstance(within, str) else '')
+    years = float(told[1])/_A_YEAR[told[2]] if told else within
+    if isinstance(years, bool) or not isinstance(years, Real) or not 0 < float(years) < np.inf:
+        raise ValueError(f"within must be a time such as '12 months', or a number of years above 0, got {within!r}")
+    return float(years)
+
+# %% ../../nbs/data/01_relations.ipynb #rch09
+def _rate_a_year(column, told) -> tuple: # ((down, is a share), (up, is a share)), a year
+    "How fast a column falls and grows; raises `ValueError` for what is no rate."
+    if isinstance(pair := told, (str, Real)): pair = (told, 0) if str(told).lstrip().startswith('-') else (0, told)
+    try:
+        parts = tuple((float(str(v)[:-1])/100, True) if str(v).endswith('%') else (float(v), False) for v in pair)
+        (down, _), (up, _) = parts
+        if -np.inf < down <= 0 <= up < np.inf: return parts
+    except (TypeError, ValueError): pass
+    raise ValueError(f"rates must be a number or a share such as '10%' a year, or a pair (down ≤ 0, up ≥ 0), "
+                     f'got {told!r} for {column!r}')
+
+# %% ../../nbs/data/01_relations.ipynb #rch11
+def reachable(
+    rows:pd.DataFrame,   # `(n, columns)`, the rows that will be asked about, raw units
+    within:str|float,    # A time: `'12 months'`, `'2 years'`, `'90 days'`, or a number of years above 0
+    rates:dict,          # Column -> change a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0, up ≥ 0)
+) -> pd.DataFrame:       # `(n, len(rates))` of pairs (low, high), for `explain(…, bounds=…)`; None where a cell is missing
+    """What each column of each row can become in the time.
+
+    Raises `ValueError` for a time that is none, a rate that is none, or a column that is not there or holds no numbers.
+
+    Parameters
+    ----------
+    rows : pd.DataFrame
+        `(n, columns)`, the rows that will be asked about, raw units
+    within : str | float
+        A time: `'12 months'`, `'2 years'`, `'90 days'`, or a number of years above 0
+    rates : dict
+        Column -> change a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0, up ≥ 0)
+
+    Returns
+    -------
+    pd.DataFrame
+        `(n, len(rates))` of pairs (low, high), for `explain(…, bounds=…)`; None where a cell is missing
+
+    Raises
+    ------
+    ValueError
+        For a time that is none, a rate that is none, or a column that is not there or holds no numbers
+
+    Examples
+    --------
+    >>> cf.explain(rows, bounds=reachable(rows, '12 months', {'income': '10%', 'debt': -6000, 'months_in_job': 12}))
+    """
+    years, out = _years(within), {}
+    for name, told in rates.items():
+        rate = _rate_a_year(name, told)
+        if name not in rows: raise ValueError(f'rates must name columns of the rows, got {name!r}; there are {list(rows)}')
+        if not pd.api.types.is_numeric_dtype(rows[name]):
+            raise ValueError(f'rates must name columns of numbers, got {name!r} of {rows[name].dtype}')
+        own = rows[name].astype('Float64').to_numpy(float, na_value=np.nan)
+        low, high = (own + years*step*(np.abs(own) if share else 1) for step, share in rate)
+        pairs = [None if np.isnan(v) else pair for v, *pair in zip(own, low.tolist(), high.tolist())]
+        out[name] = pd.Series([pair and tuple(pair) for pair in pairs], rows.index, object)
+    return pd.DataFrame(out, index=rows.index)
