@@ -314,7 +314,8 @@ def processes(work, parts, count:int): # Pairs of number and Arrow table -> iter
     from joblib.externals.loky.backend.reduction import dumps
     packed = bytes(dumps(work)) # functions of a notebook, too
     jobs = (delayed(_answer)(packed, k, t.combine_chunks().to_batches()[0].serialize().to_pybytes()) for k,t in parts)
-    try: yield from Parallel(count, return_as='generator_unordered', batch_size=1)(jobs)
+    ahead = 2*count if count > 1 else 1 # joblib works in this process where it has one alone: of two, one waits
+    try: yield from Parallel(max(2, count), return_as='generator_unordered', batch_size=1, pre_dispatch=ahead)(jobs)
     except BrokenProcessPool as e:
         raise RuntimeError(f'workers must survive their parts, got one that died (out of memory?): what is finished is kept, '
                            f'run the same call again ({e})') from None
