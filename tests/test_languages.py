@@ -239,17 +239,6 @@ def test_pages_of_one_language_do_not_leak_into_another():
     assert 'weitere Zeilen' in first and 'more rows' in render('reasons/page', 'txt', rows=[], more=2, summary='', agreement=[], withheld={}, without=[], unread={})
 
 
-def test_of_which_answers_a_proof_speaks():
-    from gradual_cf.use.letter import _PROVEN, _proven_line
-    from gradual_cf.search.robust import _EVERYWHERE, _HERE_AND_THERE, _scope
-    from gradual_cf.all import PLAUSIBLE
-    bold = type('cf', (), dict(settings=PLAUSIBLE, demanded=GradualCF.demanded))()
-    line = _proven_line(_scope(bold, dict(noise=1), _HERE_AND_THERE), _PROVEN['columns'])
-    assert 'plausible, as far as' in line and line.count('plausible') == 1 and 'noise' in line
-    line = _proven_line(_scope(bold, None, _EVERYWHERE), _PROVEN['cost'], language_of('nl'))
-    assert 'die aannemelijk zijn' in line and 'gegevens' not in line and _proven_line('', _PROVEN['cost']).count('.') == 1
-
-
 WORDS = {
     'de': {'job_years': ('Zeit in der Stelle', 'Zeit in der Stelle ist zu kurz', ''), 'debt_sum': ('Schulden', '', 'Ihre Schulden sind zu hoch'),
            'home_kind': {'': 'Wohnen', 'rent_ed': 'Miete', 'own_ed': 'Eigentum'}, 'y': {'refused': 'abgelehnt', 'granted': 'bewilligt'}},

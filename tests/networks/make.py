@@ -152,11 +152,7 @@ for task, seed in written.TASKS:
     for i, name in enumerate(written.names_of(task, seed)): NETWORKS[name] = of_task(task, seed, judge=i == 1)
 NETWORKS |= dict(  # of the tables and texts that tests make up
     bert=Recipe(transformer, None, None, 0, dict(epochs=8, lr=2e-3, batch_size=32)),
-    applicants=mlp(of_test('test_actions', lambda t: table(t.X, t.Y))),
-    applicants_line=Recipe(by_hand, of_test('test_actions', lambda t: table(t.X, t.Y)), line, 0, dict(epochs=60, lr=.03)),
     bank=mlp(of_test('made', lambda t: table(*t.table()))),
-    sizes=mlp(of_test('test_actions', lambda t: table(*t.sizes(), **t.SIZES))),
-    owing=mlp(of_test('test_actions', lambda t: table(t.owing(), t.Y))),
     browser=mlp(of_test('test_browser', lambda t: before(t.PANEL, 'browser', 'domain.encode(loans).x', '(score > 2.5).to_numpy(int)'))),
     people=mlp(of_test('test_explorer', lambda t: table(t.make_people(), t.decided(t.make_people())))),
     incomes=mlp(of_test('test_typical', lambda t: table(*t.people()))),
@@ -216,7 +212,6 @@ NETWORKS |= dict(  # of what notebooks make up
     letter=nb_mlp('letter', 'use/03_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)'),
     letter_other=nb_mlp('letter_other', 'use/03_letter.ipynb', 'bank.encode(people).x', 'good.astype(int)', seed=1),
     audit=nb_mlp('audit', 'use/02_audit.ipynb', 'domain.encode(read).x', 'granted', width=16),
-    actions=nb_mlp('actions', 'use/02_actions.ipynb', 'x', 'granted'),
     strict_loan=nb_mlp('strict_loan', 'tutorials/ask_what_if.ipynb', 'domain.encode(loans).x', 'granted'),
     tied_loan=nb_mlp('tied_loan', 'tutorials/plans_and_other_ways.ipynb', 'tied.encode(cards).x', 'granted'))
 
