@@ -231,7 +231,7 @@ def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
     rows['home'] = rows['home'].astype(object)
     rows.iloc[1, list(df).index('home')] = 'castle'
     texts = letter(cf.explain(rows, 1), language='it', format='html', reasons=2, strict=None)
-    assert 'lang="it"' in texts[1] and 'leggibili' in texts[1] and 'castle' in texts[1] and '<script' not in texts[1] and check_evidence([texts[0], texts[2]], cf).model.all()
+    assert 'lang="it"' in texts[1] and 'leggibili' in texts[1] and 'castle' in texts[1] and texts[1].count('<script') == 1 and check_evidence([texts[0], texts[2]], cf).model.all()
 
 
 def test_pages_of_one_language_do_not_leak_into_another():

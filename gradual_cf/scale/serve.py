@@ -6,7 +6,7 @@
 __all__ = ['service', 'serving', 'log_explainer']
 
 # %% ../../nbs/scale/03_serve.ipynb #s4
-import asyncio, base64, hmac, json, logging, multiprocessing, os, re, secrets, socket, threading, time, traceback, warnings
+import asyncio, base64, hmac, json, logging, multiprocessing, os, re, secrets, socket, sys, threading, time, traceback, warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -338,7 +338,9 @@ def serve_folder(
         own.set_inheritable(True)
         say(f'http://{f"[{host}]" if ":" in host else host}:{own.getsockname()[1]}', secret)
         crew = Multiprocess(config, sockets=[own])
-        crew.run()
+        given,sys.stdin = sys.stdin, None # processes read no terminal, and there may be none
+        try: crew.run()
+        finally: sys.stdin = given
     if any(p.process.exitcode == 3 for p in crew.processes): # uvicorn's word for one that could not begin
         raise ValueError(f'folder must be one that processes can load: is the model in {str(folder)!r} missing?')
 
