@@ -55,15 +55,10 @@ from .paper.reproduce import ablate, reproduce
 # %% ../nbs/99_all.ipynb #c6
 __all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',
            'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'SPARSE', 'ROBUST', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
-           'bootstrap', 'confirm', 'accuracy', 'digit_cnn', 'load_model', 'save_model', 'strided_cnn', 'tabular_mlp', 'text_cnn',
-           'train', 'tabular', 'images', 'load_digits', 'load_mnist', 'load_animals', 'load_cbf',
-           'load_series', 'series', 'series_cnn', 'series_resnet', 'without_images', 'lookahead',
-           'reads_well', 'corpus_vectors', 'load_glove', 'load_imdb', 'load_toy_reviews', 'sentences',
-           'load_breast_cancer', 'load_heloc', 'load_loans', 'load_uci_credit', 'Task', 'load_task', 'Wachter', 'CEM',
-           'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance', 'coherence', 'evaluate',
-           'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'plausibility', 'frames', 'save_page', 'stepper',
-           'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer',
-           'check_evidence', 'letter', 'Audit', 'audit', 'Reasons', 'reasons',
-           'Checks', 'checks', 'ablate', 'questions',
-           'against_direction', 'survey', 'tally', 'reproduce',
-           'load_fitted', 'predictor', 'prove', 'reachable']
+           'bootstrap', 'confirm', 'accuracy', 'load_model', 'tabular_mlp', 'train', 'tabular', 'images', 'load_series',
+           'series', 'without_images', 'reads_well', 'load_toy_reviews', 'sentences', 'load_breast_cancer', 'load_loans',
+           'load_task', 'Wachter', 'CEM', 'GrowingSpheres', 'LORE', 'because', 'ABELE', 'FIDO', 'Goyal', 'relevance',
+           'coherence', 'evaluate', 'judged', 'l2_change', 'lacks', 'measures', 'n_changed', 'frames', 'save_page', 'stepper',
+           'as_batches', 'explain_dataset', 'plot_summary', 'summary', 'explorer', 'check_evidence', 'letter', 'Audit', 'audit',
+           'Reasons', 'reasons', 'Checks', 'checks', 'ablate', 'questions', 'reproduce', 'load_fitted', 'predictor', 'prove',
+           'reachable']
