@@ -574,8 +574,8 @@ def to_plain(v:Any, tensors:dict, where:str, known:Mapping={}) -> Any: # Name ->
     if type(v) is list: return [to_plain(u, tensors, where, known) for u in v]
     if _is_numbers(v):
         key,told = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
-        if told: v = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C'))
-        tensors[key] = v.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it
+        held:Any = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C')) if isinstance(v, np.ndarray) else v
+        tensors[key] = held.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it
         return dict(of='tensor', at=key, **told)
     if known.get(name := type(v).__name__) is type(v):
         of = {f: to_plain(getattr(v, f), tensors, f'{where}.{f}', known) for f in inspect.signature(type(v)).parameters}

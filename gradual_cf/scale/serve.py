@@ -33,7 +33,7 @@ from .keep import _manifest_of
 from ..use.letter import check_evidence, letter
 
 # %% ../../nbs/scale/03_serve.ipynb #s7
-def _cell(v):
+def _cell(v) -> Any:
     if v is None or isinstance(v, (str, Number)): return v
     raise ValueError('must be a number, a text, true, false or null')
 
@@ -50,12 +50,12 @@ def _forms() -> dict:
     class Timed(BaseModel, extra='forbid', strict=True):
         seconds: float|None = Field(None, ge=0, description='Most time; what was found until then is the answer')
     class Question(Timed):
-        rows: list[dict[str, cell]] = Field(min_length=1, max_length=1000, description='Column to cell')
-        target: aim = Field(None, description='Label of a class, or [low, high] of numbers')
+        rows: list[dict[str, cell]] = Field(min_length=1, max_length=1000, description='Column to cell') # pyright: ignore
+        target: aim = Field(None, description='Label of a class, or [low, high] of numbers') # pyright: ignore[reportInvalidTypeForm]
         immutable: list[str]|None = None
         increase_only: list[str]|None = None
         decrease_only: list[str]|None = None
-        bounds: dict[str, aim]|None = Field(None, description='Column to [low, high]')
+        bounds: dict[str, aim]|None = Field(None, description='Column to [low, high]') # pyright: ignore[reportInvalidTypeForm]
         max_changes: int|None = Field(None, ge=1)
         seed: int = Field(0, ge=0)
     class About(Question):

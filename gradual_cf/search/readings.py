@@ -453,8 +453,7 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     x,out = cf.x_train[:_COMPARED], []
     rows = x.detach().cpu().double().numpy()
     for whole in models:
-        m = whole
-        if isinstance(m, _Asked): m = m.model
+        m:Any = whole.model if isinstance(whole, _Asked) else whole
         try:
             if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
             elif isinstance(m, FrameModel):

@@ -448,7 +448,7 @@ class _Advice(Exports):
     cost:np.ndarray         # What each piece costs each row, `(n, k)`; infinite where it does not help
 
     @property
-    def helped(self) -> np.ndarray: return np.isfinite(self.cost).any(1) # Rows that some piece helps, bool `(n,)`
+    def helped(self) -> np.ndarray: return np.isfinite(self.cost.min(1, initial=np.inf)) # Rows that some piece helps, bool `(n,)`
     @property
     def taken(self) -> np.ndarray: return np.where(self.helped, self.cost.argmin(1) + 1 if self.words else 0, 0) # From 1; 0: none
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -89,8 +89,9 @@ class _Run:
         "Who has a way, or how long the ways of those are."
         if name == 'recourse': return _Measured(said.data, said.valid.astype(float))
         data,raw = said.advised()
-        x,xp = (self.cf.encode(_read_by(self.cf, v)).x if len(raw) else np.zeros(0) for v in (data, raw))
-        return _Measured(data, spent(x, xp, self.cf.domain.cost).double().cpu().numpy() if len(raw) else x)
+        if not len(raw): return _Measured(data, np.zeros(0))
+        x,xp = (self.cf.encode(_read_by(self.cf, v)).x for v in (data, raw))
+        return _Measured(data, spent(x, xp, self.cf.domain.cost).double().cpu().numpy())
 
     def counted(self, name:str) -> list: # Of this model; of what was said earlier too, where the check compares
         "What a check counts, row by row."
@@ -336,7 +337,7 @@ def checks(
     if target is None: raise ValueError('target must be given where earlier answers do not say it, got None')
     if rows is not None and not isinstance(rows, pd.DataFrame):
         raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
-    rows = issued.data if rows is None and issued is not None else rows.reset_index(drop=True)
+    rows = cast(Any, issued).data if rows is None else rows.reset_index(drop=True)
     _members(rows, by)
     run = _Run(cf, champion, issued, rows, target, (seed, progress))
     return Checks(_judged(_lines_of(run, limits, by, fewest), level), level)

@@ -290,18 +290,18 @@ def enough_of(explainer, answer, needed:Tensor, lines:pd.DataFrame|None) -> list
         if len(idle := some[changed[some, g] & ~needed[some, g].cpu().numpy()]): search.put_back(idle, g)
     for g,c in enumerate(columns):
         if _lowerable(c) and len(at := some[changed[some, g]]): search.nearer(at, g)
-    lines = [own[i] | ({} if i in loose else told.get(i, {})) for i in range(len(own))]
+    found = [own[i] | ({} if i in loose else told.get(i, {})) for i in range(len(own))]
     still = (search.x == answer.x).cpu().numpy()
     for i in some:
-        for g in [*lines[i]]:
-            if still[i, search.places[g]].all(): lines[i][g] = _Enough('own', ())
+        for g in [*found[i]]:
+            if still[i, search.places[g]].all(): found[i][g] = _Enough('own', ())
             elif _lowerable(columns[g]):
                 v = float(np.round(search.numbers(search.x[[i]], g)[0], max(columns[g].digits, 0)))
-                if np.isfinite(v): lines[i][g] = _Enough('value', (_told_text(columns[g], v),))
-    lines = [{g: e for g,e in row.items() if e.kind != 'own'} for row in lines]
+                if np.isfinite(v): found[i][g] = _Enough('value', (_told_text(columns[g], v),))
+    found = [{g: e for g,e in row.items() if e.kind != 'own'} for row in found]
     rows = np.flatnonzero(open_)
     def end(g, i, last=False): # The text of a line that is tried
-        e = lines[i].get(g)
+        e = found[i].get(g)
         if e is None: return before[g][i]
         return after[g][i] if e.kind == 'levels' else e.texts[-1 if last else 0]
     good,target = np.ones(len(rows), bool), answer.tensors.target[torch.as_tensor(rows)]
@@ -309,8 +309,8 @@ def enough_of(explainer, answer, needed:Tensor, lines:pd.DataFrame|None) -> list
         made,z = _asked_texts(explainer, [[end(g, i, last) for i in rows] for g in range(len(columns))])
         good &= (explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))).cpu().numpy()
         good &= cast(Any, answer.domain).legal(frames[0].iloc[rows], made).all(1)
-    for i in rows[~good]: lines[i] = own[i]
-    return lines
+    for i in rows[~good]: found[i] = own[i]
+    return found
 
 # %% ../../nbs/use/10_enough.ipynb #3cf3d151
 def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text

@@ -570,10 +570,11 @@ def letter(
     known,out,ways = replace(answer, explainer=explainer), {}, _other_ways(answer, others, read)
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
-        some,looked = known if len(at) == len(answer) else known[at], (None, None)
+        some = known if len(at) == len(answer) else known[at]
+        looked = None, None
         if at is read: looked = _found_beside(explainer, some, asked, bool(ranges), lang)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
-        texts = evidence(some, *looked, day, [about | dict(ways=ways.get(i, [])) for i in at.tolist()])
+        texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=ways.get(i, [])) for i in at.tolist()])
         pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
         out |= dict(zip(at.tolist(), pages))
     return [out[i] for i in range(len(answer))]
@@ -591,7 +592,8 @@ def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JS
     except checker.Unreadable as e:
         raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; '
                          'records gives those of plain text') from None
-    columns,own = [c['name'] for c in told['columns']], list(map(json_value, cf.domain.display.columns))
+    columns = [c['name'] for c in told['columns']]
+    own:list = list(map(json_value, cf.domain.display.columns))
     rules = [c['feature'] for c in told['question']['constraints']]
     features = [json_value(c.name) for c in cf.domain.features]
     if {*columns} != {*own} or rules != features:
