@@ -8,7 +8,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
-from gradual_cf.search import confirmed
 from gradual_cf.search.confirmed import _agreed, _bootstrap, jury
 
 

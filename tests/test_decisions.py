@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
-from sklearn.svm import SVC
 from torch import nn
 
 from gradual_cf.all import GradualCF, audit, check_evidence, letter, predictor, prove, tabular

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from gradual_cf.all import check_evidence, GradualCF, letter, load_loans, predictor, reasons, tabular
+from gradual_cf.all import GradualCF, letter, load_loans, predictor, reasons, tabular
 from gradual_cf.templates.evidence import check_evidence as checker
 from gradual_cf.use.evidence import _end, answer_schema, evidence
 from forged import changed, field_of, places, put_once, sealed, walk

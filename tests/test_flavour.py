@@ -10,7 +10,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from gradual_cf import all as everything
 from gradual_cf.all import GradualCF, load_loans, predictor, tabular
 from gradual_cf.scale.serve import _load_pyfunc, _mlflow_frame, log_explainer
 from made import loans, people

@@ -10,7 +10,6 @@ from torch import nn
 from toy import sharpen
 from written import load_task
 
-from gradual_cf import gradual
 from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, construct, images, improve, load_mnist, predict, put_back, without_images)
 from gradual_cf.core import changed_groups
 from gradual_cf.data.images import _SHIFTS, _arrange, pixels

@@ -1,7 +1,7 @@
 """A fitted explainer as a folder: the same answers from it, bit for bit; what no file can hold is refused by name."""
 import json
 import pickle
-from copy import copy, deepcopy
+from copy import copy
 from datetime import date, datetime
 from decimal import Decimal
 from zipfile import ZipFile
@@ -33,11 +33,8 @@ import written
 from gradual_cf.all import (GradualCF, Settings, evaluate, images, load_digits, load_fitted, load_loans, predictor, put_back, reasons, tabular, tabular_mlp)
 from made import by_hand, people, pipeline, same
 from gradual_cf.answers import Counterfactuals
-from gradual_cf.render import from_plain, read_values, to_plain
+from gradual_cf.render import from_plain, to_plain
 from gradual_cf.scale import keep
-from gradual_cf.search import pipelines, sums
-from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.readings import _readings
 
 
 def there_and_back(cf, tmp_path, rows, model=None, **asked):

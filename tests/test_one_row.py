@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from gradual_cf.all import GradualCF, predict, predictor, tabular
+from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.data.tables import _raw
 from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once

@@ -1,8 +1,5 @@
 """The paper's loan data: loaders, accuracies, and what the default and the paper's setting reach."""
-import json
 import os
-import subprocess
-import sys
 
 import pytest
 

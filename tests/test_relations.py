@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from gradual_cf.all import PAPER, PLAUSIBLE, GradualCF, predict, predictor, prove, tabular
+from gradual_cf.all import PAPER, PLAUSIBLE, GradualCF, predictor, prove, tabular
 from gradual_cf.data.columns import _fit_columns
 from gradual_cf.data.relations import _by_pandas, _by_tree, _read_sentence, _numbers_of
 

@@ -9,7 +9,6 @@ from sklearn import ensemble
 from test_boxes import MODELS, fitted, labels, table
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, load_loans, plausible, tabular
-from gradual_cf.search import proven
 from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')

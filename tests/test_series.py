@@ -17,7 +17,7 @@ from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cb
 from gradual_cf.data.datasets import CBF_CLASSES
 from gradual_cf.data.series import dtw
 from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, n_segments, pasted, variation
+from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, n_segments, variation
 
 
 @pytest.fixture(scope='module')

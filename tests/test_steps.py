@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
-from gradual_cf.all import PLAUSIBLE, GradualCF, load_loans, predictor, reasons, tabular
+from gradual_cf.all import PLAUSIBLE, GradualCF, load_loans, predictor, tabular
 from gradual_cf.cli import app
 from gradual_cf.data.columns import Column, _bounds_inside, replace
 

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from gradual_cf.all import (GradualCF, audit, explain_dataset, plot_summary, relevance, save_model, save_page, summary, tabular, tabular_mlp)
 from gradual_cf.core import atomic
 from gradual_cf.render import csv_text, plot_text, terminal
-from gradual_cf.search.proven import ways
 
 TITLE = '\x1b]0;owned\x07'
 EVIL = f'{TITLE}=cmd|$x_1$ {{$ \x9b2J'

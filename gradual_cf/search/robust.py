@@ -345,7 +345,7 @@ def _whether_compared(cf, target:Tensor) -> set: # Of bools
     "Whether there are real rows to compare answers with, for the targets of a question."
     return {cf.company is None or cf.company.compares(t) for t in target.unique(dim=0)}
 
-_EVERYWHERE,_NOWHERE,_HERE_AND_THERE = {True}, {False}, {True, False} # Where there are such rows
+_EVERYWHERE = {True} # There are such rows for all targets
 
 def _scope(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all answers
     "Which answers a proof speaks of, in words."
