@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, group_sums
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
-from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
+from .search.confirmed import _Jury, _panel_of
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, setting, told
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
@@ -26,12 +26,12 @@ from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Matc
                                      prototype_distance, said, stopping, target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
-from .search.real import for_the_rest, from_real_rows, otherwise, pairs, revisit, run_steps
-from .search.plausible import (_ClassPCA, _Company, _allowed_numbers, _worth_trying, among_real_rows,
+from .search.real import run_steps
+from .search.moves import _moved_rows, _searched_rows
+from .search.plausible import (_ClassPCA, _Company, _allowed_numbers, _worth_trying,
                                          nearest_prototypes, Plausibility, Plausible, towards, unsuitable)
 from .search.segments import composed, pasted, variation
-from .search.shorten import (_ask_all, _cheapest_pairs, line_search, moved_once, put_back, share, shortened,
-                                       nearest_single, to_the_last_value)
+from .search.shorten import _ask_all, line_search, put_back, share, shortened
 
 # %% auto #0
 __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
@@ -186,8 +186,6 @@ def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether
     return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
 
 # %% ../nbs/07_gradual.ipynb #c27
-_TWO = 2 # Models that were trained again
-
 def _least_lead(z, label, share):
     "The lead of a class that a share of its training rows does not reach, for each row."
     out = torch.zeros_like(label, dtype=z.dtype)
@@ -198,16 +196,10 @@ def _least_lead(z, label, share):
     return out
 
 def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
-    "The lead that settings ask for; of a forest, which knows its training rows, that of rows it never saw."
-    h = cf.settings
+    "The lead that settings ask for."
     out = torch.zeros_like(label, dtype=cf.z_train.dtype)
     for t in label.unique().tolist():
-        if t not in cf.leads:
-            share = h.logit_margin if h.agree is None else cf.promise(t)['margin']
-            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and _kind_of(cf) == _FOREST else np.zeros(0)
-            lead = lead[lead > 0]
-            cf.leads[t] = float(np.quantile(lead, share)) if len(lead) else \
-                _least_lead(cf.z_train, label.new_tensor([t]), share).item()
+        if t not in cf.leads: cf.leads[t] = _least_lead(cf.z_train, label.new_tensor([t]), cf.settings.logit_margin).item()
         out[label == t] = cf.leads[t]
     return out
 
@@ -234,8 +226,9 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
+    if h.agree is not None and (panel := _panel_of(cf)) is not None: # else a lead says what can be said
+        return Target(label, level, mu, demands=match + lead + (_jurors_for(cf, panel, label),))
     if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
-    if h.agree is not None: lead += _jurors_for(cf, label)
     return Target(label, level, mu, demands=match + lead)
 
 # %% ../nbs/07_gradual.ipynb #c31
@@ -248,12 +241,10 @@ def _aim_inside(cf, interval:Tensor) -> Target:
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
 
-def _jurors_for(cf, label:Tensor) -> tuple: # Demands
-    "That jurors decide for a rare target too."
-    named = [t for t in label.unique().tolist() if _is_rare(cf, t)]
-    if not named: return ()
-    rare = torch.isin(label, label.new_tensor(named))
-    return _Jurors(torch.where(rare, 0., -torch.inf).to(cf.z_train), _three_jurors(cf)),
+def _jurors_for(cf, panel, label:Tensor) -> _Jury:
+    "That jurors decide for the target too."
+    want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
+    return _Jury(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
@@ -279,6 +270,7 @@ class Parts(NamedTuple):
     quick:Any=None            # Parts of a search that is quick rather than short; None where there is none
     lists:bool=False          # Whether it tries every value of a group
     greedy:bool=False         # Whether it returns the best single change wherever one arrives
+    judged:bool=False         # Whether it goes by moves that a judge looks at
 
     def __repr__(self): return '\n'.join(f'{name:8} {_brief(part)}' for name,part in zip(self._fields[:5], self))
 
@@ -410,24 +402,19 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     find = lookahead(*domain.probe) if domain.probe else _ask_all
     quick = parts._replace(probe=find, compose=_placed)
     once = domain.again is never_again
-    steps = (construct, pairs, revisit) if listed else (construct,)
-    if listed and domain.features and not among: steps += (partial(shortened, moves=(put_back,)), from_real_rows)
-    if among: steps = (among_real_rows, partial(otherwise, steps=steps))
-    if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
-    if listed and domain.features and h.legal and not among:
-        steps += (partial(moved_once, move=to_the_last_value),)
-        if set(cf.ties.values()) == {None} and h.agree is None: steps = (nearest_single, partial(for_the_rest, steps=steps))
+    judged = bool(listed and domain.features)
+    steps = (_searched_rows,) if judged else (construct,)
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not among else None,
-                          lists=listed and not among, greedy=not among and all(usual))
+                          lists=listed and not among, greedy=not among and all(usual), judged=judged)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
     h,priced = cf.settings, cf.ties['price'] is not None
     parts = Parts(STARTS[h.init], MASKING[h.masking], _ask_all, _composed, (construct,))
     if h.masking == 'probe': parts = _probing(cf, parts, priced)
-    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*priced # they improve an answer
+    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*(priced and not parts.judged) # they improve an answer
     last = (partial(shortened, moves=moves),) if moves else ()
     return parts._replace(steps=parts.steps + last if h.steps is None else h.steps)
 
@@ -484,6 +471,17 @@ def _climbed(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
         new,_ = _from_all_starts(cf, enc.take(rows), target[rows], seed)
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
         xp[rows[~lost]] = new[~lost]
+
+def _best_moved(cf, q:Question) -> Tensor: # `(n, d)`
+    "What the moves of a judge find, and what further steps make of it."
+    if len(cf.parts.steps) > 1 or cf.parts.steps[0] is not _searched_rows: return _climbed(cf, q.enc, q.target)[0]
+    xp = q.enc.x.clone()
+    z = predict(cf.model, xp) if q.logits is None else q.logits
+    live = (~arrived(z, q.target, cf.tau)).nonzero()[:, 0]
+    if not len(live): return xp
+    for now in _moved_rows(cf, q.enc.take(live), q.target[live]): xp[live] = now
+    return xp
+
 
 # %% ../nbs/07_gradual.ipynb #tc5
 _OTHER = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss
@@ -615,9 +613,6 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
         for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.about else (): words[i].append(d.about)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
-        p:Any = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
-        if p is None or p['agreed'] is None or p['agreed'] >= min(float(h.agree or 0), p['usual']): continue
-        words[i].append(f'agreement ({p["agreed"]:.0%} expected)')
     return [', '.join(w) for w in words]
 
 # %% ../nbs/07_gradual.ipynb #c83
@@ -715,8 +710,9 @@ class GradualCF(Explainer):
         self.loss = _loss_of(self.settings, domain.kind)
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
-        self.promises:dict = {} # Class -> what is asked for there, where the settings leave that to jurors
-        self.panel:list = []    # Models that must decide for rare targets too
+        self.panel:Any = None   # Models that have to agree, once made
+        self.agreeing:float|None = None # Share of them that is asked for whatever real rows get
+        self.judged:Any = None  # What the judge knows
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
 
     def fit(self,
@@ -741,13 +737,13 @@ class GradualCF(Explainer):
         """
         with _restored_on_error(self):
             super().fit(data, y, sample)
-            self.held,self.panel = {}, []
+            self.held = {}
             return self._learn()
 
     def _learn(self):
         "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
-        self.leads,self.promises = {}, {}
+        self.leads = {}
         self.spread = self.goal.spread(z)
         self.loss = self._loss_at(self.spread)
         self.stats = self.goal.address(z, h.n_ref, h.match)
@@ -873,10 +869,10 @@ class GradualCF(Explainer):
     @property
     def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
         h = self.settings
-        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jurors, h.agree), (Plausible, h.plausibility)
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jury, h.agree), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
-    def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
+    def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
 
     def promise(self, label:int) -> dict: # The margin, and shares of jurors
         """What answers towards a class are asked for where that is left to jurors, and what is expected; made once.
@@ -891,8 +887,8 @@ class GradualCF(Explainer):
         dict
             The margin, and shares of jurors
         """
-        if label not in self.promises: self.promises[label] = _promise_for(self, label)
-        return self.promises[label]
+        panel = _panel_of(self)
+        return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
     def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed
 
@@ -921,7 +917,8 @@ class GradualCF(Explainer):
         return run_steps(self, s, self.parts.steps, watch)
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        return _climbed(self, question.enc, question.target, effort.seed)[0]
+        if not self.parts.judged: return _climbed(self, question.enc, question.target, effort.seed)[0]
+        return _best_moved(self, question)
 
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         return content(self, enc, xp, target)

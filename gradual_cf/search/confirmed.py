@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from tqdm.auto import tqdm
 
 from ..core import Effort, Question, check_range
 from ..models.asking import _Agreed as _Several, _given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
-from .real import _never_farther
-from .goals import arrived, lead_of
+from .boxes import _grid_of
+from .opened import _lead_in, _opened, _places_of, _reseeded
 
 # %% auto #0
 __all__ = ['jury', 'until_confirmed']
@@ -28,10 +27,10 @@ __all__ = ['jury', 'until_confirmed']
 # %% ../../nbs/search/15_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
 
-def _bootstrap(z:Tensor, seed:int, known:np.ndarray|None=None) -> tuple: # Logits of training rows `(n, k)`; their labels
+def _bootstrap(z:Tensor, seed:int, known:np.ndarray|None=None, share_of:float=1., least:int=0) -> tuple: # Logits of training rows `(n, k)`; their labels
     "Rows and labels as they might have been, or as they are known; each class that there is has at least two rows."
     rng,n = np.random.default_rng(seed), len(z)
-    rows = rng.integers(0, n, min(n, _ROWS))
+    rows = rng.integers(0, n, min(n, max(int(share_of*n), least), _ROWS))
     share = z.double().softmax(1).cpu().numpy()
     label = (share[rows].cumsum(1) < rng.random((len(rows), 1))).sum(1).clip(0, z.shape[1] - 1)
     if known is not None: label = known[rows]
@@ -43,15 +42,15 @@ def _bootstrap(z:Tensor, seed:int, known:np.ndarray|None=None) -> tuple: # Logit
 # %% ../../nbs/search/15_confirmed.ipynb #cf10
 _EPOCHS = 40 # Most passes over a draw
 
-def _network_relearnt(net:nn.Module, x:Tensor, label:np.ndarray, seed:int):
+def _network_learnt(net:nn.Module, x:Tensor, at:np.ndarray, label:np.ndarray, seed:int) -> nn.Module: # Training rows, which of them
     "A network of the same layers that learnt from a draw."
+    x = x[torch.from_numpy(at).to(x.device)]
     new = deepcopy(net)
     with seeded(seed):
         for m in new.modules():
             if hasattr(m, 'reset_parameters'): cast(Any, m).reset_parameters()
     train(new.requires_grad_(True), x, label, epochs=_EPOCHS, lr=3e-3, seed=seed)
-    new.eval()
-    return lambda x: predict(new, x)
+    return new.eval()
 
 _SURE = 1e-4 # A probability nearer to 0 is that: of a forest, one of ten thousand trees
 
@@ -63,9 +62,7 @@ def _log_probabilities(model, rows) -> Tensor: # A fitted classifier -> `(n, k)`
 
 def _fitted_again(cf, model:FrameModel, x:Tensor, label:np.ndarray, seed:int):
     "A clone of a fitted model that learnt from a draw, by another seed, and is read as the model is."
-    from sklearn.base import clone
-    new = clone(model.predictor.source)
-    new.set_params(**{name: seed for name in new.get_params() if name.split('__')[-1] == 'random_state'})
+    new = _reseeded(model.predictor.source, seed)
     return partial(predict, cf.domain.adapt(new.fit(model.write(x), label)))
 
 def _stand_in(x:Tensor, label:np.ndarray, seed:int):
@@ -74,17 +71,22 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
     new = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(x.flatten(1).cpu().numpy(), label)
     return lambda x: _log_probabilities(new, x.flatten(1).cpu().numpy())
 
-def _juror(cf, seed:int): # Encoded rows `(n, *s)` -> logits `(n, k)`
+def _juror(cf, seed:int, rows:tuple|None=None): # Rows of the training rows and their labels; None for a draw of all -> encoded rows `(n, *s)` -> logits `(n, k)`
     "One more model of the kind that an explainer asks."
-    rows,label = _bootstrap(cf.z_train, seed, cf.labels)
+    rows,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
     x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
     model = _given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
         return _fitted_again(cf, model, x, label, seed)
-    whole = isinstance(model, nn.Module) and not isinstance(model, FrameModel) and cf.z_train.shape[1] > 1
-    if whole and any(p.is_floating_point() for p in model.parameters()): return _network_relearnt(model, x, label, seed)
+    if _is_network(cf, model): return partial(predict, _network_learnt(model, cf.x_train, rows, label, seed))
     return _stand_in(x, label, seed)
+
+def _is_network(cf, model) -> bool: # Whether it is one that can be trained again
+    whole = isinstance(model, nn.Module) and not isinstance(model, (FrameModel, _Several)) and cf.z_train.shape[1] > 1
+    return whole and any(p.is_floating_point() for p in model.parameters())
+
+_APART = 101 # Seed of the first of them: no juror of a search learnt from the same draw
 
 def jury(cf, k:int) -> list: # Functions of encoded rows
     """Models of the same kind, trained again on resampled rows; made once for a fitted explainer.
@@ -105,11 +107,11 @@ def jury(cf, k:int) -> list: # Functions of encoded rows
     while len(cf.jurors) < k:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # of a library about what it learns
-            cf.jurors.append(_juror(cf, len(cf.jurors) + 1))
+            cf.jurors.append(_juror(cf, _APART + len(cf.jurors)))
     return cf.jurors[:k]
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf12
-_JURORS = 5
+_OTHERS = 5 # Jurors that no search sees
 _NONE = 1e-9 # A spread of leads that is none
 
 def _juror_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
@@ -131,16 +133,111 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
     k = len(lead)
     return t.cdf(lead.mean(0)/np.maximum(lead.std(0, ddof=1)*np.sqrt(1 + 1/k), _NONE), k - 1)
 
-# %% ../../nbs/search/15_confirmed.ipynb #cf15
-_MARGINS = .05, .1, .15, .2, .25, .3, .35, .4, .5, .6, .7, .8 # Shares of the target's rows, one search after the other
+# %% ../../nbs/search/15_confirmed.ipynb #ro02
+_JURY = 8       # Jurors of a search
+_THIRD = 1/3    # Share of the training rows that each learns from …
+_FEWEST = 300   # … but no fewer, as far as there are more
+_SLACK = .05    # How much more than the goal jurors must say of what was chosen to please them
+_BELOW = .05    # How far below what real rows get the goal lies, at most
+_SCARCE = 200   # Training rows of a target, below which jurors say too little of them …
+_FLOOR = .75    # … so that the goal is at least this
 
+class _Panel:
+    "Models of the kind of an explainer's own, each trained again on a third of the rows."
+    def __init__(self, cf, places, opened):
+        self.places,self.opened = places, opened
+        draws = [_bootstrap(cf.z_train, seed, cf.labels, _THIRD, _FEWEST) for seed in range(1, _JURY + 1)]
+        self.learnt = [np.unique(rows) for rows,_ in draws]
+        self.parts,self.asked = [], []
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore') # of a library about what it learns
+            for seed,draw in enumerate(draws, 1):
+                if opened is not None: self.parts.append(opened.again(cf.x_train, *draw, seed))
+                else: self.asked.append(_juror(cf, seed, draw))
+        self.engine = opened.make(places, [opened.own, *self.parts]) if opened is not None else None
+        self.goals:dict = {}
+
+    def leads(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> `(k, n)`
+        "By how much each juror decides for a class."
+        if self.engine is None: return _juror_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
+        e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy(), False)[0]
+        return np.stack([_lead_in(p.link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
+
+    def goal(self, cf, label:int) -> dict: # agreed: the share that is wanted; usual: of real rows
+        "How many jurors answers need: as many as asked for, or a little fewer than decide for real rows of the target."
+        if cf.agreeing is not None: return dict(agreed=cf.agreeing, usual=None)
+        if label not in self.goals:
+            lead = self.leads(cf.x_train, label)
+            unseen = np.ones(lead.shape, bool)
+            for mine,rows in zip(unseen, self.learnt): mine[rows] = False
+            pairs = [(lead[j, some] > 0).mean() for i in range(len(lead)) for j in range(len(lead)) if i != j
+                     and (some := unseen[i] & unseen[j] & (lead[i] > 0)).any()] # of rows that neither learnt from
+            usual,many = float(np.mean(pairs)) if pairs else None, int((cf.z_train.argmax(1) == label).sum())
+            want = min(cf.settings.agree, 1. if usual is None else usual - _BELOW)
+            if many < _SCARCE: want = max(want, min(_FLOOR, cf.settings.agree))
+            self.goals[label] = dict(agreed=want, usual=usual)
+        return self.goals[label]
+
+def _panel_of(cf) -> _Panel|None: # A fitted explainer of a table; None where its model cannot be trained again
+    "Its jury, made once."
+    key = cf.x_train, cf.model
+    if cf.panel is None or any(a is not b for a,b in zip(cf.panel[0], key)):
+        cf.panel = key, _new_jury(cf)
+    return cf.panel[1]
+
+def _new_jury(cf) -> _Panel|None:
+    model = _given_model(cf.model)
+    source = getattr(getattr(model, 'predictor', None), 'source', None)
+    fits = isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params')
+    if cf.numbers or cf.summary is not None or not cf.domain.features or not (fits or _is_network(cf, model)): return None
+    places = _places_of(_grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy())
+    try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
+    except Exception: return None # what cannot be trained again; every library has errors of its own
+
+def _agreement(lead:np.ndarray, want:float) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
+    "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough."
+    k = lead.shape[1]
+    t = lead.mean(1)/np.maximum(lead.std(1, ddof=1)*np.sqrt(1 + 1/k), _NONE)
+    return t, (t >= _bar_of(want, k)) & ((lead > 0).mean(1) >= want - 1e-9)
+
+def _bar_of(want:float, k:int=_JURY) -> float:
+    from scipy.stats import t
+    return float(t.ppf(min(want + _SLACK, .995), k - 1))
+
+class _Jury(NamedTuple):
+    "Jurors shall decide for the target too."
+    want:Tensor  # Share of further models that are to agree, `(n,)`
+    jury:Any     # `_Panel`
+
+    about,compares,inside = 'other models', False, False
+    words,unproven = '', 'the setting agree'
+    @property
+    def bar(self) -> float: return _bar_of(float(self.want[0])) # Of rows of one target
+    def parts(self, s) -> dict: return {}
+    def take(self, i) -> _Jury: return _Jury(self.want[i], self.jury) # Rows `i`
+    def agreed(self, s) -> Tensor: # In [0, 1], `(n,)`
+        "The share that is expected to agree, less what flatters, or that of the jurors who do."
+        out = torch.zeros_like(self.want)
+        for label in s.target.label.unique().tolist():
+            i = (s.target.label == label).nonzero()[:, 0]
+            lead = self.jury.leads(s.xp[i], label)
+            share = np.minimum(_expected_agreement(lead) - _SLACK, (lead > 0).mean(0))
+            out[i] = torch.from_numpy(share).to(out)
+        return out
+
+    def missing(self, s) -> Tensor: return self.want - self.agreed(s)
+    def required(self, asked:bool) -> _Jury: return self
+    def kept(self, s) -> _Jury: return _Jury(torch.minimum(self.want, self.agreed(s)), self.jury) # As they stand
+
+
+# %% ../../nbs/search/15_confirmed.ipynb #cf15
 def until_confirmed(
     cf,              # A fitted `GradualCF` of a table
     question:Question, # What its `ask` returned
-    share:float,     # Share of five retrained models that must agree, in (0, 1]
+    share:float,     # Share of retrained models that must agree, in (0, 1]
     effort:Effort=Effort(), # Seed of the search, and whether to show a progress bar
 ) -> Any:            # `Counterfactuals`, with `confirmed`
-    """Search with growing margins until enough models agree; raises `ValueError` if no model can be retrained.
+    """Search until enough models agree, and tell how many of five others do; raises `ValueError` if no model can be retrained.
 
     Parameters
     ----------
@@ -149,7 +246,7 @@ def until_confirmed(
     question : Question
         What its `ask` returned
     share : float
-        Share of five retrained models that must agree, in (0, 1]
+        Share of retrained models that must agree, in (0, 1]
     effort : Effort, default Effort()
         Seed of the search, and whether to show a progress bar
 
@@ -166,122 +263,11 @@ def until_confirmed(
     check_range('confirmed', share, above=0, most=1)
     if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
         raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
-    models = jury(cf, _JURORS)
-    n = len(question)
-    target = question.target
-    xp = question.enc.x.clone()
-    best = np.full(n, -np.inf)
-    took = np.zeros(n, int)
-    live = np.arange(n)
-    least = cf.settings.logit_margin or 0.
-    hows = [cf, *(replace(cf.settings, logit_margin=v) for v in _MARGINS if v > least)]
-    for i,how in enumerate(tqdm(hows, desc='margins', disable=not effort.progress), 1):
-        at,own = torch.from_numpy(live).to(xp.device), how if i == 1 else cf.under(how)
-        some = question.take(at)
-        found = own.usual(some, Effort(effort.seed))
-        told = cf.measure(some, found, standing=False)
-        lead = _juror_leads(models, told.xp, target[at])
-        now = np.where(told.valid, np.minimum(_expected_agreement(lead), (lead > 0).mean(0)), -1.)
-        better = np.flatnonzero(now > best[live])
-        xp[at[better]],best[live[better]],took[live] = found[better], now[better], i
-        live = live[best[live] < share]
-        if not len(live): break
-    def enough(v, i): # answers of rows `i`
-        lead = _juror_leads(models, v, target[i])
-        return torch.from_numpy(np.minimum(_expected_agreement(lead), (lead > 0).mean(0)) >= share).to(v.device)
-    xp = _never_farther(cf, question, xp, met=enough)
-    answers = cf.measure(question, xp)
-    agree = np.where(answers.valid, _agreed(models, answers.xp, target), np.nan)
-    said = [f'{round(a*_JURORS)} of {_JURORS} agree after {count} search{"es"*(count > 1)}' if a == a else ''
-            for a,count in zip(agree.tolist(), took.tolist())]
-    return replace(answers, confirmed=agree, proof=said)
+    others,sure = jury(cf, _OTHERS), cf.under(replace(cf.settings, agree=share))
+    sure.agreeing = share
+    answers = sure.measure(question, sure.usual(question, effort))
+    lead = _juror_leads(others, answers.xp, question.target)
+    agree = np.where(answers.valid, (lead > 0).mean(0), np.nan)
+    said = [f'{round(a*_OTHERS)} of {_OTHERS} others agree' if a == a else '' for a in agree.tolist()]
+    return replace(answers, confirmed=agree, proof=said, explainer=cf)
 
-# %% ../../nbs/search/15_confirmed.ipynb #ro02
-_RARE = .15     # A target with a smaller share of the training rows is rare
-_PANEL = 3      # Jurors that must decide for a rare target
-_TRIED = 8      # Rows that a margin is tried on
-_SHARES = .1, .35, .65, .9 # Margins: leads that so many of the target's rows do not reach
-_OTHER,_NETWORK,_FOREST,_BOOSTED = '', 'network', 'forest', 'boosted'
-_LIBRARIES = 'lightgbm', 'xgboost', 'catboost'
-
-def _kind_of(cf) -> str: # What is said of how far the leads of a model can be relied on
-    "Whether a model is a network, a forest that knows its training rows, boosted, or something else."
-    model = _given_model(cf.model)
-    if isinstance(model, _Several): return _OTHER # they are a jury themselves
-    learnt = isinstance(model, nn.Module) and any(True for _ in model.parameters())
-    if not isinstance(model, FrameModel): return _NETWORK if learnt else _OTHER
-    source = model.predictor.source
-    last = source.steps[-1][1] if hasattr(source, 'steps') else source
-    if hasattr(last, 'hidden_layer_sizes'): return _NETWORK
-    if hasattr(last, 'estimators_') and hasattr(last, 'oob_score'): return _FOREST
-    boosted = hasattr(last, 'learning_rate') and not hasattr(last, 'coef_')
-    return _BOOSTED if boosted or type(last).__module__.split('.')[0] in _LIBRARIES else _OTHER
-
-def _of_unseen(cf, label:int, k:int) -> np.ndarray: # `(q,)`
-    "Leads that jurors give to training rows of a class that they did not learn from."
-    out = []
-    for seed,juror in enumerate(jury(cf, k), 1):
-        unseen = cf.z_train.argmax(1) == label
-        unseen[torch.from_numpy(_bootstrap(cf.z_train, seed)[0]).to(unseen.device)] = False
-        x = cf.x_train[unseen]
-        if len(x): out.append(_juror_leads([juror], x, torch.full((len(x),), label, device=x.device))[0])
-    return np.concatenate(out) if out else np.zeros(0)
-
-def _promise_for(cf, label:int) -> dict: # margin; agreed and usual, of jurors, or None
-    "The smallest margin whose answers enough jurors give; the usual one where nobody has to or can be asked."
-    usual = dict(margin=cf.settings.logit_margin, agreed=None, usual=None)
-    kind = _kind_of(cf)
-    if cf.numbers or kind not in (_NETWORK, _FOREST) or cf.settings.agree is None: return usual
-    try: jury(cf, _PANEL)
-    except Exception: return usual # what cannot be trained again; every library has errors of its own
-    other = (cf.z_train.argmax(1) != label).nonzero()[:, 0].cpu()
-    real = _of_unseen(cf, label, _PANEL)
-    if len(other) < _TRIED or not len(real): return usual
-    some = other[torch.randperm(len(other), generator=torch.Generator().manual_seed(0))[:_TRIED]]
-    enc = cf.encode(cf.domain.decode(cf.x_train[some.to(cf.x_train.device)], None, False))
-    target = torch.full((_TRIED,), label, device=enc.x.device)
-    known = kind == _FOREST # it knows its own rows, so that they were more often of the target than others are
-    wanted = min(cf.settings.agree, 1. if known else (real > 0).mean())
-    low,high = 0, len(_SHARES) - 1
-    found = {}
-    while low <= high:
-        i = (low + high)//2
-        own = cf.under(replace(cf.settings, agree=None, logit_margin=_SHARES[i]))
-        xp = own.search(Question(None, enc, None, target))
-        there = arrived(predict(cf.model, xp), target, cf.tau).cpu().numpy()
-        found[i] = _agreed(jury(cf, _PANEL), xp, target)[there].mean() if there.any() else 0.
-        if found[i] >= wanted: high = i - 1
-        else: low = i + 1
-    best = min(low, len(_SHARES) - 1)
-    return dict(margin=_SHARES[best], agreed=float(found[best]), usual=float((real > 0).mean()))
-
-# %% ../../nbs/search/15_confirmed.ipynb #ro04
-class _Jurors(NamedTuple):
-    "Jurors shall decide for the target too."
-    ahead:Tensor # By how much each must lead at least, `(n,)`
-    jury:list    # Functions of encoded rows
-
-    about,compares,inside = 'other models', False, False
-    words,unproven = '', 'the setting agree'
-    def parts(self, s) -> dict: return {}
-    def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
-    def least(self, s) -> Tensor: # The least lead, `(n,)`
-        if not len(s.xp): return self.ahead # scikit-learn is asked about rows alone
-        return torch.stack([lead_of(m(s.xp).to(self.ahead), s.target.label) for m in self.jury]).amin(0)
-
-    def missing(self, s) -> Tensor: return self.ahead - self.least(s) # What the most doubtful lacks, `(n,)`
-    def required(self, asked:bool) -> _Jurors: return self
-    def kept(self, s) -> _Jurors: return _Jurors(torch.minimum(self.ahead, self.least(s)), self.jury) # As they stand
-
-def _three_jurors(cf) -> list: # Functions of encoded rows
-    "Three jurors of boosted trees, whatever the model is: they are the same wherever it was read from."
-    cf.check_rows('agree')
-    while len(cf.panel) < _PANEL:
-        rows,label = _bootstrap(cf.z_train, seed := len(cf.panel) + 1, cf.labels)
-        cf.panel.append(_stand_in(cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)], label, seed))
-    return cf.panel
-
-def _is_rare(cf, label:int) -> bool: # A class
-    "Whether a target of boosted trees has so few training rows that the lead of one model says nothing."
-    if cf.numbers or _kind_of(cf) != _BOOSTED: return False
-    return 0 < (cf.z_train.argmax(1) == label).double().mean().item() < _RARE

@@ -22,7 +22,7 @@ from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
-from .real import _lawful_rows, _never_farther
+from .real import _lawful_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,
@@ -396,16 +396,7 @@ def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, opt
 def _ruled(cf, q:Question, effort:Effort) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
     known,begun = _best_known(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
-    known = _known_rounder(cf, q.enc, q.target, known)
-    return _no_farther(cf, q, known, begun, effort.until), begun
-
-def _no_farther(cf, q:Question, known:_Certificate, begun:np.ndarray, until:float) -> _Certificate:
-    "The same, by more columns where the fewest are farther than a real row; bounds stay as they are."
-    there = np.isfinite(known.size)
-    xp = _never_farther(cf, q, known.xp, begun & there, until)
-    i = (xp != known.xp).any(1).cpu().numpy()
-    size,far = _measured_size(cf, q.enc, xp, there, _COLUMNS)
-    return known._replace(xp=xp, size=np.where(i, size, known.size), distance=np.where(i, far, known.distance))
+    return _known_rounder(cf, q.enc, q.target, known), begun
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
@@ -421,8 +412,8 @@ def by_default(cf, q:Question, effort:Effort) -> tuple:
     return _handed_out(cf, q, xp, begun, effort)[0], begun, None
 
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
-    "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
-    xp = _never_farther(cf, q, _rounder(cf, q.enc, q.target, xp), begun, effort.until)
+    "Answers in round numbers; where there is none, what is known of the decision: `{row: proof}`."
+    xp = _rounder(cf, q.enc, q.target, xp)
     priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
     if not (_agreeing(cf) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
