@@ -26,10 +26,9 @@ from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Matc
                                      prototype_distance, said, stopping, target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
-from .search.real import run_steps
 from .search.moves import _moved_rows, _searched_rows
-from .search.plausible import (_ClassPCA, _Company, _allowed_numbers, _worth_trying,
-                                         nearest_prototypes, Plausibility, Plausible, towards, unsuitable)
+from .search.plausible import (_ClassPCA, _Company, nearest_prototypes, Plausibility, Plausible, towards,
+                                         unsuitable)
 from .search.segments import composed, pasted, variation
 from .search.shorten import _ask_all, line_search, put_back, share, shortened
 
@@ -247,16 +246,6 @@ def _jurors_for(cf, panel, label:Tensor) -> _Jury:
     return _Jury(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
-
-# %% ../nbs/07_gradual.ipynb #c34
-_HELD = 24 # Values of a column that most rows share
-
-def _held_values(cf, group:int) -> Tensor|None: # `(q,)`
-    "Numbers that training rows hold, for a model without gradient; None for other models, and categories."
-    column = cf.domain.features[group] if cf.domain.features else None
-    if _differentiable(cf.model) or column is None or not column.ordered: return None
-    v = cf.x_train[:, cf.groups(cf.x_train) == group][:, 0]
-    return _worth_trying(v[_allowed_numbers(column, v)], _HELD)[0]
 
 # %% ../nbs/07_gradual.ipynb #c37
 class Parts(NamedTuple):
@@ -711,9 +700,8 @@ class GradualCF(Explainer):
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
         self.panel:Any = None   # Models that have to agree, once made
-        self.agreeing:float|None = None # Share of them that is asked for whatever real rows get
         self.judged:Any = None  # What the judge knows
-        self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
+        self.held:dict = {}     # Group -> positions of values that are tried, where training rows were not kept
 
     def fit(self,
         data, # Training rows, raw
@@ -823,29 +811,6 @@ class GradualCF(Explainer):
     def parts(self) -> Parts: return assembled(self) # What its search is made of
 
     def _loss_at(self, spread:float): return _loss_of(self.settings, self.domain.kind, spread) # Logits in shares of it
-    def _held_at(self, group:int) -> Tensor|None: # `(q,)`, remembered
-        if group not in self.held: self.held[group] = _held_values(self, group)
-        return self.held[group]
-
-    def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
-        """Values of the domain; for a model without gradient, also numbers that training rows hold.
-
-        Parameters
-        ----------
-        x : Tensor
-            Encoded rows, `(n, *s)`
-        group : int
-            Number of a group of entries
-
-        Returns
-        -------
-        Tensor
-            `(n or 1, q, w)`
-        """
-        values = super().propose(x, group)
-        held = self._held_at(group)
-        if held is None: return values
-        return torch.cat([values, held.to(values)[None, :, None].expand(len(values), -1, -1)], 1)
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target:
         """What rows must reach; given the rows, also what they are compared with.
@@ -914,7 +879,7 @@ class GradualCF(Explainer):
 
     def start(self, enc:Encoded, label:Tensor, seed:int=0) -> State: return self.starts(enc, label, seed)[0]
     def steps(self, s:State, watch:Callable|None=None) -> Iterator[State]:
-        return run_steps(self, s, self.parts.steps, watch)
+        for step in self.parts.steps: yield from step(self, s, watch)
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
         if not self.parts.judged: return _climbed(self, question.enc, question.target, effort.seed)[0]

@@ -22,7 +22,7 @@ from .boxes import _grid_of
 from .opened import _lead_in, _opened, _places_of, _reseeded
 
 # %% auto #0
-__all__ = ['jury', 'until_confirmed']
+__all__ = ['jury', 'places_tried', 'until_confirmed']
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
@@ -111,7 +111,7 @@ def jury(cf, k:int) -> list: # Functions of encoded rows
     return cf.jurors[:k]
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf12
-_OTHERS = 5 # Jurors that no search sees
+_JURORS = 5
 _NONE = 1e-9 # A spread of leads that is none
 
 def _juror_leads(models:list, xp:Tensor, target:Tensor) -> np.ndarray: # `(5, n)`
@@ -143,19 +143,23 @@ _SCARCE = 200   # Training rows of a target, below which jurors say too little o
 _FLOOR = .75    # … so that the goal is at least this
 
 class _Panel:
-    "Models of the kind of an explainer's own, each trained again on a third of the rows."
-    def __init__(self, cf, places, opened):
-        self.places,self.opened = places, opened
+    "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
+    def __init__(self, cf, places, opened, others=None, want:float|None=None):
+        self.places,self.opened,self.want,self.slack = places, opened, want, 0. if others else _SLACK
+        self.parts,self.asked,self.engine,self.goals = [], others or [], None, {}
+        if not others: self._learn(cf)
+
+    def _learn(self, cf):
+        "Train them."
+        opened = self.opened
         draws = [_bootstrap(cf.z_train, seed, cf.labels, _THIRD, _FEWEST) for seed in range(1, _JURY + 1)]
         self.learnt = [np.unique(rows) for rows,_ in draws]
-        self.parts,self.asked = [], []
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # of a library about what it learns
             for seed,draw in enumerate(draws, 1):
                 if opened is not None: self.parts.append(opened.again(cf.x_train, *draw, seed))
                 else: self.asked.append(_juror(cf, seed, draw))
-        self.engine = opened.make(places, [opened.own, *self.parts]) if opened is not None else None
-        self.goals:dict = {}
+        self.engine = opened.make(self.places, [opened.own, *self.parts]) if opened is not None else None
 
     def leads(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> `(k, n)`
         "By how much each juror decides for a class."
@@ -165,7 +169,7 @@ class _Panel:
 
     def goal(self, cf, label:int) -> dict: # agreed: the share that is wanted; usual: of real rows
         "How many jurors answers need: as many as asked for, or a little fewer than decide for real rows of the target."
-        if cf.agreeing is not None: return dict(agreed=cf.agreeing, usual=None)
+        if self.want is not None: return dict(agreed=self.want, usual=None)
         if label not in self.goals:
             lead = self.leads(cf.x_train, label)
             unseen = np.ones(lead.shape, bool)
@@ -177,6 +181,20 @@ class _Panel:
             if many < _SCARCE: want = max(want, min(_FLOOR, cf.settings.agree))
             self.goals[label] = dict(agreed=want, usual=usual)
         return self.goals[label]
+
+_SEEN = 4096 # Training rows whose values are looked at
+
+def places_tried(cf): # A fitted explainer of a table -> `_Places`
+    """The values that a search tries.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer of a table -> `_Places`
+    """
+    grid,n = _grid_of(cf.domain.features), len(cf.x_train)
+    x = cf.x_train[torch.linspace(0, n - 1, min(n, _SEEN)).long().to(cf.x_train.device)].detach().cpu().double().numpy()
+    return _places_of(grid, x, held={g: v.numpy() for g,v in cf.held.items()})
 
 def _panel_of(cf) -> _Panel|None: # A fitted explainer of a table; None where its model cannot be trained again
     "Its jury, made once."
@@ -190,7 +208,7 @@ def _new_jury(cf) -> _Panel|None:
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     fits = isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params')
     if cf.numbers or cf.summary is not None or not cf.domain.features or not (fits or _is_network(cf, model)): return None
-    places = _places_of(_grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy())
+    places = places_tried(cf)
     try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
     except Exception: return None # what cannot be trained again; every library has errors of its own
 
@@ -221,7 +239,7 @@ class _Jury(NamedTuple):
         for label in s.target.label.unique().tolist():
             i = (s.target.label == label).nonzero()[:, 0]
             lead = self.jury.leads(s.xp[i], label)
-            share = np.minimum(_expected_agreement(lead) - _SLACK, (lead > 0).mean(0))
+            share = np.minimum(_expected_agreement(lead) - self.jury.slack, (lead > 0).mean(0))
             out[i] = torch.from_numpy(share).to(out)
         return out
 
@@ -234,10 +252,10 @@ class _Jury(NamedTuple):
 def until_confirmed(
     cf,              # A fitted `GradualCF` of a table
     question:Question, # What its `ask` returned
-    share:float,     # Share of retrained models that must agree, in (0, 1]
+    share:float,     # Share of five retrained models that must agree, in (0, 1]
     effort:Effort=Effort(), # Seed of the search, and whether to show a progress bar
 ) -> Any:            # `Counterfactuals`, with `confirmed`
-    """Search until enough models agree, and tell how many of five others do; raises `ValueError` if no model can be retrained.
+    """Search until enough models agree; raises `ValueError` if no model can be retrained.
 
     Parameters
     ----------
@@ -246,7 +264,7 @@ def until_confirmed(
     question : Question
         What its `ask` returned
     share : float
-        Share of retrained models that must agree, in (0, 1]
+        Share of five retrained models that must agree, in (0, 1]
     effort : Effort, default Effort()
         Seed of the search, and whether to show a progress bar
 
@@ -263,11 +281,11 @@ def until_confirmed(
     check_range('confirmed', share, above=0, most=1)
     if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
         raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
-    others,sure = jury(cf, _OTHERS), cf.under(replace(cf.settings, agree=share))
-    sure.agreeing = share
+    models,sure = jury(cf, _JURORS), cf.under(replace(cf.settings, agree=share))
+    places,opened = (cf.judged[1].places, cf.judged[1].opened) if cf.judged else (places_tried(cf), None)
+    sure.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, models, share)
     answers = sure.measure(question, sure.usual(question, effort))
-    lead = _juror_leads(others, answers.xp, question.target)
-    agree = np.where(answers.valid, (lead > 0).mean(0), np.nan)
-    said = [f'{round(a*_OTHERS)} of {_OTHERS} others agree' if a == a else '' for a in agree.tolist()]
+    agree = np.where(answers.valid, _agreed(models, answers.xp, question.target), np.nan)
+    said = [f'{round(a*_JURORS)} of {_JURORS} agree' if a == a else '' for a in agree.tolist()]
     return replace(answers, confirmed=agree, proof=said, explainer=cf)
 

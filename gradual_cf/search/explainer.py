@@ -37,7 +37,7 @@ from .proven import _Wanted, answered, by_default
 from .ranges import region
 from .readings import _log_odds
 from .within import sampled, some_of, spending, within
-from .real import _nearest_real
+from .moves import _nearest_real
 from ..use.enough import _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 

@@ -14,15 +14,15 @@ from ..core import Encoded, State, changed_groups
 from ..data.columns import MISSING
 from ..models.asking import predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
-from .confirmed import _agreement, _Jury, _panel_of
+from .confirmed import _agreement, _Jury, _network_learnt, _panel_of, places_tried
 from .goals import at_level, Lead, lowest, most_groups, required, _undecided
-from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenTrees, _Part, _Places, _places_of
+from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenTrees, _Places
 from .plausible import Plausible
 from .robust import _forest_nodes
 from .trees import _Ensemble, _Link
 
 # %% auto #0
-__all__ = []
+__all__ = ['held_places']
 
 # %% ../../nbs/search/21_judge.ipynb #ju0005
 _COARSE = 12 # Numbers of a column that are tried where each has to be asked
@@ -42,7 +42,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
     if cf.judged is None or any(a is not b for a,b in zip(cf.judged[0], key)):
         grid,x = _grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()
         jury = _panel_of(cf) if asks else None
-        places,opened = (jury.places, jury.opened) if jury is not None else _places_and_inside(cf)
+        places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None else []
         cf.judged = key, _Known(places, opened, opened.make(places, parts) if parts else None, jury, {})
     return cf.judged[1]
@@ -356,6 +356,21 @@ def _thinned(p:_Places) -> _Places:
 
 def _places_and_inside(cf) -> tuple:
     "Places, and the model opened."
-    from gradual_cf.search.confirmed import _network_learnt
-    places = _places_of(_grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy())
+    places = places_tried(cf)
     return places, _opened(cf, places, _network_learnt)
+
+def held_places(cf) -> dict: # Column -> positions `(q,)`
+    """The values that a search tries, for an explainer that keeps no training rows.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    dict
+        Column -> positions `(q,)`
+    """
+    p = _known_of(cf).places
+    return {g: torch.from_numpy(p.position[p.at[g]:p.at[g + 1]].astype(np.int64)) for g in range(len(p.at) - 1)}

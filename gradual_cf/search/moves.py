@@ -16,10 +16,10 @@ from ..core import Encoded, State
 from ..data.columns import MISSING
 from ..models.asking import predict
 from .boxes import _of_one_target, _positions_of
-from .composition import admissible
 from .goals import _not_yet_there, in_target
 from .judge import _Judge
-from .opened import _Places
+from .plausible import moved
+from .real import _has_rows, _put_over, _rows_of_target
 
 # %% auto #0
 __all__ = []
@@ -97,26 +97,14 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
 
-def _real_rows(cf, target:Tensor) -> tuple: # A class `()`, or an interval `(2,)` -> rows `(m, d)`, bool `(m, d)`
-    "Training rows of a target, and which of their cells an answer may have."
-    from gradual_cf.search.real import _rows_of_target
-    return _rows_of_target(cf, target)
-
-def _put_over(j:_Judge, r:int, real:Tensor, known:Tensor) -> np.ndarray: # `(m, d)`
-    "Real rows under the rules of a row."
-    enc = j.enc.take([r]*len(real))
-    still = enc.frozen[:, j.cf.groups(enc.x)] | ~known
-    out = admissible(enc, torch.where(still, enc.x, real), j.cf.project)
-    return out if j.relations is None else j.relations.follow(out, enc.x)
-
 def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes to `xp`; rows that have an answer
     "The nearest real row of the target that passes."
     if not len(rows) or j.cf.x_train is None: return rows[:0]
-    real,known = _real_rows(j.cf, j.target[0])
+    real,known = _rows_of_target(j.cf, j.target[0])
     if not len(real): return rows[:0]
     won = []
     for r in rows:
-        t = _put_over(j, r, real, known).cpu().numpy()
+        t = _put_over(j.cf, j.enc.take([r]*len(real)), real, known).cpu().numpy()
         t = t[np.argsort(j.far(t, np.full(len(t), r)), kind='stable')[:_REAL]]
         row = np.full(len(t), r)
         ok,_ = j.weigh(t, row)
@@ -304,6 +292,25 @@ def _searched_rows(cf, s:State, watch=None) -> Iterator[State]:
     if not len(live): return
     now = s.take(live)
     for xp in _moved_rows(cf, now.enc, now.target.label):
-        from gradual_cf.search.plausible import moved
         s.put(live, moved(cf, now, xp))
         yield s
+
+# %% ../../nbs/search/22_moves.ipynb #mv0013
+def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN where there is none, or no training rows
+    "How far the nearest real row is that has all that the settings ask: the sum of its ways, or its price."
+    out = np.full(len(enc.x), np.nan)
+    if not _has_rows(cf): return out
+    for _,i in _of_one_target(target, _TOGETHER):
+        at = torch.from_numpy(i).to(enc.x.device)
+        j,(real,known) = _Judge(cf, enc.take(at), target[at]), _rows_of_target(cf, target[at[0]])
+        for r in range(len(i)) if len(real) else ():
+            t = _put_over(cf, j.enc.take([r]*len(real)), real, known).cpu().numpy()
+            row = np.full(len(t), r)
+            t = t[np.argsort(j.far(t, row), kind='stable')]
+            for few in np.array_split(np.arange(len(t)), range(_FINAL, len(t), _REAL)): # the nearest first
+                ok = j.weigh(t[few], row[few])[0] & (t[few] != j.x[r]).any(1)
+                ok[ok] = j.lawful(t[few[ok]], row[few[ok]])
+                if not ok.any(): continue
+                out[i[r]] = j.far(t[few[ok][:1]], row[:1])[0]
+                break
+    return out

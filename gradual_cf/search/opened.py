@@ -68,11 +68,11 @@ def _values_to_try(grid:_Grid, g:int, own:np.ndarray, most:int) -> np.ndarray: #
     ends = np.array([grid.low[g], grid.high[g]])
     return np.setdiff1d(np.r_[_spread_out(legal, most - 2), ends[ends % 2 == 0]], grid.holes.get(g, ()))
 
-def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES) -> _Places: # Training rows, `(n, d)`
+def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Places: # Training rows, `(n, d)`; positions where they are known
     "Places of all columns."
     own,_ = _own_positions(grid, x, MISSING)
     most = max(8, min(most, _ALL_PLACES//len(grid.columns)))
-    each = [_values_to_try(grid, g, own[:, g], most) if grid.low[g] <= grid.high[g] else np.zeros(0, int) for g in range(len(grid.columns))]
+    each = [held[g] if g in held else _values_to_try(grid, g, own[:, g], most) if grid.low[g] <= grid.high[g] else np.zeros(0, int) for g in range(len(grid.columns))]
     value = [np.ones(len(v)) if grid.named[g] else grid.encoded(g, v) for g,v in enumerate(each)]
     owner = np.repeat(np.arange(len(each)), [len(v) for v in each])
     return _Places(grid, np.r_[0, np.cumsum([len(v) for v in each])].astype(np.int32), owner, np.concatenate(each), np.concatenate(value), x[:1])
@@ -291,7 +291,8 @@ class _Opened(NamedTuple):
 def _reseeded(model, seed:int): # A fitted estimator
     "A clone with another seed."
     from sklearn.base import clone
-    new = clone(model)
+    try: new = clone(model)
+    except RuntimeError: new = type(model)(**model.get_params()) # CatBoost's copies its arguments
     return new.set_params(**{name: seed for name in new.get_params() if name.split('__')[-1] == 'random_state'})
 
 def _quiet_rows(v, at): return v.iloc[at] if hasattr(v, 'iloc') else v[at] # Rows of what an estimator reads

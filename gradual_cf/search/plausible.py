@@ -5,7 +5,7 @@
 # %% ../../nbs/search/03_plausible.ipynb #c4
 from __future__ import annotations
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -17,15 +17,13 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups, check_range
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import (_Mix, _not_yet_there, _states_at, arrived, Logits, in_target, lacking, logit_gap,
-                                     merit, mix, most_groups, spent, target_prob)
-from .masking import (_NUMBERS, _legal_near as _admissible_numbers, _legal_values, gain_groups, in_group,
-                                       _plain_lack)
+from .goals import _Mix, _states_at, Logits, in_target, lacking, logit_gap, merit, mix, most_groups
+from .masking import _NUMBERS, gain_groups, in_group
 from .pairs import counted_pairs, usual_support
 from .shorten import _with_followers, _without_each, put_back
 
 # %% auto #0
-__all__ = ['prototypes', 'Plausibility']
+__all__ = ['prototypes', 'Plausibility', 'moved']
 
 # %% ../../nbs/search/03_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
@@ -281,12 +279,9 @@ class _Circle(NamedTuple):
     "Rows of a target in two halves, and what they keep to."
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     squares:Tensor   # Their lengths, squared, `(2m,)`
-    legal:Tensor     # Which of their cells are numbers that an answer may have, bool `(2m, g)`
     lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
     forest:_Forest   # Grown on the first half
     strange:Tensor   # Strangeness that a share of the second half stays below, `()`
-    values:list      # Values of each group that are worth trying, `(q,)`; None for a category
-    atomic:list      # Whether a few values make up most of a group
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
     told:str=''      # Which rows these are, in words
 
@@ -295,34 +290,21 @@ def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
     return order[:len(order)//2*2].to(x.device)
 
-def _circle(x:Tensor, legal:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
+def _circle(x:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
     "Learn what the rows of a target keep to."
     order = _in_halves(x)
     a,b = x[order].chunk(2)
     far,forest = torch.cdist(a, b), _forest(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
-    return _Circle(x[order], (x[order]**2).sum(1), legal[order], lonely, forest, forest(b).quantile(usual), **more)
+    return _Circle(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
 
 # %% ../../nbs/search/03_plausible.ipynb #c17
-_SPREAD,_NEAR,_ATOMS = 13, 16, 8 # Values over the whole class, of near rows, and atoms
-_SHARED,_MOSTLY = .01, .5        # Share of the rows that makes a value an atom, and atoms a column
-
 def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
     "Which numbers of a column an answer may have; all entries of a category."
     if not column.ordered: return torch.ones_like(v, dtype=torch.bool)
     raw = column.decoded(v.double()).round(decimals=column.places)
     codes = torch.tensor(column.codes, dtype=raw.dtype, device=raw.device)
     return ~torch.isin(raw, codes) & (raw >= column.low) & (raw <= column.high)
-
-def _worth_trying(v:Tensor, atoms:int=_ATOMS) -> tuple: # Values `(m,)` of a number -> `(q,)`, and whether it is atomic
-    "Values all over a class, with its atoms."
-    if not len(v): return v, True
-    each,count = v.unique(return_counts=True)
-    atom = count >= max(_SHARED*len(v), 2)
-    ranks = torch.linspace(0, 1, _SPREAD, dtype=v.dtype, device=v.device)
-    spread = v.quantile(ranks, interpolation='nearest')
-    most = each[count.argsort(descending=True, stable=True)[:atoms]]
-    return torch.cat([spread, most]).unique(), bool(count[atom].sum() >= _MOSTLY*len(v))
 
 # %% ../../nbs/search/03_plausible.ipynb #c20
 @dataclass(frozen=True)
@@ -394,15 +376,10 @@ def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
         if company.asked: warnings.warn(f'plausibility is left out for the target {label.tolist()}: to compare answers '
                       f'with, {_LEAST} training rows of it are needed, and the search has {len(rows)}', stacklevel=2)
         rows,told = company.x, f'target {label.tolist()}: nobody, since it has too few training rows'
-    legal = torch.stack([_allowed_numbers(c, rows[:, e[0]]) for c,e in zip(company.columns, company.entries)], 1)
-    tried = [_worth_trying(rows[ok, e[0]]) if c.ordered else (None, True)
-             for c,e,ok in zip(company.columns, company.entries, legal.T)]
-    values,atomic = map(list, zip(*tried))
     h = company.settings
     common = rows.new_zeros(0) # of no length where nobody asks
     if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
-    more = dict(values=values, atomic=atomic, common=common, told=told)
-    circle = _circle(rows, legal, h.density, h.isolation, **more)
+    circle = _circle(rows, h.density, h.isolation, common=common, told=told)
     if not few: return _shrunk_bar(circle, company.x, h.isolation)
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
     return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
@@ -568,290 +545,23 @@ class _Company:
         all_ = lonely.clamp_min(0) + strange.clamp_min(0) + rare
         return torch.where(all_ > 0, all_, torch.maximum(lonely, strange))
 
-# %% ../../nbs/search/03_plausible.ipynb #c37
-_TENTHS = torch.arange(1, 10)/10 # Where a number may stop on its way back to the input
-
-def _offered_numbers(explainer, s:State, numbers:list, circle:_Circle, finer:bool) -> list: # `(n, q)` of each group
-    "Values to try: of near rows, from all over the class, and between the input and where a row stands."
-    at = torch.tensor([int(explainer.company.entries[g][0]) for g in numbers], device=s.x.device)
-    some,old = torch.tensor(numbers, device=at.device), s.x[:, None, at]
-    near = s.target.company.near[:, :, :_PASTED].flatten(1)[..., None]
-    theirs = torch.where(circle.legal[near, some], circle.x[near, at], old).sort(1).values
-    theirs = theirs[:, ::max(1, theirs.shape[1]//_NEAR)].unbind(2)
-    between = torch.lerp(old, s.xp[:, None, at], _TENTHS.to(old)[:, None]).unbind(2) if finer else []
-    out = [[v, circle.values[g].expand(len(v), -1)] for v,g in zip(theirs, numbers)]
-    for values,v,g in zip(out, between, numbers):
-        if not circle.atomic[g]: values.append(v)
-    return [torch.cat(values, 1) for values in out]
-
-# %% ../../nbs/search/03_plausible.ipynb #c39
-def _rare_at(company, s:State, t:Tensor, g:int) -> Tensor: # Candidates that set one group `(n, q, d)` -> `(n, q)`
-    "How much too rare the pairs of that group are, as a glance: those of other groups are not looked at."
-    b = s.target.company
-    pairs = company.pairs
-    entry = company.entries[g]
-    if pairs is None: return t.new_zeros(t.shape[:2])
-    beside = pairs.bins(s.xp, company.entries)
-    support = pairs.count[pairs.first[g]:pairs.first[g + 1]][:, beside].amin(2).T # of each bin, `(n, b)`
-    lack = b.common[:, g, None] - support.gather(1, pairs.bin(g, t[:, :, entry]) - pairs.first[g]).log1p()
-    same = (t[:, :, entry] == s.x[:, None, entry]).all(2)
-    return lack.clamp_min(0).masked_fill(same, 0.)
-
-def _tried_in_groups(explainer, s:State, some:list, circle:_Circle, finer:bool) -> tuple: # `(n, q, d)`, and groups, long `(q,)`
-    "Every value of some groups put into the rows, and the group of each."
-    company,numbers = explainer.company, [g for g in some if explainer.company.columns[g].ordered]
-    offered = dict(zip(numbers, _offered_numbers(explainer, s, numbers, circle, finer) if numbers else []))
-    levels = {g: explainer.domain.propose(s.x, g).to(s.x) for g in some if g not in offered}
-    owner = torch.tensor([g for g in some for _ in range((offered | levels)[g].shape[1])], device=s.x.device)
-    t = s.xp[:, None].repeat(1, len(owner), 1)
-    if numbers:
-        at = torch.cat([company.entries[g].expand(offered[g].shape[1]) for g in numbers])
-        place = torch.isin(owner, torch.tensor(numbers, device=at.device)).nonzero()[:, 0]
-        v = torch.cat(list(offered.values()), 1)
-        t[:, place, at] = _admissible_numbers(s, v, at.expand_as(v), explainer.project)
-    for g,v in levels.items():
-        entry = company.entries[g]
-        t[:, (owner == g).nonzero(), entry] = _legal_values(s, v, entry, explainer.project)
-    return t, owner
-
-def _in_blocks(explainer, s:State, free:Tensor, circle:_Circle) -> Iterator[list]: # Of groups
-    "Free groups, as many at a time as a block of candidates has room for."
-    block = []
-    full = 0
-    most = _NEAR + len(_TENTHS)
-    for g in free.any(0).nonzero()[:, 0].tolist():
-        column = explainer.company.columns[g]
-        size = s.xp.numel()*(most + len(circle.values[g]) if column.ordered else len(column.offered))
-        if block and full + size > _NUMBERS:
-            yield block
-            block,full = [], 0
-        block.append(g)
-        full += size
-    if block: yield block
-
-def _values_to_try(explainer, s:State, free:Tensor, circle:_Circle, finer:bool) -> Iterator[tuple]:
-    "Every value of every free group put into the rows `(n, q, d)`, which are new and free, and how rare, in blocks."
-    company,relations = explainer.company, explainer.ties['relations']
-    for some in _in_blocks(explainer, s, free, circle):
-        t,owner = _tried_in_groups(explainer, s, some, circle, finer)
-        may = (t != s.xp[:, None]).any(2) & free[:, owner]
-        rare = t.new_zeros(t.shape[:2])
-        for g in some if company.pairs is not None or relations is not None else ():
-            at = owner == g
-            if relations is not None:
-                t[:, at],kept = relations.tried(s, t[:, at], g)
-                may[:, at] &= kept
-            if company.pairs is not None: rare[:, at] = _rare_at(company, s, t[:, at], g)
-        yield t, may, rare
-
-# %% ../../nbs/search/03_plausible.ipynb #c41
-def _ten_nearest(s:State, circle:_Circle) -> list: # For each half, `(n, 10, d)`
-    "The near rows that are nearest to where rows stand."
-    b = s.target.company
-    k = min(_AROUND, len(circle.x)//2)
-    rows = torch.arange(len(s.xp), device=s.xp.device)[:, None]
-    out = []
-    for near in (b.near[:, h, :k] for h in (0, 1)):
-        ten = _squared(s.xp[:, None], circle.x[near])[:, 0].topk(min(NEIGHBOURS, k), largest=False).indices
-        out.append(circle.x[near[rows, ten]])
-    return out
-
-def _glance(s:State, ten:list, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q)`
-    "What candidates lack of company at most, as far as loneliness goes."
-    bars = s.target.company.lonely
-    lonely = [_squared(t, near).sqrt().mean(2) - bars[:, h, None] for h,near in enumerate(ten)]
-    return _LONELY*torch.stack(lonely).amax(0).clamp_min(0)
-
-# %% ../../nbs/search/03_plausible.ipynb #c44
-_FREE = 0., 0. # What a changed group and a unit of distance cost on the way, in logits
-
-def _worth_of_distance(short:Tensor, dist:Tensor, count:Tensor, fare:tuple) -> Tensor: # `(...)`, positive where a row has arrived
-    "Prefer what has arrived, then the nearest; before that, what lacks least for its price."
-    column,way = fare
-    return torch.where(short > 0, -short - way*dist - column*count, merit(short, dist))
-
-# %% ../../nbs/search/03_plausible.ipynb #c47
-def _price(explainer, s:State, t:Tensor) -> tuple[Tensor, Tensor]: # Candidates `(n, q, d)`
-    "How far candidates are, or what they cost, and in how many groups they differ, `(n, q)` each."
-    n,q = t.shape[:2]
-    x,flat = s.x.repeat_interleave(q, 0), t.flatten(0, 1)
-    count = changed_groups(x, flat, explainer.groups(s.x)).sum(1)
-    return spent(x, flat, explainer.ties['price']).view(n, q), count.view(n, q)
-
-def _distance_or_cost(explainer, s:State) -> Tensor: # `(n,)`
-    "How far rows are as they stand, or what that costs."
-    return spent(s.x, s.xp, explainer.ties['price'])
-
-# %% ../../nbs/search/03_plausible.ipynb #c49
-_LISTED = 64 # Candidates that are compared with all near rows
-
-def _foremost(seen:Tensor, *more:Tensor) -> tuple: # What candidates look worth `(n, q)`, and more of them `(n, q, …)`
-    "The candidates that look best."
-    some,rows = seen.topk(min(_LISTED, seen.shape[1])).indices, torch.arange(len(seen), device=seen.device)[:, None]
-    return tuple(v[rows, some] for v in (seen, *more))
-
-def _best_of_few(explainer, s:State, free:Tensor, circle:_Circle, fare:tuple, finer:bool) -> tuple:
-    "The best candidate of a few rows of one target: rows `(n, d)` and their worth `(n,)`."
-    ten,best = _ten_nearest(s, circle), None
-    for t,may,rare in _values_to_try(explainer, s, free, circle, finer):
-        short,price = _plain_lack(explainer.model, s, t), _price(explainer, s, t)
-        seen = _worth_of_distance(short + _glance(s, ten, t) + rare, *price, fare).masked_fill(~may, -torch.inf)
-        now = _foremost(seen, t, may, short, *price)
-        best = now if best is None else _foremost(*(torch.cat(pair, 1) for pair in zip(best, now)))
-    _,t,may,short,dist,count = cast(tuple, best)
-    lack,rows = explainer.company.lacks(s.target.company, t), torch.arange(len(t), device=t.device)
-    both = short.clamp_min(0) + lack.clamp_min(0)
-    worth = _worth_of_distance(both, dist, count, fare).masked_fill(~may, -torch.inf)
-    best,i = worth.max(1)
-    return t[rows, i], best
-
-# %% ../../nbs/search/03_plausible.ipynb #c51
-_FEW = 64 # Rows that are searched at a time: their candidates fit a processor's cache
-
-def _best(explainer, s:State, free:Tensor, fare:tuple=_FREE, finer:bool=False) -> tuple:
-    "The best candidate of each row: rows `(n, d)` and their worth `(n,)`, -inf where there is none."
-    xp,worth = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
-    able,entries = free.any(1), s.x.shape[1]
-    most = max(_PASTED + _SPREAD + _ATOMS + len(_TENTHS), *(len(c.offered) for c in explainer.company.columns))
-    size = max(1, min(_FEW, _NUMBERS//(most*entries)))
-    for j,i in _by_circle(s.target.company.circle, entries):
-        for few in i[able[i]].split(size):
-            if not len(few): continue
-            some = s._replace(on=None, c=None).take(few)
-            xp[few],worth[few] = _best_of_few(explainer, some, free[few], explainer.company.circles[j], fare, finer)
-    return xp, worth
-
 # %% ../../nbs/search/03_plausible.ipynb #c54
-def open_groups(s:State, most:Tensor) -> Tensor: # Rows, and how many groups may change in each -> bool `(n, g)`
-    "Groups that may be changed once more: any that is not frozen while there is room, else those that are on."
-    full = s.on.sum(1) >= most
-    return ~s.enc.frozen & (s.on | ~full[:, None])
-
 def moved(explainer, s:State, xp:Tensor) -> State: # Rows, and other values for them `(n, *s)`
-    "The state at other values, with the groups that really differ switched on."
+    """The state at other values, with the groups that really differ switched on.
+
+    Parameters
+    ----------
+    explainer
+    s : State
+        State of a search
+    xp : Tensor
+        Encoded answers, `(n, *s)`
+
+    Returns
+    -------
+    State
+        Rows, and other values for them `(n, *s)`
+    """
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
     return s._replace(xp=xp, logits=predict(explainer.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))
-
-# %% ../../nbs/search/03_plausible.ipynb #c56
-def _walk(explainer, s:State, live:Tensor, fare:tuple, rounds:int) -> Iterator[Tensor]: # Rows that moved
-    "Set one group after the other; writes to `s`."
-    most = most_groups(explainer, s.enc)
-    for _ in range(rounds):
-        now = s.take(live)
-        short = lacking(explainer, now)
-        xp,worth = _best(explainer, now, open_groups(now, most[live]) & (short > 0)[:, None], fare)
-        won = worth > _worth_of_distance(short, _distance_or_cost(explainer, now), now.on.sum(1), fare)
-        won &= short > 0
-        live = live[won]
-        if not len(live): return
-        s.put(live, moved(explainer, now.take(won), xp[won]))
-        yield live
-
-# %% ../../nbs/search/03_plausible.ipynb #c58
-_LEAST_MISSED = 4 # Changes of which any two are tried
-
-def _one_for_two(explainer, s:State) -> Tensor: # `(n, d)`
-    "Put two of at least three changes back and look for one value that does for both: the nearest such row."
-    groups = explainer.groups(s.x)
-    on = changed_groups(s.x, s.xp, groups) & ~s.enc.frozen
-    count,missed = on.sum(1), _without_each(explainer, s, groups).masked_fill(~on, torch.inf)
-    order = missed.argsort(dim=1, stable=True)
-    twos = torch.combinations(torch.arange(min(int(count.max()), _LEAST_MISSED), device=on.device))
-    pair,row = ((count > twos[:, 1:]) & (count > 2)).nonzero(as_tuple=True) # all twos of all rows at once
-    some,(a,b) = s.take(row), order[row[:, None], twos[pair]].T
-    less = torch.where(in_group(groups, a) | in_group(groups, b), some.x, some.xp)
-    t,worth = _best(explainer, some._replace(xp=_with_followers(explainer, less, some.x)), ~some.enc.frozen)
-    far = torch.where(worth > 0, _distance_or_cost(explainer, some._replace(xp=t)), torch.inf)
-    xp = s.xp.clone()
-    nearest = far.new_full((len(twos) + 1, len(xp)), torch.inf).index_put((pair, row), far).argmin(0)
-    won = (nearest[row] == pair) & far.isfinite()
-    xp[row[won]] = t[won]
-    return xp
-
-# %% ../../nbs/search/03_plausible.ipynb #c60
-def _nearer(explainer, s:State) -> Tensor: # `(n, d)`
-    "The nearest value of one changed group that is enough."
-    t,worth = _best(explainer, s, changed_groups(s.x, s.xp, explainer.groups(s.x)) & ~s.enc.frozen, finer=True)
-    won = (worth > 0) & (_distance_or_cost(explainer, s._replace(xp=t)) < _distance_or_cost(explainer, s))
-    return torch.where(won[:, None], t, s.xp)
-
-_AGAIN,_CLOSER = 3, 2 # Rounds of one for two, and of nearer values
-
-def _smaller_changes(explainer, s:State) -> State: # Rows that have arrived
-    "Fewer and smaller changes behind the same bars."
-    s = put_back(explainer, s)
-    every = torch.arange(len(s.x), device=s.x.device)
-    live = every
-    for _ in range(_AGAIN):
-        now = s.take(live)
-        xp = _one_for_two(explainer, now)
-        some = (xp != now.xp).any(1)
-        live = live[some] # a row that stood still would stand still again
-        if not len(live): break
-        s.put(live, put_back(explainer, now.take(some)._replace(xp=xp[some])))
-    xp,live = s.xp.clone(), every
-    for _ in range(_CLOSER):
-        old = xp[live]
-        xp[live] = _nearer(explainer, s.take(live)._replace(xp=old))
-        live = live[(xp[live] != old).any(1)]
-        if not len(live): break
-    return moved(explainer, s, xp)
-
-# %% ../../nbs/search/03_plausible.ipynb #c62
-_ROUNDS = ((3., 6), (0., 12)) # Price of a unit of distance, and how many rounds
-
-def _lowered(s:State) -> State:
-    "Rows whose bars are as low as they stand: what has arrived keeps them, what has not keeps what it reached."
-    level = torch.minimum(s.target.level, target_prob(s.logits, s.target.label))
-    kept = tuple(d.kept(s) if d.about else d for d in s.target.demands)
-    return s._replace(target=s.target._replace(level=level, demands=kept))
-
-# %% ../../nbs/search/03_plausible.ipynb #pp03
-def _near_row(explainer, s:State) -> tuple: # Rows of one target -> `(n, d)`, and what they lack, `(n,)`
-    "The near row that, put over each row, lacks least; the one with the fewest changes of those that lack nothing."
-    company,most = explainer.company, most_groups(explainer, s.enc)
-    t = _pasted_rows(company, company.circles[int(s.target.company.circle[0])], s.target.company.near, s.enc)
-    (n,q),flat = t.shape[:2], t.flatten(0, 1)
-    many = s.enc.take(torch.arange(n, device=t.device).repeat_interleave(q))
-    t = _with_followers(explainer, admissible(many, flat, explainer.project), many.x).view(t.shape)
-    dist,count = _price(explainer, s, t)
-    lack = _plain_lack(explainer.model, s, t).clamp_min(0) + company.lacks(s.target.company, t).clamp_min(0)
-    relations = explainer.ties['relations']
-    if relations is not None: lack[~relations.holds(many, t.flatten(0, 1)).view(n, q)] = torch.inf
-    lack[count > most[:, None]] = torch.inf
-    toll = explainer.settings.sparsity_weight*count
-    i = merit(torch.where(lack > 0, lack + toll, lack), count + dist/(1 + dist)).argmax(1, keepdim=True)
-    return t[torch.arange(n, device=t.device), i[:, 0]], lack.gather(1, i)[:, 0]
-
-def _from_near_rows(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows that moved
-    "Put near rows in the place of rows that lack more; writes to `s`."
-    for _,i in _by_circle(s.target.company.circle[live], s.x.shape[1]):
-        for some in live[i].split(_FEW):
-            now = s.take(some)
-            xp,lack = _near_row(explainer, now)
-            new = moved(explainer, now, xp)
-            here,there = (arrived(v.logits, v.target.label, explainer.tau) for v in (now, new))
-            gain,more = lacking(explainer, now) - lack, new.on.sum(1) - now.on.sum(1)
-            better = there & (gain > 0) & ((lack <= 0) | ~here | (gain > explainer.settings.sparsity_weight*more))
-            s.put(some[better], new.take(better))
-            yield some[better]
-
-# %% ../../nbs/search/03_plausible.ipynb #c64
-def approach(explainer, s:State, live:Tensor) -> Iterator[Tensor]: # Rows at their inputs, written to; which are refused
-    "Bring rows into good company: near, then at any distance, then from near rows, then smaller."
-    for price,rounds in _ROUNDS:
-        todo = live[lacking(explainer, s.take(live)) > 0]
-        now = s.take(todo)
-        s.put(todo, moved(explainer, now, now.x.clone()))
-        yield from _walk(explainer, s, todo, (explainer.settings.sparsity_weight, price), rounds)
-    yield from _from_near_rows(explainer, s, live[lacking(explainer, s.take(live)) > 0])
-    there = live[arrived(s.logits[live], s.target.label[live], explainer.tau)]
-    if not len(there): return
-    s.put(there, _smaller_changes(explainer, _lowered(s.take(there))))
-    yield there
-
-# %% ../../nbs/search/03_plausible.ipynb #litp0002
-def among_real_rows(cf, s, watch=None) -> Iterator[State]:
-    "The way into the company of real rows of the target."
-    for _ in approach(cf, s, _not_yet_there(cf, s)): yield s
