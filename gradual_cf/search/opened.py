@@ -79,25 +79,37 @@ def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Pla
 
 # %% ../../nbs/search/20_opened.ipynb #op0007
 class _Tables:
-    "Features of rows, from tables of each column; rows with other values are asked about."
+    "Features of rows, from tables of each column; what stands in none is asked about once."
     def __init__(self, grid:_Grid, f:_Features):
         self.grid,self.f,self.owner = grid, f, f.owner
         self.mine = [np.flatnonzero(f.owner == g) for g in range(len(f.values))]
-        self.way = [None if grid.named[g] else grid.encoded(g, at) for g,at in enumerate(f.at)]
+        self.way = [np.arange(len(v), dtype=float) if grid.named[g] else grid.encoded(g, at) for g,(at,v) in enumerate(zip(f.at, f.values))]
+        self.values = [*f.values]
+
+    def _read(self, x:np.ndarray, g:int) -> np.ndarray: # `(n,)`
+        "What stands in a column; -1 for a category without a level."
+        own = x[:, self.grid.first[g]:self.grid.first[g + 1]]
+        return np.where(own.any(1), own.argmax(1), -1.) if self.grid.named[g] else own[:, 0].astype(float)
 
     def __call__(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, j)`
         out,odd = np.tile(self.f.still, (len(x), 1)), np.zeros(len(x), bool)
-        for g,(mine,way) in enumerate(zip(self.mine, self.way)):
+        for g,mine in enumerate(self.mine):
             if not len(mine): continue
-            own = x[:, self.grid.first[g]:self.grid.first[g + 1]]
-            if way is None: at,there = own.argmax(1), own.any(1)
-            elif len(way):
-                at = np.searchsorted(way, own[:, 0]).clip(max=len(way) - 1)
-                there = way[at] == own[:, 0]
-            else: at,there = None, np.zeros(len(x), bool)
-            odd |= ~there
-            if at is not None: out[:, mine] = self.f.values[g][at]
-        if odd.any(): out[odd] = self.f.of(x[odd])
+            v,way = self._read(x, g), self.way[g]
+            at = np.searchsorted(way, v).clip(max=len(way) - 1)
+            if len(way): out[:, mine] = self.values[g][at]
+            odd |= way[at] != v if len(way) else True
+        if odd.any(): out[odd] = self._asked(x[odd])
+        return out
+
+    def _asked(self, x:np.ndarray) -> np.ndarray: # The same
+        out = self.f.of(x)
+        for g,mine in enumerate(self.mine):
+            if not len(mine): continue
+            v,first = np.unique(self._read(x, g), return_index=True)
+            new = ~np.isin(v, self.way[g])
+            at = np.searchsorted(self.way[g], v[new])
+            self.way[g],self.values[g] = np.insert(self.way[g], at, v[new]), np.insert(self.values[g], at, out[first[new]][:, mine], axis=0)
         return out
 
 class _Raw:
