@@ -395,7 +395,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     steps = (_searched_rows,) if judged else (construct,)
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, again=domain.again, quick=quick if once and not among else None,
+                          steps=steps, again=domain.again, quick=quick if once and not judged else None,
                           lists=listed and not among, greedy=not among and all(usual), judged=judged)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`

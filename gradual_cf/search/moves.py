@@ -22,7 +22,7 @@ from .plausible import moved
 from .real import _has_rows, _put_over, _rows_of_target
 
 # %% auto #0
-__all__ = []
+__all__ = ['others_of']
 
 # %% ../../nbs/search/22_moves.ipynb #mv0005
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
@@ -296,6 +296,45 @@ def _searched_rows(cf, s:State, watch=None) -> Iterator[State]:
         yield s
 
 # %% ../../nbs/search/22_moves.ipynb #mv0013
+def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, most:int) -> list: # Rows of one target and an answer of each -> `(q, d)` each
+    """Other answers with one change replaced by another, the nearest of each set of columns first.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    enc : Encoded
+        Encoded rows, as `encode` returns them
+    target : Tensor
+        Target of each row, as `aimed` returns it
+    xp : Tensor
+        Encoded answers, `(n, *s)`
+    most : int
+
+    Returns
+    -------
+    list
+        Rows of one target and an answer of each -> `(q, d)` each
+    """
+    j = _Judge(cf, enc, target)
+    now = xp.detach().cpu().numpy().astype(j.x.dtype)
+    x,row = _put_back(j, now, range(len(now)))
+    out = [xp[:0]]*len(now)
+    if not len(x): return out
+    ok,_,cost,_ = j.changes(x, row)
+    ok &= ~j.chosen(x, row)[:, j.columns]
+    for r,s in _groups(row):
+        of,slot = np.nonzero(ok[s])
+        first = np.argsort(cost[s][of, slot], kind='stable')[:_REAL]
+        t = j.made(x[s[of[first]]], row[s[of[first]]], slot[first])
+        rows = np.full(len(t), r)
+        t = t[j.accompanied(t, rows) & j.lawful(t, rows) & (t != now[r]).any(1)] if len(t) else t
+        sets = [v.tobytes() for v in j.chosen(t, np.full(len(t), r))]
+        turn = [sets[:k].count(v) for k,v in enumerate(sets)] # the nearest of each set, then the next
+        out[r] = j.tensor(t[np.argsort(turn, kind='stable')[:most]])
+    return out
+
+# %% ../../nbs/search/22_moves.ipynb #mv0015
 def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN where there is none, or no training rows
     "How far the nearest real row is that has all that the settings ask: the sum of its ways, or its price."
     out = np.full(len(enc.x), np.nan)
