@@ -411,7 +411,9 @@ def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
         raise ValueError(url) # which is only a line of WeasyPrint's log
     setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
     file = weasyprint.Attachment(string=sealed, name='record.json', description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
-    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    with warnings.catch_warnings(): # of what it will need some day
+        warnings.simplefilter('ignore', DeprecationWarning)
+        pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
     if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
     return pdf
 
