@@ -395,7 +395,10 @@ _DAY_ZERO = datetime(1980, 1, 1)
 def _weasyprint():
     "The library; raises `ImportError` that names what to install."
     broken = ImageFile.LOAD_TRUNCATED_IMAGES # which it lets through for everybody
-    try: import weasyprint
+    try:
+        with warnings.catch_warnings(): # of what it will need some day
+            warnings.simplefilter('ignore', DeprecationWarning)
+            import weasyprint
     except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
     except OSError as e: # of the dynamic loader
         raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
@@ -411,9 +414,7 @@ def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
         raise ValueError(url) # which is only a line of WeasyPrint's log
     setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
     file = weasyprint.Attachment(string=sealed, name='record.json', description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
-    with warnings.catch_warnings(): # of what it will need some day
-        warnings.simplefilter('ignore', DeprecationWarning)
-        pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
     if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
     return pdf
 
