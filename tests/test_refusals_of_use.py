@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from cheapest import cheapest
+from made import needs_pdf
 from PIL import Image
 from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave)
 from test_photographs import six_photographs as photos
@@ -218,7 +219,7 @@ def aimed(target): return resealed(question=json.loads(record()['sealed'])['ques
 def celled(at, v): return answered(data=[v if g == at or at is None else u for g, u in enumerate(json.loads(record()['sealed'])['answer']['data'])])
 @cache
 def pdf_with(url):
-    pytest.importorskip('weasyprint')
+    needs_pdf()
     letter(found()[:1], f"<p><img src='{url}'>{{{{ checksum }}}}", format='pdf')
 def picture_answers(): return picture().explain(pictures()[1][:2], 1)
 @cache

@@ -399,6 +399,8 @@ def _weasyprint():
         with warnings.catch_warnings(): # of what it will need some day
             warnings.simplefilter('ignore', DeprecationWarning)
             import weasyprint
+            from weasyprint.text import ffi
+        if getattr(ffi, 'harfbuzz_subset', ffi) is None: raise OSError('its stand-in writes the time into fonts')
     except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
     except OSError as e: # of the dynamic loader
         raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
