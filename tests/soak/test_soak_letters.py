@@ -36,7 +36,7 @@ def evil():
     cf = GradualCF(lambda x: torch.stack([middle - x @ w.to(x), x @ w.to(x) - middle], 1)*4, domain, 'sparse').fit(df)
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:12]
     answer = cf.explain(rows, 1)
-    others = cf.explain_many(rows, 1, k=3)
+    others = cf.explain(rows, 1, k=3)
     return cf, rows, {form: letter(answer, format=form, date=DAY, others=others) for form in ('html', 'md', 'json')}
 
 
