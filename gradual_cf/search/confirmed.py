@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..core import Effort, Question, check_range
+from ..core import Effort, Question
 from ..models.asking import _Agreed as _Several, _given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
@@ -103,7 +103,7 @@ def jury(cf, k:int) -> list: # Functions of encoded rows
     list
         Functions of encoded rows
     """
-    cf.check_rows('confirmed')
+    cf.check_rows('hold')
     while len(cf.jurors) < k:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # of a library about what it learns
@@ -228,7 +228,7 @@ class _Jury(NamedTuple):
     jury:Any     # `_Panel`
 
     about,compares,inside = 'other models', False, False
-    words,unproven = '', 'the setting agree'
+    words,unproven = '', 'hold'
     @property
     def bar(self) -> float: return _bar_of(float(self.want[0])) # Of rows of one target
     def parts(self, s) -> dict: return {}
@@ -278,10 +278,9 @@ def until_confirmed(
     ValueError
         If no model can be retrained
     """
-    check_range('confirmed', share, above=0, most=1)
-    if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
-        raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
-    models,sure = jury(cf, _JURORS), cf.under(replace(cf.settings, agree=share))
+    if not hasattr(cf.settings, 'logit_margin') or cf.numbers or not cf.domain.features:
+        raise ValueError(f'hold needs GradualCF, a table and a model of classes, got {cf!r}')
+    models,sure = jury(cf, _JURORS), cf.under(replace(cf.settings, hold=dict(margin=share)))
     places,opened = (cf.judged[1].places, cf.judged[1].opened) if cf.judged else (places_tried(cf), None)
     sure.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, models, share)
     answers = sure.measure(question, sure.usual(question, effort))
