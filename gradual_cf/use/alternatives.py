@@ -288,7 +288,7 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
 # %% ../../nbs/use/00_alternatives.ipynb #sw01
-_BASES = 12 # Rows on the way back from answers that are gone on from
+_TRIED = 4 # Candidates for each answer that a row lacks
 
 def _one_changed(pool, k:int):
     "Candidates with one change of an answer replaced by another, or by another value, for rows with fewer than `k` answers."
@@ -298,7 +298,7 @@ def _one_changed(pool, k:int):
         missing = k - _number_of_answers(pool)
         at = (torch.isin(pool.row, row) & (missing > 0)[pool.row]).nonzero()[:, 0]
         if not len(at): continue
-        found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _BASES*int(missing.max()))
+        found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*int(missing.max()))
         of = torch.cat([torch.full((len(v),), int(r), device=at.device) for r,v in zip(pool.row[at], found)])
         if len(of): pool.add(of, torch.cat(found).to(pool.xp))
 
@@ -314,10 +314,10 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
     try:
         pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
-            if k > 1: _add_others(pool, k, diversity, seed)
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
             if k > 1 and judged: _one_changed(pool, k)
-            elif k > 1: _add_values(pool, k if e.lists else _ALONE, seed)
+            if k > 1: _add_others(pool, k, diversity, seed)
+            if k > 1 and not judged: _add_values(pool, k if e.lists else _ALONE, seed)
     except _Over: pass
     return begun, own
 
