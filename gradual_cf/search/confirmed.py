@@ -212,15 +212,17 @@ def _new_jury(cf) -> _Panel|None:
     try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
     except Exception: return None # what cannot be trained again; every library has errors of its own
 
-def _agreement(lead:np.ndarray, want:float) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
+def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
     "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough."
     k = lead.shape[1]
     t = lead.mean(1)/np.maximum(lead.std(1, ddof=1)*np.sqrt(1 + 1/k), _NONE)
-    return t, (t >= _bar_of(want, k)) & ((lead > 0).mean(1) >= want - 1e-9)
+    return t, (t >= _bar_of(want + slack, k)) & ((lead > 0).mean(1) >= want - 1e-9)
+
+_CERTAIN = .995 # More than this share nobody expects
 
 def _bar_of(want:float, k:int=_JURY) -> float:
     from scipy.stats import t
-    return float(t.ppf(min(want + _SLACK, .995), k - 1))
+    return float(t.ppf(min(want, _CERTAIN), k - 1))
 
 class _Jury(NamedTuple):
     "Jurors shall decide for the target too."
@@ -230,22 +232,24 @@ class _Jury(NamedTuple):
     about,compares,inside = 'other models', False, False
     words,unproven = '', 'hold'
     @property
-    def bar(self) -> float: return _bar_of(float(self.want[0])) # Of rows of one target
+    def bar(self) -> float: return _bar_of(float(self.want[0]) + self.jury.slack) # Of rows of one target
     def parts(self, s) -> dict: return {}
     def take(self, i) -> _Jury: return _Jury(self.want[i], self.jury) # Rows `i`
-    def agreed(self, s) -> Tensor: # In [0, 1], `(n,)`
-        "The share that is expected to agree, less what flatters, or that of the jurors who do."
-        out = torch.zeros_like(self.want)
+    def agreed(self, s) -> Tensor: # In [0, 1], `(2, n)`
+        "The share that is expected to agree, less what flatters, and that of the jurors who do."
+        out = self.want.new_zeros(2, len(self.want))
         for label in s.target.label.unique().tolist():
             i = (s.target.label == label).nonzero()[:, 0]
             lead = self.jury.leads(s.xp[i], label)
-            share = np.minimum(_expected_agreement(lead) - self.jury.slack, (lead > 0).mean(0))
-            out[i] = torch.from_numpy(share).to(out)
+            out[:, i] = torch.from_numpy(np.stack([_expected_agreement(lead) - self.jury.slack, (lead > 0).mean(0)])).to(out)
         return out
 
-    def missing(self, s) -> Tensor: return self.want - self.agreed(s)
+    def missing(self, s) -> Tensor:
+        expected,voted = self.agreed(s)
+        return torch.maximum(self.want.clamp_max(_CERTAIN - self.jury.slack) - expected, self.want - voted)
+
     def required(self, asked:bool) -> _Jury: return self
-    def kept(self, s) -> _Jury: return _Jury(torch.minimum(self.want, self.agreed(s)), self.jury) # As they stand
+    def kept(self, s) -> _Jury: return _Jury(torch.minimum(self.want, self.agreed(s).amin(0)), self.jury) # As they stand
 
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf15

@@ -573,6 +573,7 @@ def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,
     i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), q.target[at]).cpu().numpy()]
     if not len(i): return None
     other,some = copy(cf), q.take(i)
+    if (panel := getattr(cf, 'panel', None)) is not None: other.panel = (cf.x_train, model), panel[1]
     other.model,other.read = model, None
     return i, other, replace(some, logits=other.logits(some.rows, some.enc.x))
 
@@ -850,6 +851,7 @@ class Explainer(metaclass=_Listed):
         """
         self.check_fitted()
         new = copy(self)
+        vars(new).update(vars(self)) # what was made of model and rows stays
         new.settings = _settle(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
         return new
 

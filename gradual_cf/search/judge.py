@@ -41,9 +41,9 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
     key = cf.x_train, cf.domain.features, cf.model, asks
     if cf.judged is None or any(a is not b for a,b in zip(cf.judged[0], key)):
         grid,x = _grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()
-        jury = _panel_of(cf) if asks else None
+        jury,ruled = _panel_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
         places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
-        parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None else []
+        parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
         cf.judged = key, _Known(places, opened, opened.make(places, parts) if parts else None, jury, {})
     return cf.judged[1]
 
@@ -56,7 +56,7 @@ _ROWS = 2**22    # Numbers of candidates that are written at a time
 
 class _Judge:
     "What rows of one target lack and cost, and what every single change would make of that."
-    def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, jury:bool=True, asked:bool=False):
+    def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False):
         self.cf,self.enc,self.target = cf, enc, target
         self.known = _known_of(cf)
         self.engine = None if asked else self.known.engine
@@ -64,8 +64,8 @@ class _Judge:
         self.grid,self.owner = self.places.grid, self.places.owner
         self.x = enc.x.detach().cpu().numpy()
         self.label = tuple(target[0].tolist()) if cf.numbers else int(target[0])
-        aim = required(cf, cf.aim(target, enc))
-        self.aim = aim if company and jury else aim.only(lambda d: (company or not d.compares) and (jury or not isinstance(d, _Jury)) and (company or not d.about))
+        aim = required(cf, cf.aim(target, enc)).only(lambda d: (company or not d.compares) and (share > 0 or not d.about))
+        self.aim = aim._replace(demands=tuple(d._replace(want=d.want*share) if isinstance(d, _Jury) else d for d in aim.demands))
         self.company:Any = next((d for d in self.aim.demands if isinstance(d, Plausible)), None)
         self.jury:Any = next((d for d in self.aim.demands if isinstance(d, _Jury)), None)
         lead = next((d.lead for d in self.aim.demands if isinstance(d, Lead)), None)
@@ -193,7 +193,7 @@ class _Judge:
         s = self.state(x, row)
         z = predict(self.cf.model, s.xp)
         lack = _undecided(s._replace(logits=z))
-        for d in self.aim.demands:
+        for d in s.target.demands:
             if isinstance(d, Lead): lack = torch.maximum(lack, d.missing(s._replace(logits=z)))
         return -lack.nan_to_num(torch.inf, torch.inf, -torch.inf).double().cpu().numpy()
 
@@ -220,7 +220,7 @@ class _Judge:
         if len(slots): self._write(x, row, slots, may, spare, leads)
         ok = may & (spare >= 0)
         if leads is not None:
-            sure,enough = _agreement(leads, float(self.jury.want[0]))
+            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.jury.slack)
             ok &= enough
             sure = np.minimum(sure, self.jury.bar + _CLIP)
         else: sure = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
@@ -325,7 +325,7 @@ class _Judge:
         else: spare,leads = self._told(x, row, False)
         ok,sure = spare >= 0, spare
         if leads is not None:
-            sure,enough = _agreement(leads, float(self.jury.want[0]))
+            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.jury.slack)
             ok &= enough
         i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])

@@ -253,10 +253,13 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     _finer(j, xp, done)
     yield done
 
-def _ladder(cf) -> list: # (company, jury) of each turn
+_LESS = .7 # Share of the jurors wanted that is asked for in vain before the decision alone is
+
+def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which share of the jurors wanted
     "What is asked for, turn by turn, less each time."
-    demanding = cf.company is not None or getattr(cf.settings, 'agree', None) is not None
-    return [(True, True), (False, False)] if demanding else [(True, True)]
+    compared,agree = cf.company is not None, getattr(cf.settings, 'agree', None) is not None
+    if not (compared or agree or cf.settings.logit_margin is not None): return [(True, 1.)]
+    return [(True, 1.), *[(False, 1.)]*compared, *[(False, _LESS)]*agree, (False, 0.)]
 
 _TOGETHER = 64 # Rows
 
@@ -268,8 +271,8 @@ def _moved_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that
         some,label = enc.take(at), target[at]
         left = np.arange(len(i))
         for asked in (False, True):
-            for company,jury in _ladder(cf):
-                j = _Judge(cf, some, label, company, jury, asked)
+            for company,share in _ladder(cf):
+                j = _Judge(cf, some, label, company, share, asked)
                 if asked and j.known.engine is None: break
                 xp = j.x.copy()
                 for now in _searched(j, xp, left):
