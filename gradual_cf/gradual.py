@@ -404,7 +404,8 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
     h,priced = cf.settings, cf.ties['price'] is not None
     parts = Parts(STARTS[h.init], MASKING[h.masking], _ask_all, _composed, (construct,))
     if h.masking == 'probe': parts = _probing(cf, parts, priced)
-    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*(priced and not parts.judged) # they improve an answer
+    usual = (put_back, line_search)*(priced and not parts.judged)
+    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or usual # they improve an answer
     last = (partial(shortened, moves=moves),) if moves else ()
     return parts._replace(steps=parts.steps + last if h.steps is None else h.steps)
 

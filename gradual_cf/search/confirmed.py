@@ -27,7 +27,7 @@ __all__ = ['jury', 'places_tried', 'until_confirmed']
 # %% ../../nbs/search/15_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
 
-def _bootstrap(z:Tensor, seed:int, known:np.ndarray|None=None, share_of:float=1., least:int=0) -> tuple: # Logits of training rows `(n, k)`; their labels
+def _bootstrap(z:Tensor, seed:int, known=None, share_of:float=1., least:int=0) -> tuple: # Logits of training rows; their labels
     "Rows and labels as they might have been, or as they are known; each class that there is has at least two rows."
     rng,n = np.random.default_rng(seed), len(z)
     rows = rng.integers(0, n, min(n, max(int(share_of*n), least), _ROWS))
@@ -71,7 +71,7 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
     new = HistGradientBoostingClassifier(max_iter=50, random_state=seed).fit(x.flatten(1).cpu().numpy(), label)
     return lambda x: _log_probabilities(new, x.flatten(1).cpu().numpy())
 
-def _juror(cf, seed:int, rows:tuple|None=None): # Rows of the training rows and their labels; None for a draw of all -> encoded rows `(n, *s)` -> logits `(n, k)`
+def _juror(cf, seed:int, rows:tuple|None=None): # Training rows and labels; None for a draw -> a function of encoded rows
     "One more model of the kind that an explainer asks."
     rows,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
     x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
@@ -246,7 +246,7 @@ class _Jury(NamedTuple):
 
     def missing(self, s) -> Tensor:
         expected,voted = self.agreed(s)
-        return torch.maximum(self.want.clamp_max(_CERTAIN - self.jury.slack) - expected, self.want - voted)
+        return torch.maximum(self.want.clamp_max(_CERTAIN - self.jury.slack) - expected, self.want - voted).to(s.xp)
 
     def required(self, asked:bool) -> _Jury: return self
     def kept(self, s) -> _Jury: return _Jury(torch.minimum(self.want, self.agreed(s).amin(0)), self.jury) # As they stand

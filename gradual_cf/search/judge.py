@@ -84,7 +84,7 @@ class _Judge:
         named = self.grid.named[owner]
         open_ = ~self.enc.frozen.cpu().numpy()[:, owner]
         inside = (rows.low[:, owner] <= p.position) & (p.position <= rows.high[:, owner])
-        self.may = open_ & (named | inside | (not legal)) & (p.position != np.where(named | (rows.own[:, owner] % 2 == 0), rows.own[:, owner], p.position + 1))
+        self.may = open_ & (named | inside | (not legal)) & (p.position != rows.own[:, owner])
         for g in np.flatnonzero(self.grid.named):
             gone = ~self.x[:, self.grid.first[g]:self.grid.first[g + 1]].any(1)
             self.may[np.ix_(gone, owner == g)] |= open_[gone][:, owner == g]
@@ -114,7 +114,8 @@ class _Judge:
         "How far each change alone is, or what it costs."
         if self.price is not None:
             every = np.arange(len(self.columns))
-            out = np.concatenate([self._paid(np.full(len(every), i), self.made(self.x[[i]*len(every)], np.full(len(every), i), every)) for i in range(len(self.x))])
+            alone = lambda row: self._paid(row, self.made(self.x[row], row, every))
+            out = np.concatenate([alone(np.full(len(every), i)) for i in range(len(self.x))])
             out = out.reshape(len(self.x), -1)
             self.may &= np.isfinite(out)
             return out
@@ -272,11 +273,13 @@ class _Judge:
             ten = np.argpartition(part, k - 1, 1)[:, :k] + h*half
             r,d = self.real[ten], np.take_along_axis(far, ten, 1)
             apart = np.empty((len(x), k, len(self.owner)), np.float32)
-            apart[:, :, number] = (self.places.value[number] - r[:, :, first[number]])**2 - (x[:, None, first[number]] - r[:, :, first[number]])**2
+            at = first[number]
+            apart[:, :, number] = (self.places.value[number] - r[:, :, at])**2 - (x[:, None, at] - r[:, :, at])**2
             for g,level in self.level.items():
                 mine = np.arange(self.places.at[g], self.places.at[g + 1])
-                theirs,own = level[ten], x[:, first[mine[0]]:grid.first[g + 1]].argmax(1) if len(mine) else None
-                if len(mine): apart[:, :, mine] = 2.*((self.places.position[mine] != theirs[:, :, None]) - (own[:, None] != theirs).astype(float)[:, :, None])
+                theirs,own = level[ten], x[:, grid.first[g]:grid.first[g + 1]].argmax(1)
+                was = (own[:, None] != theirs).astype(float)[:, :, None]
+                apart[:, :, mine] = 2.*((self.places.position[mine] != theirs[:, :, None]) - was)
             lonely = np.sqrt(np.maximum(d[:, :, None] + apart, 0.)).mean(1) - self.lonely_bar[row, h, None]
             out = lonely if out is None else np.maximum(out, lonely)
         return out

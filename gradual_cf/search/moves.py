@@ -299,6 +299,20 @@ def _searched_rows(cf, s:State, watch=None) -> Iterator[State]:
         yield s
 
 # %% ../../nbs/search/22_moves.ipynb #mv0013
+_PLACES_TRIED = 4 # Other values of a changed column that are gone on from
+
+def _elsewhere(j:_Judge, xp:np.ndarray) -> tuple: # States, their rows
+    "Answers with one of their columns at another value."
+    row,slot = [], []
+    for r,on in enumerate(j.chosen(xp, np.arange(len(xp)))):
+        for g in np.flatnonzero(on):
+            some = np.flatnonzero(j.may[r, :len(j.owner)] & (j.owner == g))
+            some = some[np.linspace(0, len(some) - 1, min(len(some), _PLACES_TRIED)).astype(int)]
+            row += [r]*len(some)
+            slot += some.tolist()
+    row = np.array(row, int)
+    return j.made(xp[row], row, np.array(slot, int)), row
+
 def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, most:int) -> list: # Rows of one target and an answer of each -> `(q, d)` each
     """Other answers with one change replaced by another, the nearest of each set of columns first.
 
@@ -321,7 +335,8 @@ def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, most:int) -> list: # Ro
     """
     j = _Judge(cf, enc, target)
     now = xp.detach().cpu().numpy().astype(j.x.dtype)
-    x,row = _put_back(j, now, range(len(now)))
+    (x,row),(y,of) = _put_back(j, now, range(len(now))), _elsewhere(j, now)
+    x,row = np.concatenate([x, y]), np.r_[row, of]
     out = [xp[:0]]*len(now)
     if not len(x): return out
     ok,_,cost,_ = j.changes(x, row)

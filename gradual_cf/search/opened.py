@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from ..models.asking import _given_model, _Agreed
-from ..models.decisions import FrameModel
+from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import _parsed
 from ..data.columns import MISSING
 from .boxes import _Grid, _own_positions, _shared_places
@@ -68,14 +68,16 @@ def _values_to_try(grid:_Grid, g:int, own:np.ndarray, most:int) -> np.ndarray: #
     ends = np.array([grid.low[g], grid.high[g]])
     return np.setdiff1d(np.r_[_spread_out(legal, most - 2), ends[ends % 2 == 0]], grid.holes.get(g, ()))
 
-def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Places: # Training rows, `(n, d)`; positions where they are known
+def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Places: # Training rows; positions that are known
     "Places of all columns."
     own,_ = _own_positions(grid, x, MISSING)
     most = max(8, min(most, _ALL_PLACES//len(grid.columns)))
-    each = [held[g] if g in held else _values_to_try(grid, g, own[:, g], most) if grid.low[g] <= grid.high[g] else np.zeros(0, int) for g in range(len(grid.columns))]
+    none = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else None
+    each = [held[g] if g in held else v if (v := none(g)) is not None else _values_to_try(grid, g, own[:, g], most) for g in range(len(grid.columns))]
     value = [np.ones(len(v)) if grid.named[g] else grid.encoded(g, v) for g,v in enumerate(each)]
     owner = np.repeat(np.arange(len(each)), [len(v) for v in each])
-    return _Places(grid, np.r_[0, np.cumsum([len(v) for v in each])].astype(np.int32), owner, np.concatenate(each), np.concatenate(value), x[:1])
+    at = np.r_[0, np.cumsum([len(v) for v in each])].astype(np.int32)
+    return _Places(grid, at, owner, np.concatenate(each), np.concatenate(value), x[:1])
 
 # %% ../../nbs/search/20_opened.ipynb #op0007
 class _Tables:
@@ -154,7 +156,8 @@ def _lead_in(link:_Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: 
     if link.kind == 'number': return np.minimum(link.factor*v[:, 0] - label[0], label[1] - link.factor*v[:, 0])
     share = link.kind == 'proba'
     if v.shape[1] == 1:
-        lead = 4*(v[:, 0] - link.threshold) if share and not exact else (_odds(v[:, 0]) if share else link.factor*v[:, 0]) - _odds(link.threshold)
+        lead = 4*(v[:, 0] - link.threshold)
+        if exact or not share: lead = (_odds(v[:, 0]) if share else link.factor*v[:, 0]) - _odds(link.threshold)
         return lead if label == 1 else -lead
     if share: v = np.log(np.maximum(v, 1e-12)) if exact else 4*v
     own = v[:, label]
@@ -207,12 +210,13 @@ class _OpenTrees:
         join = lambda f, kind: np.ascontiguousarray(np.concatenate([f(n, s) for n,s in zip(nodes, start)]), kind)
         inner = join(lambda n, s: n[0].feature >= 0, bool)
         feature = join(lambda n, s: n[0].feature, np.int32)
-        left,right = (np.where(inner, join(lambda n, s: getattr(n[0], side) + s, np.int32), -1).astype(np.int32) for side in ('left', 'right'))
+        child = lambda side: np.where(inner, join(lambda n, s: getattr(n[0], side) + s, np.int32), -1).astype(np.int32)
+        left,right = child('left'), child('right')
         level,bound = join(lambda n, s: n[2], np.int32), join(lambda n, s: n[0].bound, float)
         missing = join(lambda n, s: n[0].missing, np.uint8)
         mask,masks = self._masks(table, feature, bound, missing, level, nodes, size)
         self.arrays = (join(lambda n, s: n[3] + s, np.int32), join(lambda n, s: n[4], np.int32), feature, left, right, level, bound,
-                       join(lambda n, s: n[1], float), missing, np.concatenate([np.zeros(1, np.uint64), *sets])[1:] if sets else np.zeros(1, np.uint64),
+                       join(lambda n, s: n[1], float), missing, np.concatenate(sets or [np.zeros(1, np.uint64)]),
                        np.ascontiguousarray(of.owner, np.int32), mask, masks)
 
     def _masks(self, table, feature, bound, missing, level, nodes, size) -> tuple:
@@ -312,11 +316,12 @@ def _quiet_rows(v, at): return v.iloc[at] if hasattr(v, 'iloc') else v[at] # Row
 def _open_bare(m:_Trees, grid:_Grid) -> _Opened|None:
     "Trees that read a table as it is."
     frame,own = m.write(torch.zeros(1, m.first[-1], dtype=torch.float64)), m.predictor
-    def part(source, link):
+    def part(source):
         e = _parsed(source)
         if e is None or e.mixed: raise _Unfit('trees that are more than trees')
-        return _cells_part(_over_cells(e, _reader(e, m.columns, own.names or list(frame.columns), frame)), link or e.link._replace(threshold=own.threshold))
-    def again(x, at, label, seed): return part(_reseeded(own.source, seed).fit(m.write(x[torch.from_numpy(at)]), label), None)
+        cells = _over_cells(e, _reader(e, m.columns, own.names or list(frame.columns), frame))
+        return _cells_part(cells, e.link._replace(threshold=own.threshold))
+    def again(x, at, label, seed): return part(_reseeded(own.source, seed).fit(m.write(x[torch.from_numpy(at)]), label))
     of = _Raw(grid)
     return _Opened(lambda places, parts: _OpenTrees(places, of, parts), _cells_part(m.grown, m.link), again)
 
@@ -342,10 +347,9 @@ def _open_pipeline(m:FrameModel, grid:_Grid, x:np.ndarray) -> _Opened|None: # Tr
     def again(x, at, label, seed):
         if not behind:
             frame = m.write(x)
-            frame = frame[list(own.names)] if own.names else frame if len(steps) > 1 and not hasattr(own.source, 'n_features_in_') else frame.to_numpy()
-            behind['rows'] = _through_all(steps[:-1], frame)
+            behind['rows'] = asked_alike(partial(_through_all, steps[:-1]), own, frame)
         return part(_reseeded(last, seed).fit(_quiet_rows(behind['rows'], at), label))
-    make = (lambda places, parts: _OpenLayers(places, layers, parts)) if net is not None else lambda places, parts: _OpenTrees(places, of, parts)
+    def make(places, parts): return _OpenTrees(places, of, parts) if layers is None else _OpenLayers(places, layers, parts)
     return _Opened(make, part(last), again)
 
 def _open_network(m:nn.Module, grid:_Grid, learnt:Callable) -> _Opened|None: # (network, rows, which, labels, seed) -> another

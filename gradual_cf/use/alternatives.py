@@ -288,12 +288,12 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
 # %% ../../nbs/use/00_alternatives.ipynb #sw01
-_TRIED = 4 # Candidates for each answer that a row lacks
+_TRIED = 12 # Candidates for each answer that a row lacks
 
-def _one_changed(pool, k:int):
+def _one_changed(pool, k:int) -> bool: # Whether there are more than before
     "Candidates with one change of an answer replaced by another, or by another value, for rows with fewer than `k` answers."
-    e = pool.explainer
-    for label,i in _of_one_target(pool.target):
+    e,before = pool.explainer, len(pool.row)
+    for _,i in _of_one_target(pool.target):
         row = torch.from_numpy(i).to(pool.row.device)
         missing = k - _number_of_answers(pool)
         at = (torch.isin(pool.row, row) & (missing > 0)[pool.row]).nonzero()[:, 0]
@@ -301,6 +301,7 @@ def _one_changed(pool, k:int):
         found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*int(missing.max()))
         of = torch.cat([torch.full((len(v),), int(r), device=at.device) for r,v in zip(pool.row[at], found)])
         if len(of): pool.add(of, torch.cat(found).to(pool.xp))
+    return len(pool.row) > before
 
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
@@ -315,8 +316,9 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
         pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
-            if k > 1 and judged: _one_changed(pool, k)
             if k > 1: _add_others(pool, k, diversity, seed)
+            for _ in range(_TURNS if k > 1 and judged else 0):
+                if not _one_changed(pool, k): break
             if k > 1 and not judged: _add_values(pool, k if e.lists else _ALONE, seed)
     except _Over: pass
     return begun, own
