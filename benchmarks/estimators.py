@@ -131,7 +131,7 @@ def line(name, group, model, rows):
     net = isinstance(model, nn.Module)
     bare = name == 'pygam'  # knows no names of columns
     if not net: model.fit(X.to_numpy() if bare else X, y)
-    domain = tabular(X, integer=COLUMNS)
+    domain = tabular(X, read=dict(integer=COLUMNS))
     if net:
         with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
     cf = GradualCF(model, domain, 'sparse').fit(X)
@@ -140,7 +140,7 @@ def line(name, group, model, rows):
         return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
     seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
     asked = X[said(X) == 0].iloc[:rows]
-    a = cf.explain(asked, 1, optimal='columns' if seen else None)
+    a = cf.explain(asked, 1, proof='columns' if seen else None)
     took = time.process_time() - begin
     wanted = every.to_numpy()[said(every) == 1]
     fewest = np.array([(wanted != row).sum(1).min() for row in asked.to_numpy()])

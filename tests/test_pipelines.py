@@ -57,7 +57,7 @@ def explained(before, last, rows=X, intent='sparse'):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         model = pipeline.make_pipeline(before, last).fit(rows, Y)
-    return GradualCF(model, tabular(rows, missing='keep') if rows is X else tabular(rows), intent).fit(rows)
+    return GradualCF(model, tabular(rows, read=dict(missing='keep')) if rows is X else tabular(rows), intent).fit(rows)
 
 
 @pytest.mark.parametrize('name', READ)
