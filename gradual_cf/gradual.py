@@ -77,7 +77,7 @@ class Settings(Common):
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
-SPARSE = Settings() # For tables: fewest columns, the nearest values, at the border
+SPARSE = Settings(tau_slack=0.) # For tables: fewest columns, the nearest values, at the border
 IMAGE = Settings(**KINDS['image'], quantile=.1, init='prototype', masking='gain', keep='last', tau_slack=0.,
                  average=True, n_prototypes=3, sigma=10, lr=.02, lam=.1, eta=.05, prototype_weight=1.) # For images
 TEXT = Settings(**KINDS['text'], sigma=0) # For texts
