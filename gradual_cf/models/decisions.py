@@ -271,6 +271,7 @@ class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
     inside = '' # As what its inside was read, so that answers are proven
     unread = '' # What kept its inside from being read, where that is known
+    table:Any = None # Encoded rows `(n, d)` -> the same log-odds, quickly, or None where the whole has to be asked
 
     def __init__(self,
         predictor:Predictor,  # The model
@@ -293,7 +294,9 @@ class FrameModel(Adapted):
     @property
     def cut(self) -> float|None: return self.predictor.cut
 
-    def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
+    def forward(self, x:Tensor) -> Tensor:
+        z = self.table(x) if self.table is not None and len(x) else None
+        return (self.read(self.write(x)) if z is None else z).to(x)
 
     def read(self,
         rows, # Raw: a frame, or what `frames` makes one of

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import Alternatives, several
@@ -31,7 +31,9 @@ from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
     _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
+from ..models.decisions import FrameModel
 from ..models.fitted import decisions, ruled, settled
+from .pipelines import tabled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
 from .ranges import region
@@ -200,6 +202,8 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
+    for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
+        if isinstance(m, FrameModel): m.table = tabled(m, x.detach().cpu().double().numpy())
     if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
