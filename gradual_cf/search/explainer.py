@@ -618,7 +618,7 @@ class Explainer:
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
     def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
-        own = decisions(self.model, data)
+        own = decisions(self.model, data, z)
         return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target

@@ -249,7 +249,9 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
 
     Raises `_Unfit` where a feature reads several columns, or where that cannot be told.
     """
-    raw,asked = _raw_sources(model, x), [_features_asked(model, partial(_through_all, steps), absent) for steps in chains]
+    raw,table = _raw_sources(model, x), model.table
+    known = lambda steps: table is not None and [*map(id, steps)] == [*map(id, table.steps)] and np.array_equal(absent, table.absent, True)
+    asked = [table.features if known(steps) else _features_asked(model, partial(_through_all, steps), absent) for steps in chains]
     of = asked[0] if len(asked) == 1 else lambda x: np.concatenate([one(x) for one in asked], 1)
     sources = []
     for steps,one in zip(chains, asked):
