@@ -37,7 +37,7 @@ from .pipelines import tabled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
 from .ranges import region
-from .readings import _log_odds
+from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .real import _nearest_real
 from ..use.enough import _plot_card
@@ -203,7 +203,9 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
     for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
-        if isinstance(m, FrameModel): m.table = tabled(m, x.detach().cpu().double().numpy())
+        if isinstance(m, FrameModel):
+            m.table = tabled(m, x.detach().cpu().double().numpy())
+            m.reader = told_by(cf) if m.predictor.source is not None and not limited else None
     if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z

@@ -174,6 +174,7 @@ class _Features(NamedTuple):
     still:np.ndarray # Features that never move, `(j,)`; 0 elsewhere
     of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
     ask:Any          # (column, positions) -> its features `(positions, its features)`
+    levels:dict = {} # Feature -> levels in the order of the codes that stand for them
 
 def _features_asked(model:FrameModel, transform, absent:float=0.) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
@@ -253,9 +254,11 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
     known = lambda steps: table is not None and [*map(id, steps)] == [*map(id, table.steps)] and np.array_equal(absent, table.absent, True)
     asked = [table.features if known(steps) else _features_asked(model, partial(_through_all, steps), absent) for steps in chains]
     of = asked[0] if len(asked) == 1 else lambda x: np.concatenate([one(x) for one in asked], 1)
-    sources = []
+    sources,levels = [], {}
     for steps,one in zip(chains, asked):
-        told,n = _sources_of(steps, raw), one(x[:1]).shape[1]
+        said = asked_alike(partial(_through_all, steps), model.predictor, model.write(torch.from_numpy(x[:1])))
+        told,n = _sources_of(steps, raw), said.shape[1]
+        levels |= {len(sources) + j: list(said.dtypes.iloc[j].categories) for j in _named_in(said)}
         sources += [told]*n if isinstance(told, _Source) else told
         if not isinstance(told, _Source) and len(told) != n: raise _Unfit('features that nothing here reads')
     own = _own_positions(grid, x, np.nan)[0]
@@ -270,7 +273,7 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
         if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)): return None
     def ask(g, there): return np.concatenate([v for _,v in _said_together(of, grid, x[:1], {g: there})])[:, owner == g]
-    made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask)
+    made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask, levels)
     return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
 
 def _one_way(v:np.ndarray) -> bool: # `(q, j)`
@@ -449,20 +452,37 @@ def _codes_outside(grid:_Grid, g:int) -> np.ndarray: # Positions
     at = grid.up_to(g, np.array(grid.columns[g].codes, float))
     return np.unique(at[(at < grid.low[g]) | (at > grid.high[g])])
 
+def _ways_of_codes(e:_Ensemble, f:_Features, place:np.ndarray) -> dict: # Node -> where each code goes, and no level, bool
+    "Nodes that list levels, by the codes that features have for these."
+    by_place = dict(zip(f.levels, e.codes)) if isinstance(e.codes, list) else {place[i]: v for i,v in e.codes.items()}
+    out,start = {}, 0
+    for t in e.trees:
+        for i,codes in enumerate(t.listed):
+            if codes is None: continue
+            here = f.levels[j := place[t.feature[i]]]
+            known = by_place.get(j, here)
+            way = [known.index(v) in codes if v in known else t.missing[i] for v in here]
+            out[start + i] = np.array([*way, t.missing[i]], bool)
+        start += len(t.listed)
+    return out
+
 def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
-    "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
+    "What trees behind a pipeline do with the cells of its table; None where they list levels that are no column's own."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
-    if any(codes is not None for t in e.trees for codes in t.listed): return None
+    coded = _ways_of_codes(e, f, place)
     asked = [np.where(t.feature < 0, -1, place[t.feature]) for t in e.trees]
     group = [np.where(v < 0, -1, np.maximum(f.owner[v], 0)) for v in asked] # column 0 for what never moves
     every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
     feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
+    if len(coded) and not grid.named[column[[*coded]]].all(): return None
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
     _check_size(_bytes_of(steps, nodes, 1, 64))
     def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
         mine = np.flatnonzero(column == g)
         v = values[:, feature[mine]].T
-        return np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
+        way = np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
+        for i in np.flatnonzero(np.isin(mine, [*coded])): way[i] = coded[mine[i]][np.nan_to_num(v[i], nan=-1).astype(int)]
+        return way
     def whole(values, g): # Features of a column beside those that never move
         rows = np.tile(f.still, (len(values), 1))
         rows[:, f.owner == g] = values
