@@ -271,7 +271,8 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
         for g,v in enumerate(values): v[i:i + len(said)] = said[:len(v[i:i + len(said)]), owner == g]
     for g,(there,said) in enumerate(zip(at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
-        if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)): return None
+        if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)):
+            raise _Unfit(f'more than {_MOST_VALUES:,} values in a column ({grid.columns[g].name}) that a step bends')
     def ask(g, there): return np.concatenate([v for _,v in _said_together(of, grid, x[:1], {g: there})])[:, owner == g]
     made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask, levels)
     return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None

@@ -53,11 +53,16 @@ def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
     return _distance_price(grid, rows, toll=2.**_toll_bits(grid, rows.near).max())
 
 # %% ../../nbs/search/13_proven.ipynb #6a08f58a
+_MOST_PRICED = 2**20 # Values of a column that a function may be asked to price, 8 MiB a row
+
 def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
     "What functions ask for each value of their column, row by row."
     levels,tables = {}, {}
     for c,_,function in cost.functions:
         g = next(i for i,column in enumerate(grid.columns) if column.name == c.name)
+        if grid.high[g] - grid.low[g] > 2*_MOST_PRICED:
+            raise ValueError(f"cost must be a price of a unit in a column of more than {_MOST_PRICED:,} values for optimal='cost', "
+                             f'got a function for {c.name!r}')
         entries = _entries_at(grid, g, _every_position(grid, g))
         own,n = rows.x[:, grid.first[g]:grid.first[g + 1]], len(rows.x)
         v = _function_price(c, function, np.repeat(own, len(entries), 0), np.tile(entries, (n, 1))).reshape(n, -1)

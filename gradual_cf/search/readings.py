@@ -209,18 +209,25 @@ def _behind(net:_Net, do) -> _Net:
     return net._replace(weight=weight, bias=bias)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90026
+def _before_shares(model:TensorModel) -> nn.Module:
+    "A network, of one that answers with probabilities what stands before these; nothing that is read where that is not plain."
+    if model.kind != 'proba': return model.model
+    *rest,last = model.model.children() if type(model.model) is nn.Sequential else [nn.Softmax(0)]
+    plain = type(last) is nn.Sigmoid or type(last) is nn.Softmax and last.dim in (1, -1)
+    return nn.Sequential(*rest) if plain else last
+
 def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
         net = _layers_of(model, width, categories)
         return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
-    net,parts = _layers_of(model.model, width), list(model.scaled.children()) or [model.scaled]
+    net,parts = _layers_of(_before_shares(model), width), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
-    if net is None or not affine or model.kind == 'proba': return None
+    if net is None or not affine: return None
     slope,shift = _affine_map(model.scaled, width) # a scaling in front of the layers, entry by entry
     net = net._replace(scale=np.diag(slope), shift=shift)
     if answers_numbers(model): return net
-    return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
+    return _behind(net, partial(log_odds, kind='logit' if model.kind == 'proba' else model.kind, threshold=model.threshold))
 
 # %% ../../nbs/search/10_readings.ipynb #lit90029
 def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn

@@ -211,6 +211,7 @@ def _terms_of_layer(f, values:list, grid:_Grid, x:np.ndarray, net:_Net) -> _Term
 
 def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None:
     "A sum behind an opened pipeline that bends numbers; None where a column was not asked at each of its values."
+    if _many_values(grid): return None
     legal = [c.width if way is None else len(way) for c,way in zip(grid.columns, _ways(grid))]
     if [len(v) for v in f.values] != legal: return None
     t = _terms_of_layer(f, f.values, grid, x, net)
