@@ -209,19 +209,19 @@ def _behind(net:_Net, do) -> _Net:
     return net._replace(weight=weight, bias=bias)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90026
-def _before_shares(model:TensorModel) -> nn.Module:
-    "A network, of one that answers with probabilities what stands before these; nothing that is read where that is not plain."
+def _before_shares(model:TensorModel) -> nn.Module|None:
+    "A network; of one that answers with probabilities what stands before these, None where that is not plain."
     if model.kind != 'proba': return model.model
-    *rest,last = model.model.children() if type(model.model) is nn.Sequential else [nn.Softmax(0)]
-    plain = type(last) is nn.Sigmoid or type(last) is nn.Softmax and last.dim in (1, -1)
-    return nn.Sequential(*rest) if plain else last
+    *rest,last = model.model.children() if type(model.model) is nn.Sequential else [model.model]
+    return nn.Sequential(*rest) if type(last) is nn.Sigmoid or type(last) is nn.Softmax and last.dim in (1, -1) else None
 
 def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
         net = _layers_of(model, width, categories)
         return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
-    net,parts = _layers_of(_before_shares(model), width), list(model.scaled.children()) or [model.scaled]
+    inner = _before_shares(model)
+    net,parts = None if inner is None else _layers_of(inner, width), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
     if net is None or not affine: return None
     slope,shift = _affine_map(model.scaled, width) # a scaling in front of the layers, entry by entry
