@@ -124,7 +124,7 @@ def pipelines():
             'a forest': lambda: FOREST, 'a line': lambda: LINE, 'a perceptron': lambda: neural_network.MLPClassifier(**NET)}
     ways = {'imputer, one-hot': columns(), 'imputer, one-hot, sparse': columns(sparse_threshold=1.), 'indicators': columns(impute.SimpleImputer(strategy='median', add_indicator=True)),
             'scaler': filled(scale), 'range, clipped': filled(P.MinMaxScaler(clip=True)), 'ranks': filled(P.QuantileTransformer(n_quantiles=20)), 'power': filled(P.PowerTransformer()),
-            'bins': filled(BINS), 'splines': filled(P.SplineTransformer(3)), 'log1p': filled(P.FunctionTransformer(np.log1p)), 'codes of levels': columns(level=P.OrdinalEncoder()),
+            'bins': filled(clone(BINS).set_params(encode='onehot-dense')), 'splines': filled(P.SplineTransformer(3)), 'log1p': filled(P.FunctionTransformer(np.log1p)), 'codes of levels': columns(level=P.OrdinalEncoder()),
             'shares of levels': columns(level=P.TargetEncoder(**SEED)), 'rare levels': columns(level=P.OneHotEncoder(min_frequency=.3)), 'chosen features': make_pipeline(filled(scale), feature_selection.SelectKBest(k=4)),
             'a union': make_pipeline(filled(), make_union(scale, P.MaxAbsScaler())), 'categories of pandas': framed, 'a function of one column': compose.make_column_transformer(
                 (make_pipeline(fill, P.FunctionTransformer(lambda v: np.c_[v, np.asarray(v) > 3])), ['a']), (one, ['job']), remainder='passthrough'),
