@@ -165,7 +165,7 @@ def line(name, group, model, rows):
     net = isinstance(model, nn.Module)
     bare = name == 'pygam'  # knows no names of columns
     if not net: model.fit(X.to_numpy() if bare else X, y)
-    domain = tabular(X, missing='keep') if mixed else tabular(X, integer=COLUMNS)
+    domain = tabular(X, read=dict(missing='keep') if mixed else dict(integer=COLUMNS))
     if net:
         with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
     cf = GradualCF(model, domain, 'sparse').fit(X)
@@ -175,7 +175,7 @@ def line(name, group, model, rows):
     seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
     asked = X[said(X) == 0]
     asked = asked.loc[asked.isna().any(axis=1).sort_values(ascending=False, kind='stable').index[:rows]] if mixed else asked.iloc[:rows]
-    a = cf.explain(asked, 1, optimal='columns' if seen else None)
+    a = cf.explain(asked, 1, proof='columns' if seen else None)
     took = time.process_time() - begin
     cells = lambda f: np.stack([f[c].cat.codes if f[c].dtype == 'category' else f[c].fillna(-1) for c in X], 1)
     wanted, own = cells(every[said(every) == 1]), cells(asked)

@@ -479,8 +479,7 @@ def judged(q):
     if ask == 'ways': return menu(q, allowed, ways_of)
     optimal = dict(columns='columns', plausible='columns', distance='distance', cost='cost', noise='distance').get(ask)
     if ask == 'from nothing': answers = cheapest(q.cf, q.rows, q.target, optimal := 'distance', start=False, **q.told).answers
-    else: answers = q.cf.explain(q.rows, q.target, optimal=optimal, **q.told, **dict(robust=dict(noise=dict(b=1.))) if ask == 'noise' else {},
-                                seconds=60. if dear(**q.case) else 600. if ask == 'noise' else None)
+    else: answers = q.cf.explain(q.rows, q.target, proof=optimal, limit=60. if dear(**q.case) else 600. if ask == 'noise' else None, **q.told, **dict(robust=dict(noise=dict(b=1.))) if ask == 'noise' else {})
     published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
     assert (valid <= q.says(answers.raw)).all(), 'the model denies it'
@@ -529,7 +528,7 @@ def content(q, i):
 def certified(q, answers, allowed, ways_of):
     "Certificates of what was answered."
     for norm in ('l0', 'l1', 'cost')[:2 if 'cost' in q.price else 3]:
-        for i,line in enumerate(prove(q.cf, answers, norm, seconds=60).itertuples()):
+        for i,line in enumerate(answers.prove(norm, seconds=60).itertuples()):
             (ok,moved),far = allowed[i], ways_of[i][0]
             best,may = (least(far if norm == 'l1' else moved.sum(0), far, ok & v[i]) for v in (q.sure, q.may))
             at = int(norm == 'cost' and line.verdict.endswith('distance'))
@@ -569,7 +568,7 @@ def menu(q, allowed, ways_of):
 
 def several(q, own, allowed):
     "Answers of a row are different ones, none is against the rules, and none has a change that might as well be put back."
-    told,tied = q.cf.explain_many(q.rows, q.target, k=3, **q.told), 'relations' in q.rules
+    told,tied = q.cf.explain(q.rows, q.target, k=3, **q.told), 'relations' in q.rules
     there = places(q, told.answers.raw)
     assert told.answers.valid.all() and q.says(told.first.raw)[told.first.valid].all() and len({*zip(told.row, there)}) == len(there)
     for i,j in zip(told.row, there):

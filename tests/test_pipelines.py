@@ -60,7 +60,7 @@ def explained(before, last, rows=X, intent='sparse'):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         model = pipeline.make_pipeline(before, last).fit(rows, Y)
-    return GradualCF(model, tabular(rows, missing='keep') if rows is X else tabular(rows), intent).fit(rows)
+    return GradualCF(model, tabular(rows, read=dict(missing='keep')) if rows is X else tabular(rows), intent).fit(rows)
 
 
 @pytest.mark.parametrize('name', READ)
@@ -138,7 +138,7 @@ def test_listed_levels_behind_steps_are_read(library):
     rows = X.assign(job=X.job.where(np.random.default_rng(2).random(N) > .1))
     before = compose.make_column_transformer((make(fill(), P.StandardScaler()), NUMBERS), ('passthrough', ['job']), verbose_feature_names_out=False)
     model = make(before.set_output(transform='pandas'), last).fit(rows, Y == 'yes')
-    cf = GradualCF(model, tabular(rows, missing='keep'), 'sparse').fit(rows)
+    cf = GradualCF(model, tabular(rows, read=dict(missing='keep')), 'sparse').fit(rows)
     some = rows[np.asarray(model.predict(rows)) == 0][:12]
     answers = cf.explain(some, 1)
     assert 'read as trees behind' in str(cf.model) and set(answers.proof) & {'optimal'} and cf.model.table is not None
@@ -153,10 +153,10 @@ def test_a_proof_that_a_real_row_denies_is_an_error(monkeypatch, optimal):
     "Bounds are held against real rows of the target under the rules of the question."
     cf = explained(READ['plain'], tree.DecisionTreeClassifier(max_depth=4, random_state=0))
     rows, real = X[cf.model.predictor.source.predict(X) == 'no'][:4], proven._by_boxes
-    assert cf.explain(rows, 'yes', optimal=optimal).valid.all()
+    assert cf.explain(rows, 'yes', proof=optimal).valid.all()
     def false(task, *more): return real(task, *more)._replace(bound=np.full(len(task.q), np.inf), distance_bound=np.full(len(task.q), np.inf), size=np.full(len(task.q), np.inf))
     monkeypatch.setattr(proven, '_by_boxes', false)
-    with pytest.raises(RuntimeError, match='error of the package'): cf.explain(rows, 'yes', optimal=optimal)
+    with pytest.raises(RuntimeError, match='error of the package'): cf.explain(rows, 'yes', proof=optimal)
 
 
 def test_absent_cells_are_missing_for_xgboost():

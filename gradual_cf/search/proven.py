@@ -28,7 +28,7 @@ from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Gri
                                      _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
-from ..answers import _explainer_of, _check_answers, Counterfactuals
+from ..answers import Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
@@ -129,17 +129,17 @@ def _in_parts(cost:np.ndarray, toll:np.ndarray) -> tuple: # Of each row `(n,)` -
 # %% ../../nbs/search/13_proven.ipynb #1726e25a
 def _check_question(cf, optimal:str, seconds, gap:float):
     "Raise `ValueError` for a question that the search over boxes cannot answer."
-    if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
+    if optimal not in _OPTIMAL: raise ValueError(f'proof must be one of {_OPTIMAL}, got {optimal!r}')
     if not cf.domain.features:
-        raise ValueError(f'optimal must be None for what is no table, got {optimal!r} and {cf.domain!r}')
+        raise ValueError(f'proof must be None for what is no table, got {optimal!r} and {cf.domain!r}')
     _check_limits(seconds, gap)
     if cf.domain.relations is not None:
-        raise ValueError(f'optimal must be left out for a table with relations, got {optimal!r}: '
-                         'explain with seconds instead')
+        raise ValueError(f'proof must be left out for a table with relations, got {optimal!r}: '
+                         'explain with a limit of seconds instead')
     for kind in cf.demanded:
-        if kind.unproven: raise ValueError(f'optimal must be left out with {kind.unproven}, got {optimal!r}')
+        if kind.unproven: raise ValueError(f'proof must be left out with {kind.unproven}, got {optimal!r}')
     if optimal == _COST and cf.domain.cost is None:
-        raise ValueError("optimal='cost' needs a table with costs, got none: tabular(..., cost={...})")
+        raise ValueError("proof='cost' needs a table with costs, got none: write tabular(X, cost={'income': 2})")
 
 def _check_limits(seconds, gap:float):
     "Raise `ValueError` for an invalid time or gap."
@@ -150,14 +150,14 @@ def _readings_of(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
     grid = _grid_of(cf.domain.features)
     if far := _shared_places(grid):
-        raise ValueError(f'optimal needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
+        raise ValueError(f'proof needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
     readings = _readings(cf, grid)
     if readings is None:
-        raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
+        raise ValueError(f'proof needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
                          'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
                          'linear layers with a bounded activation, and pipelines of them have them, and explain finds '
                          'short answers for any other, with '
-                         'seconds as long as you like')
+                         'a limit of as many seconds as you like')
     return readings
 
 # %% ../../nbs/search/13_proven.ipynb #c17
@@ -299,7 +299,7 @@ def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not Non
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
     if not _agreeing(cf): return cf
-    return cf.under(replace(cf.settings, agree=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+    return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
@@ -484,7 +484,7 @@ def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counter
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if optimal is not None: cf = _of_decision(cf)
-    if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
+    if gap and optimal is None: raise ValueError(f'gap must be left out without proof, got {gap!r}')
     if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(q)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     effort = effort._replace(gap=gap, calm=calm, until=np.inf if seconds is None else time.perf_counter() + seconds)
@@ -616,46 +616,19 @@ def _check_norm(cf, norm:str, seconds:float):
         raise ValueError(f"norm must be 'l0' or 'l1' for a table with costs of its own, got {norm!r}")
 
 # %% ../../nbs/search/13_proven.ipynb #c35
-def prove(
-    cf,                     # The fitted explainer that gave the answer
-    answer:Counterfactuals, # What `cf.explain`, or any other method, returned
-    norm:str='l0',          # 'l0': columns; 'l1': distance; 'cost': columns first and then distance
-    seconds:float=5.,       # Time limit for each row, in seconds
-    better:bool=False,      # Whether to return the smaller changes that were found, too
-) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-    """Certify answers, in the words of `explain`, or as missed; `ValueError` for an unknown norm.
-
-    Parameters
-    ----------
-    cf
-        The fitted explainer that gave the answer
-    answer : Counterfactuals
-        What `cf.explain`, or any other method, returned
-    norm : str, default 'l0'
-        'l0': columns; 'l1': distance; 'cost': columns first and then distance
-    seconds : float, default 5.0
-        Time limit for each row, in seconds
-    better : bool, default False
-        Whether to return the smaller changes that were found, too
-
-    Returns
-    -------
-    Any
-        One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-
-    Examples
-    --------
-    >>> prove(cf, answers, seconds=1)
-    """
-    _check_answers(answer, 'answer')
-    cf = _of_decision(_explainer_of(cf, answer))
+def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
+    if norm not in _NORM_OF: raise ValueError(f'norm must be one of {tuple(_NORM_OF)}, got {norm!r}')
+    cf,norm = _of_decision(answer.explainer), _NORM_OF[norm]
     _check_norm(cf, norm, seconds)
     s = _question_of_answer(cf, answer)
     own,demands = _of_answer(cf, answer, s.enc), _demands_again(cf, answer, s)
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
     if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
     told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
-    return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if better else told
+    return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
+
+_NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
+prove = Counterfactuals.prove
 
 # %% ../../nbs/search/13_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
