@@ -324,7 +324,9 @@ def question(case, seed):
     X = pd.DataFrame({c: written(v, place[c]) for c,v in kinds.items()})
     y,z = classes_of(kinds, place, k, rng)
     told,by_table,fine = rules_of(rule, kinds, rng)
-    domain = tabular(X, **KINDS[kind].how, **prices, **by_table)
+    how = KINDS[kind].how | prices | by_table
+    cells = {name: how.pop(name) for name in ('integer', 'special', 'missing', 'scale', 'step') if name in how}
+    domain = tabular(X, **how, read=cells)
     net = net_of(domain, X, k, make.of) if isinstance(make.of, float) else None
     fitted = [net] if net else fitted_to(make, X, z if 'number' in model else y)
     hair = 0. if model in ('whisper', 'even_forest') else HAIR

@@ -61,7 +61,7 @@ def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of
     for c,_,function in cost.functions:
         g = next(i for i,column in enumerate(grid.columns) if column.name == c.name)
         if grid.high[g] - grid.low[g] > 2*_MOST_PRICED:
-            raise ValueError(f"cost must be a price of a unit in a column of more than {_MOST_PRICED:,} values for optimal='cost', "
+            raise ValueError(f"cost must be a price of a unit in a column of more than {_MOST_PRICED:,} values for proof='cost', "
                              f'got a function for {c.name!r}')
         entries = _entries_at(grid, g, _every_position(grid, g))
         own,n = rows.x[:, grid.first[g]:grid.first[g + 1]], len(rows.x)
