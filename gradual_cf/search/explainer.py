@@ -435,8 +435,10 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     data,enc,z,target = q
-    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
-    found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
+    found = xp
+    if raw is None:
+        raw = cf.domain.decode(xp, data, cf.settings.legal)
+        xp = cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
@@ -1175,6 +1177,21 @@ class Explainer(metaclass=_Listed):
         return effects_of(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`
+    "Answers encoded; a category may hold what is none of its levels."
+    columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.kind == 'category']
+    strange = [(g, c, no) for g,c in columns if (no := c.unknown(raw)).any()]
+    if not strange: return cf.encode(raw).x
+    known = raw.copy()
+    for _,c,no in strange:
+        some = list(c.sources)
+        known[some] = _laid_in(given[some], raw.loc[~no, some], ~no)
+    x = cf.encode(cf.domain.rows(known)).x.clone()
+    for g,c,no in strange:
+        i,at = (torch.from_numpy(no).to(x.device).nonzero(), (cf.groups(x) == g).nonzero()[:, 0])
+        x[i, at] = torch.from_numpy(c.loose(raw[no])).to(x)
+    return x
+
 def from_frames(
     cf:Explainer, # Fitted; its model and domain are asked
     rows,         # Raw rows, as `explain` takes them
@@ -1209,7 +1226,7 @@ def from_frames(
     if isinstance(raw, pd.DataFrame):
         none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
         if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
-    xp = cf.encode(raw).x
+    xp = _encoded_answers(cf, given, raw)
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
     return cf.measure(cf.ask(given, target), xp, raw=raw)

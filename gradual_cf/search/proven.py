@@ -296,10 +296,13 @@ def _only_near(cf) -> bool:
 
 def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
 
+def _deciding_alone(cf) -> Any: # An explainer
+    "The same without what presets demand besides the decision."
+    return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    if not _agreeing(cf): return cf
-    return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+    return _deciding_alone(cf) if _agreeing(cf) else cf
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
@@ -455,10 +458,11 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
     xp = _never_farther(cf, q, _rounder(cf, q.enc, q.target, xp), begun, effort.until)
     priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
-    if not (_agreeing(cf) or priced): return xp, {}
+    if not (_agreeing(cf) or getattr(cf.settings, 'plausibility', None) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
-    plain = _of_decision(cf)
-    readings = len(i) and (_light_readings(cf) if priced else _proves_by_default(plain))
+    if not len(i): return xp, {}
+    plain = cf if priced else _deciding_alone(cf)
+    readings = _light_readings(cf) if priced else _proves_by_default(plain)
     if not readings: return xp, {}
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
     if priced:
