@@ -118,7 +118,7 @@ def pipelines():
     fill, scale, one, P = impute.SimpleImputer(), preprocessing.StandardScaler(), preprocessing.OneHotEncoder(handle_unknown='ignore'), preprocessing
     def columns(number=fill, level=one, **how): return compose.make_column_transformer((number, list('abc')), (level, ['job']), verbose_feature_names_out=False, **how)
     def filled(*steps, level=one): return columns(make_pipeline(fill, *steps), level)
-    framed = columns(make_pipeline(fill, scale), 'passthrough').set_output(transform='pandas')
+    framed = clone(columns(make_pipeline(fill, scale), 'passthrough')).set_output(transform='pandas')
     ends = {'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'XGBoost': of('xgboost', 'XGBClassifier', enable_categorical=True, **X7), 'CatBoost': of('catboost', 'CatBoostClassifier', **CAT),
             'histogram boosting': lambda: ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, categorical_features='from_dtype', **SEED),
             'a forest': lambda: FOREST, 'a line': lambda: LINE, 'a perceptron': lambda: neural_network.MLPClassifier(**NET)}
