@@ -179,7 +179,7 @@ def line(name, group, model, rows):
     took = time.process_time() - begin
     cells = lambda f: np.stack([f[c].cat.codes if f[c].dtype == 'category' else f[c].fillna(-1) for c in X], 1)
     wanted, own = cells(every[said(every) == 1]), cells(asked)
-    reach = [wanted[(wanted[:, 0] >= 0) | (row[0] < 0)] for row in own] # a missing number may stay, none becomes missing
+    reach = [wanted[(wanted[:, 0] < 0) == (row[0] < 0)] for row in own] if mixed else [wanted]*len(own)  # a missing number stays
     fewest = np.array([(there != row).sum(1).min(initial=len(row)) for there, row in zip(reach, own)])
     columns = (cells(a.raw.astype(X.dtypes)) != own).sum(1)
     true, proven = said(a.raw.astype(X.dtypes)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])

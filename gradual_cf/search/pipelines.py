@@ -423,7 +423,8 @@ def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, enco
     try:
         table,rows = _Table(model, x[:1]), _compared_rows(model, x)
         v,whole = table.features(rows), _asked_of(p, model.write(torch.from_numpy(rows))).numpy()
-        ways = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)]*_same_codes(table.last, table.like) + [(table.given, _ROUNDED)]*bool(table.steps)
+        quick = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)]*_same_codes(table.last, table.like)
+        ways = quick + [(table.given, _ROUNDED)]*bool(table.steps)
     except (_Unfit, *_UNLIKE): return None
     for table.ask,room in ways:
         try: far = np.abs(np.asarray(table.ask(v), float).reshape(whole.shape) - whole).max()
