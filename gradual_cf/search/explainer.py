@@ -35,7 +35,7 @@ from ..models.decisions import FrameModel
 from ..models.fitted import decisions, ruled, settled
 from .pipelines import tabled
 from .confirmed import until_confirmed
-from .proven import _Wanted, answered, by_default
+from .proven import _Wanted, proofs_lost, answered, by_default
 from .ranges import region
 from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
@@ -810,7 +810,8 @@ class Explainer(metaclass=_Listed):
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if self.wanted is not None: _check_wanted(self, self.z_train[:1])
-            if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
+            told = [_one_class_for_all(self.model, self.domain, self.z_train, self.classes), '' if self.widens else proofs_lost(self)]
+            _tell([*filter(None, told)])
             self.given = None
         return self
 

@@ -38,7 +38,7 @@ from .sums import _by_sum
 from .trees import _Trees
 
 # %% auto #0
-__all__ = ['prove', 'ways']
+__all__ = ['prove', 'proofs_lost', 'ways']
 
 # %% ../../nbs/search/13_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
@@ -310,6 +310,23 @@ def _proves_by_default(cf) -> bool:
     if not isinstance(cf.model, FrameModel): return False
     if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
+
+def proofs_lost(cf) -> str: # A fitted explainer
+    """What is to be said of a table with relations, had its model been proven without; '' for others.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    str
+        A fitted explainer
+    """
+    model,tied = cf.model, cf.ties['relations'] is not None and cf.greedy and cf.settings.legal
+    if not tied or not isinstance(model, FrameModel) or not (isinstance(model, _Trees) or model.about and model.inside): return ''
+    return 'relations are kept, and no proof knows them: nothing says that fewer columns are not enough'
 
 def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     "Put in what a search found of some rows: the smaller answer, of equal ones the proven one; the larger bound."
