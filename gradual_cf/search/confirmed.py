@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..core import Effort, Question, check_range
+from ..core import Effort, Question
 from ..models.asking import _Agreed as _Several, _given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train

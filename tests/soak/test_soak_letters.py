@@ -37,7 +37,7 @@ def evil():
     rows = df[(cf.logits(df, x).argmax(1) == 0).numpy()][:12]
     answer = cf.explain(rows, 1)
     others = cf.explain(rows, 1, k=3)
-    return cf, rows, {form: letter(answer, format=form, date=DAY, others=others) for form in ('html', 'md', 'json')}
+    return cf, rows, {form: letter(answer, format=form, date=DAY) for form in ('html', 'md', 'json')}
 
 
 def digit(r, text):
