@@ -646,6 +646,18 @@ class Counterfactuals(Exports):
         return _reached_target(self, self.before, 0)
 
     @property
+    def legal(self) -> np.ndarray: # Bool `(n,)`
+        """Whether the domain allows every change of the row: directions, bounds, steps and known levels.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
+        if self.domain.legal is None: return np.ones(len(self), bool)
+        return self.domain.legal(self.data, self.raw).all(1)
+
+    @property
     def unread(self) -> np.ndarray: # Bool `(n,)`
         """Whether the row could not be read, and so was not answered; `proof` says why.
 

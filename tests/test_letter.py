@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cover import few
-from made import linear
+from made import linear, needs_pdf
 import torch
 from refused import housed
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -170,19 +170,11 @@ def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
 SLOTS = dict(sender='Bank\n1 Street', addressee=['Ms. <A>', 'Mr. | B'], product='A *loan*', contact='Ms. C, 000\nc@example.invalid')
 
 
-def can_write(form):
-    "Skip where the library of a format, or what it needs of the system, is missing."
-    if form != 'pdf': return
-    try: letter(can_write.answer, format=form)
-    except ImportError as e: pytest.skip(str(e)[:200])
-
-
 @pytest.mark.parametrize('form', ['md', 'html', 'txt', 'json', 'pdf'])
 @pytest.mark.parametrize('rules', ['us-reg-b', 'eu'])
 def test_slots_are_filled_left_out_and_read_back(evil, tmp_path, form, rules):
     cf, df, answer = evil
-    can_write.answer = answer[:1]
-    can_write(form)
+    if form == 'pdf': needs_pdf()
     (tmp_path/'notice.txt').write_text('Notice: the <lender\'s> own words,\nline by line.\n\n| and a second part', encoding='utf-8')
     slots = SLOTS | dict(notices={rules: tmp_path/'notice.txt'})
     rows = df.loc[answer.data.index[:2]]
@@ -209,8 +201,7 @@ def test_notices_without_their_words_are_missed(evil):
 
 def test_a_forged_pdf_is_found(evil):
     cf, _, answer = evil
-    can_write.answer = answer[:1]
-    can_write('pdf')
+    needs_pdf()
     own, other = (letter(answer[i:i + 1], format='pdf', date=DAY)[0] for i in (0, 1))
     assert carried(own)[0] == 'pdf' and check_evidence([own, other], cf).flips.all()
     for text in (own.replace(b'endobj', b'endobk', 1), own + b'%', own[:len(own)//2], b'%PDF', b'PK', b''):

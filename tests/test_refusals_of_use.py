@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from cheapest import cheapest
+from made import needs_pdf
 from PIL import Image
 from refused import (N, X, answers, called, cf, domain, each, fresh, housed, model, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave)
 from test_photographs import six_photographs as photos
@@ -218,7 +219,7 @@ def aimed(target): return resealed(question=json.loads(record()['sealed'])['ques
 def celled(at, v): return answered(data=[v if g == at or at is None else u for g, u in enumerate(json.loads(record()['sealed'])['answer']['data'])])
 @cache
 def pdf_with(url):
-    pytest.importorskip('weasyprint')
+    needs_pdf()
     letter(found()[:1], format='pdf', house=dict(template=f"<p><img src='{url}'>{{{{ checksum }}}}"))
 def picture_answers(): return picture().explain(pictures()[1][:2], 1)
 @cache
@@ -572,7 +573,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
         ('of a layer that comes twice', Twice, lambda: torch.full((2, 3), 9.), dict(target=0), 'every layer once'),
         ('of a class that is none', two_layers, lambda: torch.rand(2, 6), dict(target=3), 'target must be in 0..2, got 3'),
         ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'),
-        ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
+        ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, "remove the softmax, or say predictor(net, domain, kind='proba', scaled=False)"))],
     ('relevance of a label that is none', lambda: relevance(fresh_named(), domain(), X()[:2], 'lost'), "'refused', 'granted', got 'lost'"),
     ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"),
     ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),

@@ -374,7 +374,7 @@ def measures(
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
     elif len(eps): lines = [dict(metric='coherence', **line) for line in coherence(x, xp, eps).to_dict('records')]
     last = domain.measures(cfs)
-    if domain.legal: last = last | dict(legal=domain.legal(cfs.data, cfs.raw).all(1))
+    if domain.legal: last = last | dict(legal=cfs.legal)
 
     gap = explainer.goal.gap(predict(explainer.model, xp), target, explainer)
     last = last | dict(

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import several
@@ -32,11 +32,13 @@ from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
     _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
+from ..models.decisions import FrameModel
 from ..models.fitted import decisions, ruled, settled
+from .pipelines import tabled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
 from .ranges import region
-from .readings import _log_odds
+from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .real import _nearest_real
 from ..use.enough import _plot_card
@@ -221,6 +223,10 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
+    for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
+        if isinstance(m, FrameModel):
+            m.table = tabled(m, x.detach().cpu().double().numpy())
+            m.reader = told_by(cf) if m.predictor.source is not None and not limited else None
     if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
@@ -434,8 +440,10 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     data,enc,z,target = q
-    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
-    found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
+    found = xp
+    if raw is None:
+        raw = cf.domain.decode(xp, data, cf.settings.legal)
+        xp = cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
@@ -756,7 +764,7 @@ class Explainer(metaclass=_Listed):
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
     def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
-        own = decisions(self.model, data)
+        own = decisions(self.model, data, z)
         return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target
@@ -1180,6 +1188,21 @@ class Explainer(metaclass=_Listed):
         return effects_of(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`
+    "Answers encoded; a category may hold what is none of its levels."
+    columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.kind == 'category']
+    strange = [(g, c, no) for g,c in columns if (no := c.unknown(raw)).any()]
+    if not strange: return cf.encode(raw).x
+    known = raw.copy()
+    for _,c,no in strange:
+        some = list(c.sources)
+        known[some] = _laid_in(given[some], raw.loc[~no, some], ~no)
+    x = cf.encode(cf.domain.rows(known)).x.clone()
+    for g,c,no in strange:
+        i,at = (torch.from_numpy(no).to(x.device).nonzero(), (cf.groups(x) == g).nonzero()[:, 0])
+        x[i, at] = torch.from_numpy(c.loose(raw[no])).to(x)
+    return x
+
 def from_frames(
     cf:Explainer, # Fitted; its model and domain are asked
     rows,         # Raw rows, as `explain` takes them
@@ -1214,7 +1237,7 @@ def from_frames(
     if isinstance(raw, pd.DataFrame):
         none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
         if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
-    xp = cf.encode(raw).x
+    xp = _encoded_answers(cf, given, raw)
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
     return cf.measure(cf.ask(given, target), xp, raw=raw)

@@ -4,8 +4,9 @@
 
 # %% ../../nbs/use/03_letter.ipynb #c4
 from __future__ import annotations
-import json, os, re, warnings
+import json, os, re, threading, warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -385,13 +386,27 @@ _DAY_ZERO = datetime(1980, 1, 1)
 def _weasyprint():
     "The library; raises `ImportError` that names what to install."
     broken = ImageFile.LOAD_TRUNCATED_IMAGES # which it lets through for everybody
-    try: import weasyprint
+    try:
+        with warnings.catch_warnings(): # of what it will need some day
+            warnings.simplefilter('ignore', DeprecationWarning)
+            import weasyprint
     except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
     except OSError as e: # of the dynamic loader
         raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
                           f'libharfbuzz-subset0, brew install pango, or on Windows MSYS2 ({e})') from None
     finally: ImageFile.LOAD_TRUNCATED_IMAGES = broken
     return weasyprint
+
+_STAMP,_STAMPING = 'SOURCE_DATE_EPOCH', threading.Lock()
+
+@contextmanager
+def _same_time():
+    "Fonts carry the same time in each run, where fontTools writes them in place of HarfBuzz-Subset."
+    with _STAMPING:
+        before = os.environ.get(_STAMP)
+        os.environ[_STAMP] = str(int(_DAY_ZERO.timestamp()))
+        try: yield
+        finally: os.environ.pop(_STAMP) if before is None else os.environ.update({_STAMP: before})
 
 def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
     "A page as a PDF that carries its record; raises `ValueError` where it would load anything."
@@ -401,7 +416,7 @@ def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
         raise ValueError(url) # which is only a line of WeasyPrint's log
     setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
     file = weasyprint.Attachment(string=sealed, name='record.json', description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
-    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    with _same_time(): pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
     if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
     return pdf
 
