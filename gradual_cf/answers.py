@@ -17,7 +17,7 @@ import torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
-from .core import Domain, Encoded, atomic, changed_groups, comparable, take_rows
+from .core import absent, Domain, door, Encoded, atomic, changed_groups, comparable, take_rows
 from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, read_values, render, subplots,
                                terminal, to_plain, value_text, with_unit, without_math, write_values)
 from .search.goals import class_words, CLASSES, NUMBERS
@@ -522,6 +522,8 @@ def _reached_target(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 f
     enough = cfs.goal.reached(v, cfs.target, even if cfs.tau is None else cfs.tau)
     return enough if cfs.decided is None else enough & cfs.decided[:, i]
 
+_DRAWN = 'most', 'ranges', 'upsample' # What plots of some kind of data take
+
 @dataclass(frozen=True, repr=False)
 class Counterfactuals(Exports):
     """A batch of inputs, their changes, and what the model predicts now.
@@ -736,6 +738,7 @@ class Counterfactuals(Exports):
         _check_names_unused(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
 
+    @door()
     def text(self,
         colour:bool=False, # Mark what changed, for a terminal
         names=None,        # What the rows are called; None for the index of their frame
@@ -755,6 +758,7 @@ class Counterfactuals(Exports):
         """
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
+    @door(*_DRAWN)
     def plot(self,
         card:bool=False, # One row of a table as a card: decision, needle, what would have been enough
         names:dict|None=None, # Column -> what people call it; beside those that `tabular` was told
@@ -783,6 +787,7 @@ class Counterfactuals(Exports):
         if one and (self.domain.features or self.domain.words): return _plot_several(shown, **kw)
         return (self.domain.display.plot or _plot_changes)(shown, **kw)
 
+    __getattr__ = absent
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):
@@ -791,6 +796,7 @@ class Counterfactuals(Exports):
         rows = '' if self.answer is None else f' of {count_text(int(sum(self.answer == 1)), "row")}'
         return f'{len(self)} counterfactuals{rows}, {int(self.valid.sum())} valid ({self.goal.bar_text(self.tau)}){known}'
 
+    @door()
     def prove(self,
         norm:str='columns', # 'columns', 'distance', or 'cost': columns first and then distance
         seconds:float=5.,   # Time limit for each row, in seconds
@@ -818,6 +824,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'prove')(self, norm, seconds, smaller)
 
+    @door()
     def confirm(self,
         models, # Other models, of any kind that the domain supports, at least one
     ):          # The same, with `confirmed`
@@ -841,6 +848,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'confirm')(self, models)
 
+    @door()
     def letter(self,
         path=None,         # A file, whose ending is the format; '{row}' in it for several rows; None to return texts
         format=None,       # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`; None for that of `path`, or 'md'
@@ -887,6 +895,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'letter')(self, path, format, language, date, addressee, house)
 
+    @door()
     def reasons(self,
         k:int=4,    # Most reasons of a row, ≥ 1
         house=None, # As `reasons` takes it
@@ -902,6 +911,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'reasons')(self, k, house)
 
+    @door()
     def explorer(self,
         language:str='en', # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
     ):                     # A widget
@@ -914,6 +924,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'explorer')(self, language)
 
+    @door()
     def region(self,
         free=None, # Further columns that may vary, by name, besides those that changed
     ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how

@@ -19,6 +19,7 @@ babel = pytest.importorskip('babel')
 import catalogues  # noqa: E402
 from babel.numbers import format_decimal  # noqa: E402
 from made import linear  # noqa: E402
+from refused import housed  # noqa: E402
 from test_letter import DAY, FORMATS, refused  # noqa: E402
 
 from gradual_cf.all import GradualCF, check_evidence, explorer, letter, reasons, tabular  # noqa: E402
@@ -146,8 +147,8 @@ def test_letters_in_every_language_prove_themselves(shop, decided, language):
                why={'born': 'nobody chooses it.'})
     found = reasons(cf, rows, 3, target=1, house=dict(codes={'home': 4, 'member': ('M', 'Membership')}, never=['born'], language=language))
     for form in FORMATS:
-        texts = letter(answer, format=form, date=DAY, others=several, language=language, house=dict(reasons=found, strict=None), **own)
-        check = check_evidence(texts, cf, rows, date=DAY, house=dict(reasons=found), **own)
+        texts = letter(several, **housed(format=form, date=DAY, language=language, reasons=found, strict=None, **own))
+        check = check_evidence(texts, cf, rows, **housed(date=DAY, reasons=found, **own))
         assert check[['legal', 'row', 'model']].to_numpy().all() and (check.flips == answer.valid).all() and check.flips.any()
         if language != 'en': assert '1 March 2026' not in texts[0] and ('lang="en"' not in texts[0])
         with pytest.raises(ValueError, match='text must'): check_evidence(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, house=dict(reasons=found), **own)

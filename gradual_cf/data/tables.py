@@ -18,7 +18,7 @@ from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _float
                                      _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
                                      _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _beside_real, _called, CHANGED, Counterfactuals, _ranges, _titles, went
-from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, Encoded,
+from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, door, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
@@ -826,6 +826,7 @@ def _check_looks(columns, names, units, codes) -> dict: # As `Display` holds the
         raise ValueError(f'units must name numbers, got {bad}')
     return {name: v for name,v in dict(names=names, units=units, codes=codes).items() if v}
 
+@door()
 def tabular(
     df,                   # Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change

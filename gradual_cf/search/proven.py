@@ -646,7 +646,16 @@ def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
     if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
     told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
+    if cf is not answer.explainer:
+        told['verdict'] = [_beside_margin(*line) for line in zip(told.verdict, told['size'], told.best, told.bound)]
     return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
+
+def _beside_margin(words:str, size:float, best:float, bound:float) -> str: # As `_verdicts` tells them
+    "What is said of an answer that was to hold for more than the decision: a proof is about the decision alone."
+    if not words.startswith('within') or not np.isfinite(size): return words
+    least,unit = min(best, size), ' columns' if words.endswith('columns') else ''
+    told = f'{least:.4g}{unit} {"are" if unit else "is"} enough' if least < size else f'at least {bound:.4g}{unit} are needed'
+    return f'for the decision alone {told}; the margin that was asked for took {size:.4g}'.replace('1 columns are', '1 column is')
 
 _NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
 prove = Counterfactuals.prove

@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
+from ..core import door
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
 from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text,
                                with_unit)
@@ -434,8 +435,11 @@ def _trace_frames(trace):
     return pictures
 
 # %% ../../nbs/use/04_drawing.ipynb #341a3dbf
+@door()
 def stepper(
-    trace,            # A `Trace`, or pictures from `frames`
+    trace,            # A `Trace`, pictures from `frames`, answers, or a fitted explainer with `rows`
+    rows=None,        # For an explainer: one raw row
+    target=None,      # For an explainer: as `explain` takes it
     interval:int=600, # Milliseconds a picture stays while playing
 ):                    # An ipywidgets box
     """A slider through the steps of a trace; works without a kernel once it is shown.
@@ -443,7 +447,11 @@ def stepper(
     Parameters
     ----------
     trace
-        A `Trace`, or pictures from `frames`
+        A `Trace`, pictures from `frames`, answers, or a fitted explainer with `rows`
+    rows : default None
+        For an explainer: one raw row
+    target : default None
+        For an explainer: as `explain` takes it
     interval : int, default 600
         Milliseconds a picture stays while playing
 
@@ -452,6 +460,10 @@ def stepper(
     >>> stepper(cf.trace(X_test[model.predict(X_test) == 'refused'][:1]))
     """
     import ipywidgets as W
+    if isinstance(trace, Counterfactuals): trace,rows,target = trace.explainer, trace.data[:1], trace[:1].target
+    if hasattr(trace, 'trace'): # an explainer
+        if rows is None: raise TypeError('stepper needs one row of an explainer: write stepper(cf, rows[:1])')
+        trace = trace.trace(rows, target)
     pictures = _trace_frames(trace)
     def page(f):
         words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'

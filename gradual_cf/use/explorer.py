@@ -16,6 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..answers import _called, aimed_at, firsts, needed, one_target
+from ..core import door
 from ..render import csv_text, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
@@ -324,6 +325,7 @@ def _box_class():
     return Explorer
 
 # %% ../../nbs/use/06_explorer.ipynb #c31
+@door()
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them

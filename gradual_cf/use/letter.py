@@ -511,7 +511,8 @@ def house_of(house) -> dict: # A dict, a JSON file of one, or None
     """
     if isinstance(house, (str, Path)):
         try: house = json.loads(Path(house).read_text('utf-8'))
-        except (OSError, ValueError) as e: raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
+        except (OSError, ValueError) as e:
+            raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
     if not isinstance(house, (dict, type(None))): raise ValueError(f'house must be a dict, or a JSON file of one, got {house!r}')
     if bad := [name for name in house or {} if name not in _HOUSE]: raise ValueError(f'house must be a dict of {list(_HOUSE)}, got {bad}')
     return _HOUSE | (house or {})
@@ -520,6 +521,8 @@ def _given_in(house:dict, domain) -> dict: # Name -> what is said of columns
     "What is said of columns; names and units are those of the table, unless a house has its own."
     looks = domain.display.looks
     return {name: looks.get(name) if house[name] is None else house[name] for name in _GIVEN}
+
+def _slots_in(house:dict, addressee) -> dict: return {name: house.get(name, addressee) for name in _SLOTS} # One is no word of a house
 
 def _placed(texts:list, path, format:str, names:list) -> list: # Paths
     "Write letters to files, each under its row; raises `ValueError` where several would share one."
@@ -542,7 +545,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     asked,given = _asked_reasons(told), _given_in(told, answer.domain)
     lang = language_of(language)
     spoken = _wording_of(explainer, given, lang)
-    slots = slots_of(_row_names(answer), told['notices'], strict, addressee=addressee, **{name: told[name] for name in _SLOTS if name != 'addressee'})
+    slots = slots_of(_row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
     _writer(template, format, lang) # before any row is looked at
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
@@ -675,8 +678,7 @@ def check_evidence(
     told,digests = [l['told'] for l in letters], _digests(cf)
     ask = own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
-    said = {name: told_by[name] for name in _SLOTS if name != 'addressee'} | dict(addressee=addressee)
-    slots = slots_of(names, told_by['notices'], None, **said)
+    slots = slots_of(names, told_by['notices'], None, **_slots_in(told_by, addressee))
     try:
         answers = answers_of(cf, [told[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}
