@@ -303,8 +303,8 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
         told = {line.columns for line in found.frame[found.frame.row == i].itertuples()} if reasons else set()
         all_ = not there[i] or told <= {str(columns[g].name) for g in order}
         names = lang.listed([said[g].name for g in order])
-        bridge = '' if all_ else lang.count('Not all of these have to change: {names} alone would have been enough.',
-                                            'Not all of these have to change: {names} together would have been enough.',
+        bridge = '' if all_ else lang.count('Not all of these have to change: a change in {names} alone would have been enough.',
+                                            'Not all of these have to change: changes in {names} together would have been enough.',
                                             len(order), names=names)
         sure = dict(number=answer.goal.numbers, bridge=bridge, before=answer.goal.sided(known['answer']['before'], bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
