@@ -257,13 +257,6 @@ def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
     return out
 
-def _beside_real(cfs) -> list: # A text for each row
-    "How far each answer and the nearest real row are; '' where that is not known."
-    near,own = _nearest_row(cfs), as_array(paid_for(cfs.domain, cfs.x, cfs.xp))
-    what = 'distance' if cfs.domain.cost is None else 'cost'
-    known = cfs.valid & ~np.isnan(near)
-    return [f'{what} {a:.3g}, nearest real row {b:.3g}' if here else '' for here,a,b in zip(known, own, near)]
-
 def _quality_frame(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
     columns = dict(before=cfs.before, after=cfs.prob, valid=cfs.valid, changes=cfs.changed.sum(1),

@@ -286,7 +286,7 @@ def test_next_refused_goes_round(fitted):
     box.panel.go(last)
     box.panel.hear(dict(kind='refused'))
     assert box.wait() and box.panel.row == int((z == 0).nonzero()[0])
-    good = explorer(cf, people[(z == 1).numpy()])
+    good = explorer(cf, people[(z == 1).numpy()], target=1)
     assert good.wait()
     good.panel.refused()
     assert good.wait() and 'every row' in good.status

@@ -177,7 +177,8 @@ def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     c,enc,at = desk.domain.features[g], desk.cf.encode(raw), _entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
     low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
-    return f'{c.name} ({desk.lang.say(N_("{low} to {high}"), low=low, high=high)})'
+    told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
+    return f'{c.name} ({told})'
 
 def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks, for which nothing is enough."
@@ -277,7 +278,7 @@ def _places_of(c, cells) -> list: # Cells of a column -> numbers
     return [None if np.isnan(v) else float(v) for v in _read_numbers(c, pd.Series(list(cells), name=c.name))]
 
 # %% ../../nbs/use/05_editors.ipynb #c53
-_STOPS = 200 # Steps of a slider
+_STOPS,_FINE = 200, 1000 # Stops of a slider with names, and of one with numbers
 
 def _named_stops(c, desk:_Desk) -> list: # (text, number)
     "The stops of a column of dates or ordered levels, by name; none of a column of numbers."
@@ -297,7 +298,7 @@ def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training 
     low,high = c.low, max(c.high, c.low)
     if not stops and len(known): low,high = np.quantile(known, (.01, .99)).clip(low, high).tolist()
     if not low < high: low,high = c.low, max(c.high, c.low + (c.step or 1.))
-    step = c.step*max(1., round((high - low)/_STOPS/c.step)) if c.step else (high - low)/_STOPS
+    step = c.step*max(1., round((high - low)/_FINE/c.step)) if c.step else (high - low)/_STOPS
     if not stops: low,high = np.floor(low/step)*step, np.ceil(high/step)*step
     low,high,step = (round(float(v), 12) for v in (low, high, step))
     return dict(low=low, high=high, step=step, stops=[(v, text) for text,v in stops] or None,
@@ -325,14 +326,16 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
     raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
     for g,(c,at,told) in enumerate(zip(features, _entry_slices(features), columns)):
-        cell,fixed,way = c.named(raw)[0], bool(enc.frozen[0, g]), 'both'
+        cell,fixed,way,legal = c.named(raw)[0], bool(enc.frozen[0, g]), 'both', None
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
             x,low,high = (v[0, at.start].item() for v in (enc.x, enc.low, enc.high))
             way = 'up' if low >= x else 'down' if high <= x else 'both'
-        ends = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
-        out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way,
-                        low=min(ends, default=0), high=max(ends, default=0)))
+            ends = c.decoded(np.array([low, high]))
+            legal = ends.tolist() if np.isfinite(ends).all() else None
+        shown = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
+        out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way, legal=legal,
+                        low=min(shown, default=0), high=max(shown, default=0)))
     return out
 
 # %% ../../nbs/use/05_editors.ipynb #lineco

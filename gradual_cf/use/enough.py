@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from io import StringIO
 from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from markupsafe import escape
 from torch import Tensor
 
 from ..core import comparable, Domain
@@ -372,11 +374,12 @@ def least_of(explainer, answer, told:_Told): # `Counterfactuals`
     return replace(new, tau=answer.tau)
 
 # %% ../../nbs/use/10_enough.ipynb #en0000c2
-_MOST_LINES = 14      # Columns of a card, those that change first
+_MOST_LINES = 14      # Columns of a card without an answer; others show what changes
 _GRANTED = '#2f9e6e'  # The side of the target
 _CARD_PLACES = 0., .34, .57 # Where its three texts begin
 _CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word makes the card wider, up to 1.6 times
 _CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
+_PALE = .65                 # Of what explains the rest
 
 def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
@@ -398,8 +401,9 @@ def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached;
     ax.plot([bar, bar], [top - .32, top + .32], color='.5', lw=1)
     ax.plot(answer.before[0], top, 'o', color=CHANGED, ms=9)
     if answer.valid[0]: ax.plot(after, top, 'o', mfc='none', mec=_GRANTED, mew=2.5, ms=9)
-    for x,text,side in ((0, '0%', 'left'), (1, '100%', 'right')):
-        ax.text(x, top - .75, text, ha=side, va='center', fontsize=_CARD_LETTERS, color='.5')
+    legend = 'dot: now; ring: with what is told below' if answer.valid[0] else 'dot: now'
+    for x,text,side in ((0, '0%', 'left'), (.5, legend, 'center'), (1, '100%', 'right')):
+        ax.text(x, top - .75, text, ha=side, va='center', fontsize=_CARD_LETTERS - 2*(x == .5), alpha=_PALE)
 
 def _card_title(answer) -> str:
     "What was decided, and what the model says."
@@ -411,6 +415,14 @@ def _card_title(answer) -> str:
     share = goal.sided(float(answer.before[0]), bar)
     return f'{was}: “{aimed_at(answer, 0)}” has {share}' + ('' if bar is None else f', {bar:.0%} is needed')
 
+def _card_svg(fig, title:str) -> str: # HTML
+    "A card as a vector picture in the colours of the page around it, light or dark."
+    from matplotlib import rc_context
+    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'card'}): # text stays text
+        fig.savefig(file := StringIO(), format='svg', transparent=True, metadata=dict(Date=None))
+    svg = file.getvalue()
+    return svg[svg.index('<svg'):].replace('<svg', f'<svg role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"', 1)
+
 def _plot_card(explainer, answer, names=None, units=None): # One row; column -> what people call it, and its unit
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
@@ -419,9 +431,8 @@ def _plot_card(explainer, answer, names=None, units=None): # One row; column -> 
         if not isinstance(told, (dict, type(None))):
             raise ValueError(f'names and units must be dicts of columns, got {told!r}')
     lines,after = _card_lines(explainer, answer, names or {}, units or {})
-    lines.sort(key=lambda line: not line[2])
-    shown = lines[:max(_MOST_LINES, sum(bool(line[2]) for line in lines))]
-    foot = [f'and {len(lines) - len(shown)} other columns, as they are']*(len(lines) > len(shown))
+    shown = [line for line in lines if line[2]] or lines[:_MOST_LINES]
+    foot = [f'and {len(lines) - len(shown)} more, unchanged']*(len(lines) > len(shown))
     scale = 0. if answer.goal.numbers or needed(answer, 0) is None else 2.
     longest = max(len(word)/wide for line in shown for v,wide in zip(line, _CARD_WIDTHS) for word in v.split())
     stretch = min(max(longest, 1.), 1.6)
@@ -437,12 +448,13 @@ def _plot_card(explainer, answer, names=None, units=None): # One row; column -> 
     if scale: _draw_needle(ax, answer, after, top - 1)
     at = top - 1.5 - scale
     for x,text in zip(_CARD_PLACES[1:], ('on record', 'would have been enough')):
-        ax.text(x, at + .5, text, fontsize=_CARD_LETTERS, color='.5', va='center')
+        ax.text(x, at + .5, text, fontsize=_CARD_LETTERS, alpha=_PALE, va='center')
     for line,height in zip(written, heights):
         ax.plot([0, 1], [at, at], color='.5', alpha=.4, lw=.6)
         looks = {}, {}, dict(weight='bold', color=_GRANTED)
         for x,text,look in zip(_CARD_PLACES, line, looks):
             ax.text(x, at - height/2, text, fontsize=_CARD_LETTERS, va='center', **look)
         at -= height
-    for y,text in enumerate(foot): ax.text(0, at - .5 - y, text, fontsize=_CARD_LETTERS, color='.5', va='center')
+    for y,text in enumerate(foot): ax.text(0, at - .5 - y, text, fontsize=_CARD_LETTERS, alpha=_PALE, va='center')
+    setattr(fig, '_repr_html_', partial(_card_svg, fig, _card_title(answer)))
     return fig

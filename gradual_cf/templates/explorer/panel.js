@@ -215,7 +215,7 @@ export const still = told => {
       const moved = Object.keys(mine.hand), many = moved.length > 1, p = moved.length ? near(told.lines.of[moved.at(-1)], mine.hand[moved.at(-1)]) : first.p;
       const answer = told.answer.hand, same = many && Object.keys(answer).length === moved.length && moved.every(i => mine.hand[i] === answer[i]), now = same ? told.answer.p : p;
       const hand = !moved.length ? '' : many && !same ? told.fixed.words.single : now.toLocaleString(told.fixed.lang, { style: 'percent' });
-      const allowed = moved.every(i => { const { now: own, way } = told.row.columns[i], v = mine.hand[i]; return !(way === 'stay' || way === 'up' && v < own || way === 'down' && v > own); });
+      const allowed = moved.every(i => { const { way, legal } = told.row.columns[i], v = mine.hand[i]; return way !== 'stay' && !(legal && (v < legal[0] - 1e-6 || v > legal[1] + 1e-6)); });
       const at = [told.row.fresh, n]; model.tell('said', { ...first, at, p: now, hand, enough: allowed && now >= first.good[0] && now <= first.good[1] }); model.tell('lines', { ...told.lines, at }); model.tell('done', at);
     } };
   return model;
