@@ -606,9 +606,10 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
             places.append((y, line))
             y -= .45
     fig,ax = subplots(figsize=(7, .4 + _TALL*max(-y, 1)))
+    inside = dict(xycoords=('axes fraction', 'data'), textcoords='offset points', va='top', fontsize=8, weight='bold')
     for at,text in heads:
         ax.axhline(at, color='.8', lw=.8)
-        ax.annotate(text, (0, at), (2, -4), xycoords=('axes fraction', 'data'), textcoords='offset points', va='top', fontsize=8, weight='bold')
+        ax.annotate(text, (0, at), (2, -4), **inside)
     for at,line in places:
         c,also = by_name[line.feature], known.get((line.row, line.feature))
         if not c.ordered: _named_change(ax, at, line, () if also is None else also.levels)
@@ -640,8 +641,8 @@ def _plot_many(table:_Table, cfs:Counterfactuals):
         ax.plot(after, y, 'o', color=CHANGED, ms=min(5, 12*count**-.3))
         ax.set_title(f'{plot_text(name, 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
         ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[])
-        if c.ordered: ax.set_xticks([0, 1], _ends(c), fontsize=7)
-        else: ax.set_xticks([c.share(v) for v in c.levels[:_LEVELS]], [plot_text(value_text(v), 10) for v in c.levels[:_LEVELS]], fontsize=7, rotation=90)
+        names = {c.share(v): plot_text(value_text(v), 10) for v in c.levels[:_LEVELS]} if not c.ordered else dict(enumerate(_ends(c)))
+        ax.set_xticks([*names], [*names.values()], fontsize=7, rotation=0 if c.ordered else 90)
         ax.tick_params(length=0)
     fig.supxlabel('grey: before, coloured: after', fontsize=8)
     return fig

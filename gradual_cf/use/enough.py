@@ -421,7 +421,8 @@ def _card_svg(fig, title:str) -> str: # HTML
     with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'card'}): # text stays text
         fig.savefig(file := StringIO(), format='svg', transparent=True, metadata=dict(Date=None))
     svg = file.getvalue()
-    return svg[svg.index('<svg'):].replace('<svg', f'<svg role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"', 1)
+    look = f'role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
+    return svg[svg.index('<svg'):].replace('<svg', f'<svg {look}', 1)
 
 def _plot_card(explainer, answer, names=None, units=None): # One row; column -> what people call it, and its unit
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
