@@ -22,7 +22,7 @@ from torch import Tensor
 from ..core import comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.found import Indicators
-from ..answers import aimed_at, CHANGED, decided, needed
+from ..answers import _called, _look, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
 from ..search.goals import arrived, said
@@ -353,7 +353,7 @@ def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Langua
     if e.kind == 'below': return lang.say(N_('{low} to {high}; below that, the model may decide otherwise'), low=low, high=high)
     return low
 
-def least_words(told:_Told, answer, units:dict={}, lang:Language=ENGLISH) -> list: # Of each row: column -> words, has the answer more?
+def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each row: column -> words, has the answer more?
     "What would have been enough, '' where a change was not needed, None where it is what the answer has."
     columns = answer.domain.features
     after,out = [_column_texts(c, answer.domain.rows(answer.raw)) for c in columns], []
@@ -361,7 +361,7 @@ def least_words(told:_Told, answer, units:dict={}, lang:Language=ENGLISH) -> lis
         words = {}
         for g in [*row, *(g for g in np.flatnonzero(on & answer.valid[i]) if g not in row)]:
             c,e = columns[g], row.get(g)
-            amount = partial(with_unit, unit=units.get(c.name, ''), lang=lang)
+            amount = partial(with_unit, unit=_look(answer, 'units').get(c.name, ''), lang=lang)
             more = e is None or e.kind not in ('above', 'below', 'levels') and e.texts[0] != after[g][i]
             own = not more and e.kind == 'value'
             words[c.name] = '' if e is None else None if own else _line_said(c, e, _in_language(c, lang), amount, lang), more
@@ -381,15 +381,15 @@ _CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word m
 _CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
 _PALE = .65                 # Of what explains the rest
 
-def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough or '') each, a probability
+def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
     told,out = enough_of(explainer, answer, certified(explainer, answer)), []
     found:dict = told.lines[0] if answer.valid[0] else {}
     for g,c in enumerate(answer.domain.features):
-        local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=units.get(c.name, ''))
+        local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=_look(answer, 'units').get(c.name, ''))
         now = _column_texts(c, answer.data)[0]
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
-        name = str(names.get(c.name, str(c.name).replace('_', ' ')))
+        name = _called(answer, c.name) if c.name in _look(answer, 'names') else str(c.name).replace('_', ' ')
         out.append((name, now, _line_said(c, found[g], local, amount) if g in found else ''))
     return out, told.prob[0]
 
@@ -424,14 +424,11 @@ def _card_svg(fig, title:str) -> str: # HTML
     look = f'role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
     return svg[svg.index('<svg'):].replace('<svg', f'<svg {look}', 1)
 
-def _plot_card(explainer, answer, names=None, units=None): # One row; column -> what people call it, and its unit
+def _plot_card(explainer, answer): # One row
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
-    for told in (names, units):
-        if not isinstance(told, (dict, type(None))):
-            raise ValueError(f'names and units must be dicts of columns, got {told!r}')
-    lines,after = _card_lines(explainer, answer, names or {}, units or {})
+    lines,after = _card_lines(explainer, answer)
     shown = [line for line in lines if line[2]] or lines[:_MOST_LINES]
     foot = [f'and {len(lines) - len(shown)} more, unchanged']*(len(lines) > len(shown))
     scale = 0. if answer.goal.numbers or needed(answer, 0) is None else 2.
