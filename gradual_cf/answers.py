@@ -188,7 +188,7 @@ def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     features = {i: some.tolist() for i,some in changes.feature.groupby(changes.row)}
     return [_with_margin(cfs, i, r, features.get(i, []), words[i], prob[i]) if words[i] else r for i,r in enumerate(rows)]
 
-def _with_margin(cfs, i:int, r:dict, features:list, words:dict, least:float) -> dict: # A line each; column -> (what is said, has the answer more?)
+def _with_margin(cfs, i:int, r:dict, features:list, words:dict, least:float) -> dict: # Column -> (what is said, has the answer more?)
     "One row with what would have been enough."
     lines = {f: l | dict(after=words[f][0] or l['after']) for f,l in zip(features, r['lines'])}
     more = [f'{l["feature"]} {l["after"]}' for f,l in zip(features, r['lines']) if words[f][1]]

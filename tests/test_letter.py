@@ -164,7 +164,7 @@ def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
         if a == b: continue
         with pytest.raises(ValueError, match='text must') as e: check_evidence(b, cf)
         assert len(str(e.value)) < 1000
-    one = letter(answer[:1], format=form, date=DAY, house=dict(names=names := {'home': 'Housing'}, strict=None))
+    one = letter(answer[:1], format=form, date=DAY, house=dict(names=(names := {'home': 'Housing'}), strict=None))
     assert check_evidence(one, cf, date=DAY, house=dict(names=names)).flips.all()
     with pytest.raises(ValueError, match='of 2 March 2026'): check_evidence(one, cf, date=datetime.date(2026, 3, 2), house=dict(names=names))
 
@@ -563,7 +563,7 @@ def test_nobody_is_told_two_numbers(every):
     answers = cf.explain(asked, target='granted', bounds=reachable(asked, '12 months', dict(income='10%', debt=-6000, months_in_job=12)))
     answers, more = answers[answers.valid], 0
     desk, texts = _Desk(cf, answers.data), answers.text().split('\nrow ')
-    letters = [json.loads(t) for t in letter(answers, format='json', names={c: c for c in X}, house=dict(strict=None))]
+    letters = [json.loads(t) for t in letter(answers, format='json', house=dict(names={c: c for c in X}, strict=None))]
     assert len(answers) == 95
     for i, (text, told) in enumerate(zip(texts, letters)):
         said = {c['name']: c['enough'] for c in told['changes']}

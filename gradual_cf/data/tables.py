@@ -594,7 +594,7 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
         style |= dict(marker=tip, ms=13, mew=0, markevery=at)
         ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
-_WIDE,_TALL = 96, .54 # Characters of a line, and inches of a change
+_WIDE,_TALL = 84, .54 # Characters of a line, and inches of a change
 
 def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     "A block for each row, a line for each change on its legal range, and what does as well; that, unless told, where a proof is known."
@@ -610,10 +610,10 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
             places.append((y, line))
             y -= .45
     fig,ax = subplots(figsize=(7, .4 + _TALL*max(-y, 1)))
-    inside = dict(xycoords=('axes fraction', 'data'), textcoords='offset points', va='top', fontsize=8, weight='bold')
+    inside = dict(xycoords=('figure fraction', 'data'), textcoords='offset points', va='top', fontsize=8, weight='bold')
     for at,text in heads:
         ax.axhline(at, color='.8', lw=.8)
-        ax.annotate(text, (0, at), (2, -4), **inside)
+        ax.annotate(text, (0, at), (4, -4), **inside).set_in_layout(False)
     for at,line in places:
         c,also = by_name[line.feature], known.get((line.row, line.feature))
         if not c.ordered: _named_change(ax, at, line, () if also is None else also.levels)

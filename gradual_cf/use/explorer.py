@@ -22,10 +22,10 @@ from ..search.goals import class_words
 from .drawing import (
     _others_picture, _change_picture, _pixels_png, _PLAIN, _margin_said, _plan_picture, _score_text, _SHEET,
     _standing_picture, _ColumnNames, _unit_text)
-from gradual_cf.use.editors import (
+from .editors import (
     _ASKED_TOGETHER, _changes_told, _checked_target, _columns_for_page, _Desk, _grid, _hand_said, _lines, _menu,
-    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_told, _Shown, _shown_of, _UNSET,
-    _words_told, _Latest)
+    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_told, _Shown, _shown_of,
+    _UNSET, _words_told, _Latest)
 from .letter import letter
 from .reasons import reasons
 
