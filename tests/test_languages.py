@@ -112,7 +112,7 @@ def test_polish_has_three_plurals():
 @pytest.mark.parametrize('form', ['html', 'md', 'txt'])
 def test_what_fills_a_text_is_escaped_for_its_format(form):
     from gradual_cf.render import environment
-    made = environment(form, '', language_of('fr')).from_string("{{ _('The value for “{name}” is too low: {before}.', name=name, before='1') }}").render(name='<b>*x*')
+    made = environment(form, '', language_of('fr')).from_string("{{ _('{name} too low: {before}.', name=name, before='1') }}").render(name='<b>*x*')
     assert made == {'html': '&lt;b&gt;*x*', 'md': '&lt;b&gt;\\*x\\*', 'txt': '<b>*x*'}[form] + '\xa0: 1, une valeur trop basse.'
 
 
@@ -180,8 +180,8 @@ def test_four_reasons_are_told_where_four_exist():
     assert [len(t) for t in told] == [len(found.of(i)) for i in range(len(rows))] and not any(before)
     for i, sentences in enumerate(told):
         lines = found.frame[found.frame.row == i]
-        assert [re.search('“(.*)”', s)[1] for s in sentences] == list(lines['columns'])
-        assert ['is too high' in s for s in sentences] == [float(l.has) > float(l.compared) for l in lines.itertuples()]
+        assert [re.match('(.*) (?:too|counted)', s)[1].lower() for s in sentences] == list(lines['columns'].str.lower())
+        assert ['too high' in s for s in sentences] == [float(l.has) > float(l.compared) for l in lines.itertuples()]
 
 
 def test_a_row_without_an_answer_is_told_its_reasons():
@@ -192,7 +192,7 @@ def test_a_row_without_an_answer_is_told_its_reasons():
     answer = cf.explain(rows, 1, immutable=['a', 'b', 'c'])
     for form in FORMATS:
         with_, without = letter(answer, format=form, date=DAY, house=dict(reasons=2)), letter(answer, format=form, date=DAY, house=dict(reasons=None))
-        if form != 'json': assert 'names no single reason' in without[0] and 'names no single reason' not in with_[0] and 'is too low' in with_[0]
+        if form != 'json': assert 'names no single reason' in without[0] and 'names no single reason' not in with_[0] and 'too low' in with_[0]
         assert not check_evidence(with_, cf, rows).flips.any()
 
 

@@ -22,11 +22,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_evidence, confirm, letter, tabular
-from gradual_cf.render import LANGUAGES, plain_json, value_text
+from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_evidence, confirm, letter, load_loans, reachable, tabular
+from gradual_cf.render import LANGUAGES, plain_json, sided_percent, value_text
 from gradual_cf.scale.workers import _digests
 from gradual_cf.templates.evidence.check_evidence import carried, seal
-from gradual_cf.use.enough import _column_texts, _texts_frame, _put_back
+from gradual_cf.use.drawing import _ColumnNames
+from gradual_cf.use.editors import _Desk, _RowQuestion, _shown_of
+from gradual_cf.use.enough import _card_lines, _column_texts, _put_back, _texts_frame
+from gradual_cf.use.explorer import _order_pane
 
 DAY = datetime.date(2026, 3, 1)
 ROOT = Path(__file__).resolve().parent.parent
@@ -150,7 +153,7 @@ def test_a_changed_record_does_not_pass(evil, form):
     ('html', lambda t: t.replace('<p>', '<template>x</template><p>', 1)), ('html', lambda t: resealed(t, made_at='2 March 2026')),
     ('html', lambda t: t.replace('50% was needed', '40% was needed')), ('html', lambda t: t.replace('on record', 'on rec\u200bord', 1)),
     ('html', lambda t: t + '<!-- record ' + carried(t)[1] + ' -->'), ('html', lambda t: re.sub('([0-9a-f]{4}-){3}', '0000-0000-0000-', t)),
-    ('md', lambda t: t.replace('is too low', 'is too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
+    ('md', lambda t: t.replace('too low', 'too high')), ('md', lambda t: t.replace('late \\| payments', 'age')),
     ('md', lambda t: t.replace('would have been enough', 'would be enough')), ('md', lambda t: t.replace('<!-- record', '<!-- record {} -->\n<!-- record')),
     ('json', lambda t: t.replace('{', '{"found": false,', 1)), ('json', lambda t: t.replace('"decision": "', '"decision": "not '))])
 def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
@@ -332,7 +335,7 @@ def test_who_has_no_way(evil):
     assert all('We found none' in t and 'principal reasons' not in t for t in none)
     check = check_evidence(texts, cf)
     assert (check.flips == answer.valid).all() and (check.changes[~check.flips] == 0).all()
-    assert all('age: no other value was considered.' in t and 'home: values' not in t for t in none)
+    assert all('age: we looked at no other value.' in t and 'home: we did not' not in t for t in none)
     assert letter(answer[~answer.valid], date=DAY, house=dict(reasons=None)) == none  # nobody has a way
     assert letter(answer[:0], date=DAY) == []
 
@@ -419,7 +422,7 @@ def test_what_is_said_of_limits_standing_and_other_ways(evil):
     one = [json.loads(t) for t in letter(several, format='json', date=DAY, house=dict(why={'home': 'it is yours.'}))]
     for i, told in enumerate(one):
         kept = {k['name']: k['why'] for k in told['kept']}
-        assert kept['home'] == 'it is yours.' and kept['age'] == 'no other value was considered.'
+        assert kept['home'] == 'it is yours.' and kept['age'] == 'we looked at no other value.'
         assert ('<b>income</b>' in kept) == ('<b>income</b>' not in {c['name'] for c in told['changes']})
         assert any('100% of the other models' in l for l in told['sure']['lines'])
         assert len(told['ways']) == sum((several.answer == 1).cumsum() == i + 1) - 1
@@ -538,11 +541,47 @@ def test_what_is_enough_is_enough(make):
 
 @pytest.mark.night
 @pytest.mark.parametrize('direction, limit, words', [
-    ('increase_only', (None, 60), 'only higher values were considered; values above 60 were not considered.'),
-    ('decrease_only', (40, None), 'only lower values were considered; values below 40 were not considered.'),
-    (None, (None, 60), 'values above 60 were not considered.'), ('increase_only', (None, None), 'only higher values were considered.')])
+    ('increase_only', (None, 60), 'we did not look at values below yours or above 60.'),
+    ('decrease_only', (40, None), 'we did not look at values above yours or below 40.'), (None, (40, 60), 'we did not look at values below 40 or above 60.'),
+    (None, (None, 60), 'we did not look at values above 60.'), ('increase_only', (None, None), 'we did not look at values below yours.')])
 def test_a_letter_without_an_answer_tells_a_direction_and_its_limit(direction, limit, words):
     df = pd.DataFrame({'age': np.arange(20, 80), 'debt': np.arange(60)*100})
     cf = GradualCF(lambda x: torch.stack([x.sum(1)*0 + 2, x.sum(1)*0], 1), tabular(df)).fit(df)  # it refuses everybody
     answer = cf.explain(df.iloc[30:31], 1, immutable=['debt'], bounds={'age': limit}, **{direction: ['age']} if direction else {})
     assert not answer.valid.any() and f'* age: {words}' in letter(answer, date=DAY)[0]
+
+
+@pytest.mark.parametrize('every', [19, pytest.param(1, marks=pytest.mark.night)])
+def test_nobody_is_told_two_numbers(every):
+    X, y, X_test, _ = load_loans()
+    signs = dict(income=-1, debt=1, months_in_job=-1, late_payments=1)
+    model = HistGradientBoostingClassifier(categorical_features='from_dtype', monotonic_cst=signs, random_state=0).fit(X, y)
+    cf = GradualCF(model, tabular(X, immutable=['age', 'late_payments'], increase_only=['income', 'months_in_job'], decrease_only=['debt'])).fit(X)
+    asked = X_test[model.predict(X_test) == 'refused']
+    answers = cf.explain(asked, target='granted', bounds=reachable(asked, '12 months', dict(income='10%', debt=-6000, months_in_job=12)))
+    answers, more = answers[answers.valid], 0
+    desk, texts = _Desk(cf, answers.data), answers.text().split('\nrow ')
+    letters = [json.loads(t) for t in letter(answers, format='json', house=dict(names={c: c for c in X}, strict=None))]
+    assert len(answers) == 95
+    for i, (text, told) in enumerate(zip(texts, letters)):
+        said = {c['name']: c['enough'] for c in told['changes']}
+        head, *lines = [line for line in text.splitlines() if not line.startswith('    with a margin')]
+        assert {line.split()[0]: line.partition(' → ')[2] for line in lines} == said
+        there = answers.data.iloc[[i]].copy()
+        for c, v in said.items(): there.loc[:, c] = int(re.sub('[^0-9]', '', v)) if v[-1].isdigit() else next(l for l in v.split(' or ') if l == answers.raw[c].iloc[i])
+        share = model.predict_proba(there)[0, 0]
+        assert model.predict(there)[0] == 'granted' and f' → {share:.2f}' in head
+        if i % every: continue
+        card, ring = _card_lines(cf, answers[i])
+        assert {name.replace(' ', '_'): enough for name, _, enough in card if enough} == said and ring == pytest.approx(share, abs=1e-6)
+        q = _RowQuestion(i, 'granted', next(iter(desk.presets)))
+        desk.kept['answer', q.asked] = answers[i]  # as if the bounds had been set on the panel
+        shown = _shown_of(desk, q)
+        sentence, order = shown.sentence(_ColumnNames()), _order_pane(desk, q, shown, _ColumnNames())
+        for c, enough in list(said.items())[:3]: assert len(said) > 3 or f'{c}: {value_text(answers.data[c].iloc[i])} → {enough}' in sentence
+        assert dict(re.findall(r'(\w+): [^:]+ → <b class="cfx-after">(.+?)</b>', order)) == said and sided_percent(share, .5) in sentence
+        own = answers[i].changes()
+        margin = {l.feature for l in own.itertuples() if said.get(l.feature, '').split()[-1:] != [value_text(l.after)]}
+        assert ('With a margin' in sentence) == ('With a margin' in order) == ('with a margin' in text) == bool(margin)
+        more += bool(margin)
+    assert more

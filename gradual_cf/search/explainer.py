@@ -41,7 +41,7 @@ from .ranges import region
 from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .real import _nearest_real
-from ..use.enough import _plot_card
+from ..use.enough import certified, enough_of, least_words, _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
@@ -1171,6 +1171,10 @@ class Explainer(metaclass=_Listed):
         """
         self.check_fitted()
         return _plot_card(_explainer_of(self, cfs), cfs)
+
+    def _enough(self, cfs) -> tuple: # As text and pages tell it, and what the model says there
+        told = enough_of(cf := _explainer_of(self, cfs), cfs, certified(cf, cfs))
+        return least_words(told, cfs), told.prob
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
