@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, group_sums
+from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _Jury, _panel_of
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -76,7 +76,7 @@ class Settings(Common):
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
-SPARSE = Settings() # For tables: fewest columns, the nearest values, at the border
+SPARSE = Settings(tau_slack=0.) # For tables: fewest columns, the nearest values, at the border
 IMAGE = Settings(**KINDS['image'], quantile=.1, init='prototype', masking='gain', keep='last', tau_slack=0.,
                  average=True, n_prototypes=3, sigma=10, lr=.02, lam=.1, eta=.05, prototype_weight=1.) # For images
 TEXT = Settings(**KINDS['text'], sigma=0) # For texts
@@ -614,7 +614,7 @@ class GradualCF(Explainer):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    X
+    X : default None
         Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
     intent : Settings | str | None, default None
         A record of settings; None for those that suit the domain
@@ -701,7 +701,8 @@ class GradualCF(Explainer):
     reaches_intervals = True
     rounds = True
 
-    def __init__(self, model, X, intent:Settings|str|None=None, **changes):
+    def __init__(self, model, X=None, intent:Settings|str|None=None, **changes):
+        if X is None: raise TypeError('GradualCF needs the rows that it explains, a frame, or a domain: write GradualCF(model, X)')
         asked,X = intent not in (None, 'sparse', SPARSE) or 'tau_slack' in changes, _domain_of(model, X)
         super().__init__(model, X, by_name(intent, X) if isinstance(intent, str) else intent, **changes)
         self.settings = _settled(self.settings, X, self.model, asked)
@@ -768,6 +769,7 @@ class GradualCF(Explainer):
         >>> cf.under(tau=.7, seed=1).explain(X_test[:5], 'granted')
         """
         new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
+        new.panel,new.judged,new.read = self.panel, self.judged, self.read # made of model and rows alone
         new.check_rows('under')
         new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
         return new._learn()
@@ -915,6 +917,7 @@ class GradualCF(Explainer):
         s = self.start(question.enc, question.target, effort.seed)
         return _best_state(self, s, construct(self, s, parts=parts))
 
+    @door(*RULES)
     def trace(self,
         rows,        # One raw input
         target=None, # Label of a class, or an interval; None for `wanted`, else the other of two classes

@@ -7,8 +7,13 @@ import torch
 import toy
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from gradual_cf.all import (Encoded, Explainer, GradualCF, State, Target, from_frames, improve, letter, line_search, load_loans, measures, predict, predictor,
     prove, put_back, share, summary, tabular)
@@ -91,6 +96,47 @@ def test_frames_are_judged_as_they_are(decided_by_trees):
     gone.iloc[1] = None
     answers = from_frames(cf, rows, gone, 'granted')
     assert not answers.valid[1] and answers.valid.sum() == 5 and (answers.raw.iloc[1] == rows.iloc[1]).all()
+
+
+def in_columns(*, named):  # a category in columns of 0 and 1, found or named
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(np.eye(3)[r.integers(0, 3, 300)], columns=['job_a', 'job_b', 'job_c']).assign(x=r.random(300))
+    model = LogisticRegression().fit(X, X.x + X.job_a > 1)
+    return model, GradualCF(model, tabular(X, **(dict(categorical={'job': list(X)[:3]}) if named else {})), 'sparse').fit(X), X[~model.predict(X)][:4]
+
+
+def in_levels():  # the model passes over a level that it does not know
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(dict(c=r.choice(list('abc'), 300), x=r.random(300)))
+    model = make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['c']), remainder='passthrough'), LogisticRegression())
+    model.fit(X, X.x + (X.c == 'a') > 1)
+    return model, GradualCF(model, tabular(X), 'sparse').fit(X), X[~model.predict(X)][:4]
+
+
+@pytest.mark.parametrize('made, odd, says', [
+    *[(partial(in_columns, named=named), odd, says) for named in (False, True) for odd, says in (
+        (dict(job_a=1., job_b=1., job_c=0.), 'job_a + job_b'), (dict(job_a=.4, job_b=.6, job_c=0.), '0.4 job_a + 0.6 job_b'),
+        (dict(job_a=0., job_b=0., job_c=0.), 'none of these'), (dict(job_a=-3., job_b=0., job_c=4.), '-3 job_a + 4 job_c'))],
+    (in_levels, dict(c='zzz'), 'zzz')], ids=str)
+def test_an_answer_that_no_row_can_be_is_asked_about_and_is_not_legal(made, odd, says):
+    model, cf, rows = made()
+    own, i = cf.explain(rows, True), np.arange(len(rows)) == 1
+    theirs = own.raw.copy()
+    theirs.loc[i, list(odd)] = list(odd.values())
+    answers = from_frames(cf, rows, theirs, True)
+    assert (answers.raw == theirs).all(axis=None) and (answers.legal == ~i).all() and (answers.valid == model.predict(theirs)).all()
+    np.testing.assert_allclose(answers.prob, model.predict_proba(theirs)[:, 1])
+    told = measures(cf, answers).set_index('metric')['mean']
+    assert told.legal == .75 and told.valid == answers.valid.mean() and says in answers.changes().after.tolist() and own.legal.all()
+
+
+def test_numbers_of_full_precision_are_legal_with_any_decimals():
+    "A method of gradients does not round; what training rows hold with two decimals stays at two."
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(dict(a=r.random(300), b=r.random(300).round(2)))
+    cf = GradualCF(LogisticRegression().fit(X, X.a > .5), tabular(X), 'sparse').fit(X)
+    theirs = X[:3].assign(a=[.123456789012345, .5, 1.5], b=[.25, .123456789, .5])
+    assert cf.domain.legal(X[:3], theirs).tolist() == [[True, True], [True, False], [False, True]]
 
 
 def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees):

@@ -154,8 +154,8 @@ def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
         net = Otherwise(*network(6, 2, 0))
         net.of = of
         assert bounded(GradualCF(net, domain, 'sparse').fit(X)) == read
-    certain = nn.Sequential(*network(6, 2, 0), nn.Softmax(1))
-    assert not bounded(GradualCF(predictor(certain, domain, kind='proba'), domain, 'sparse').fit(X))
+    for ends, read in (([nn.Softmax(1)], True), ([nn.Softmax(1), nn.Identity()], False), ([nn.Softmax(1), nn.Softmax(1)], False)):
+        assert bounded(GradualCF(predictor(nn.Sequential(*network(6, 2, 0), *ends), domain, kind='proba'), domain, 'sparse').fit(X)) == read
     assert bounded(GradualCF(predictor(network(6, 1, 0), domain, kind='number'), domain, 'sparse').fit(X))
 
 

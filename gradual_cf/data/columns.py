@@ -213,7 +213,8 @@ def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bo
     if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound, too
         ends,eps = ends.astype(dtype).astype(float), float(np.finfo(dtype).eps)
     ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
-    ok &= np.abs(c.rounded(b) - b) <= _SAME*c.grain + eps*np.abs(b)
+    any_decimals = not c.every and c.known is not None and 2*len(c.between) > len(c.known) # most training rows have more than answers
+    if not any_decimals: ok &= np.abs(c.rounded(b) - b) <= _SAME*c.grain + eps*np.abs(b)
     if up: ok &= ~(b < a)
     if down: ok &= ~(b > a)
     return ok
@@ -563,6 +564,9 @@ class Category(Column):
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return pd.Series(comparable(new[self.sources[0]])).isin(self.offered).to_numpy(bool)
+    def unknown(self, df:pd.DataFrame) -> np.ndarray: # Which rows hold no level, bool `(n,)`
+        return ~pd.Series(comparable(df[self.sources[0]])).isin(self.levels).to_numpy(bool)
+    def loose(self, df:pd.DataFrame) -> np.ndarray: return np.zeros((len(df), self.width)) # What unknown cells are encoded as, `(n, w)`
 
     def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
     def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)

@@ -131,6 +131,10 @@ def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether the
     return [([names[j] for j in some], apart) for some,apart in out]
 
 # %% ../../nbs/data/04_found.ipynb #5ad27c90
+def _sum_text(cells:pd.Series) -> str: # '0.4 job_a + 0.6 job_b'
+    "Cells that are no level, as what they add up to."
+    return ' + '.join(f'{name}' if v == 1 else f'{v:g} {name}' for name,v in cells.items() if v) or _NONE
+
 @dataclass(frozen=True)
 class Indicators(Category):
     "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
@@ -150,8 +154,13 @@ class Indicators(Category):
     def write(self, v:np.ndarray, dtypes:dict) -> dict:
         return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
     def named(self, df:pd.DataFrame) -> np.ndarray:
-        at = self.has(df) if self.known is not None else df[list(self.sources)].to_numpy(float)
-        return _objects(self.levels)[at.argmax(1)]
+        out = _objects(self.levels)[self.has(df).argmax(1)]
+        for i in np.flatnonzero(self.unknown(df)): out[i] = _sum_text(df[list(self.sources)].iloc[i])
+        return out
+    def unknown(self, df:pd.DataFrame) -> np.ndarray: # NaN is missing
+        return ~self.has(df).any(1) & np.isfinite(df[list(self.sources)].to_numpy(float)).all(1)
+    def loose(self, df:pd.DataFrame) -> np.ndarray: # Entries that are written as the very cells
+        return df[list(self.sources)].to_numpy(float) @ np.linalg.pinv(self.rows)
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return np.any(self.has(new)[:, self.may], 1)
 

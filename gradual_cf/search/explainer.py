@@ -8,13 +8,13 @@ import inspect, threading, time
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 from tqdm.auto import tqdm
 
 from ..use.alternatives import several
@@ -22,7 +22,8 @@ from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast, tabular
-from ..core import (arrow_table, changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
+from ..core import (absent, arrow_table, changed_groups, door, unknown_argument, Domain, Effort, Encoded, Question,
+                             read_once, take_rows, Target,
                              check_range, _range_text, by_target)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
@@ -31,14 +32,16 @@ from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
     _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
+from ..models.decisions import FrameModel
 from ..models.fitted import decisions, ruled, settled
+from .pipelines import tabled
 from .confirmed import until_confirmed
-from .proven import _Wanted, answered, by_default
+from .proven import _Wanted, proofs_lost, answered, by_default
 from .ranges import region
-from .readings import _log_odds
+from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .moves import _nearest_real
-from ..use.enough import _plot_card
+from ..use.enough import certified, enough_of, least_words, _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
@@ -179,7 +182,8 @@ def _settle(cls, presets, domain, settings, changes) -> Any: # A record of `cls`
     if settings is not None and not isinstance(settings, cls):
         raise ValueError(f'intent must be {cls.__name__}(...), got {type(settings).__name__}')
     known = [f.name for f in fields(cls)]
-    if bad := sorted(set(changes) - set(known)): raise ValueError(f'settings must be among {sorted(known)}, got {bad}')
+    for word in changes.keys() - set(known):
+        raise unknown_argument(cls.__name__.removesuffix('Settings') or 'GradualCF', word, changes[word], known)
     own = settings or _suited(cls, presets, domain)
     hold = changes.get('hold') # is demanded beside what the intent demands
     if hold is not None and own.hold: changes = changes | dict(hold=own.hold | cast(Any, _read_hold(hold, own.holds)))
@@ -219,6 +223,10 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
+    for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
+        if isinstance(m, FrameModel):
+            m.table = tabled(m, x.detach().cpu().double().numpy())
+            m.reader = told_by(cf) if m.predictor.source is not None and not limited else None
     if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
@@ -300,11 +308,14 @@ def _read_wanted(cf, wanted) -> Any: # A label, an interval, or None
     if wanted is not None and (cf.classes or cf.goal is NUMBERS): _check_wanted(cf, torch.zeros(1, len(cf.classes) or 1))
     return wanted
 
-_FITTING = threading.RLock() # One fit at a time: who comes second waits
+@cache
+def _one_fit() -> Any: return threading.RLock() # At a time: who comes second waits
+
+_one_fit() # before there are threads
 
 def _fit_once(cf):
     "Fit an explainer on the rows that its domain was made from; what was learnt is there all at once."
-    with _FITTING:
+    with _one_fit():
         if cf.given is None: return # another thread was first
         new = object.__new__(type(cf))
         vars(new).update(vars(cf) | dict(given=None))
@@ -429,8 +440,10 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     data,enc,z,target = q
-    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
-    found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
+    found = xp
+    if raw is None:
+        raw = cf.domain.decode(xp, data, cf.settings.legal)
+        xp = cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
@@ -460,8 +473,10 @@ def _domain_of(model, X) -> Domain:
         raise ValueError(f'model must come first and X second, got {type(model).__name__} and then {type(X).__name__}: '
                          'write GradualCF(model, X)')
     if isinstance(X, pd.DataFrame) or arrow_table(X) is not None: return tabular(X)
+    line = 'sentences(X)' if isinstance(X, (list, tuple)) and all(isinstance(v, str) for v in X) else \
+        'images(X)' if getattr(X, 'ndim', 0) > 2 else 'pd.DataFrame(X)'
     raise ValueError(f'X must be a frame, or what tabular, images, sentences or series make, got {type(X).__name__}: write '
-                     'GradualCF(model, pd.DataFrame(X))')
+                     f'GradualCF(model, {line})')
 
 def _unbound(model) -> Any: # `model.predict_proba` -> `model`
     if isinstance(model, (list, tuple)): return type(model)(map(_unbound, model))
@@ -733,6 +748,8 @@ class Explainer(metaclass=_Listed):
         return self.__dict__ | dict(read=None, jurors=[])
 
     def __dir__(self): return sorted({*_OFFERED} & {*super().__dir__()})
+    __getattr__ = absent
+    def __call__(self, *a, **kw): raise TypeError(f'{type(self).__name__} is asked by its methods: write cf.explain(rows)')
     def __repr__(self): return _summary_of(self)
 
     @property
@@ -748,7 +765,7 @@ class Explainer(metaclass=_Listed):
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
     def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
-        own = decisions(self.model, data)
+        own = decisions(self.model, data, z)
         return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target
@@ -803,7 +820,8 @@ class Explainer(metaclass=_Listed):
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if self.wanted is not None: _check_wanted(self, self.z_train[:1])
-            if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
+            told = [_one_class_for_all(self.model, self.domain, self.z_train, self.classes), '' if self.widens else proofs_lost(self)]
+            _tell([*filter(None, told)])
             self.given = None
         return self
 
@@ -851,7 +869,7 @@ class Explainer(metaclass=_Listed):
         """
         self.check_fitted()
         new = copy(self)
-        vars(new).update(vars(self)) # what was made of model and rows stays
+        new.jurors = self.jurors # they do not depend on settings
         new.settings = _settle(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
         return new
 
@@ -959,6 +977,7 @@ class Explainer(metaclass=_Listed):
         return self.search(question, effort)
 
     # What it answers
+    @door()
     def explain(self,
         rows,            # Raw inputs, as `fit` takes them: many rows or one
         target=None,     # Label of a class, an interval, or one a row; None for `wanted`, else the other of two classes
@@ -1154,6 +1173,10 @@ class Explainer(metaclass=_Listed):
         self.check_fitted()
         return _plot_card(_explainer_of(self, cfs), cfs)
 
+    def _enough(self, cfs) -> tuple: # As text and pages tell it, and what the model says there
+        told = enough_of(cf := _explainer_of(self, cfs), cfs, certified(cf, cfs))
+        return least_words(told, cfs), told.prob
+
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
 
@@ -1171,6 +1194,21 @@ class Explainer(metaclass=_Listed):
         return effects_of(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`
+    "Answers encoded; a category may hold what is none of its levels."
+    columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.kind == 'category']
+    strange = [(g, c, no) for g,c in columns if (no := c.unknown(raw)).any()]
+    if not strange: return cf.encode(raw).x
+    known = raw.copy()
+    for _,c,no in strange:
+        some = list(c.sources)
+        known[some] = _laid_in(given[some], raw.loc[~no, some], ~no)
+    x = cf.encode(cf.domain.rows(known)).x.clone()
+    for g,c,no in strange:
+        i,at = (torch.from_numpy(no).to(x.device).nonzero(), (cf.groups(x) == g).nonzero()[:, 0])
+        x[i, at] = torch.from_numpy(c.loose(raw[no])).to(x)
+    return x
+
 def from_frames(
     cf:Explainer, # Fitted; its model and domain are asked
     rows,         # Raw rows, as `explain` takes them
@@ -1205,7 +1243,7 @@ def from_frames(
     if isinstance(raw, pd.DataFrame):
         none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
         if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
-    xp = cf.encode(raw).x
+    xp = _encoded_answers(cf, given, raw)
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
     return cf.measure(cf.ask(given, target), xp, raw=raw)

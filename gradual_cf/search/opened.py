@@ -72,8 +72,8 @@ def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Pla
     "Places of all columns."
     own,_ = _own_positions(grid, x, MISSING)
     most = max(8, min(most, _ALL_PLACES//len(grid.columns)))
-    none = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else None
-    each = [held[g] if g in held else v if (v := none(g)) is not None else _values_to_try(grid, g, own[:, g], most) for g in range(len(grid.columns))]
+    try_ = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else _values_to_try(grid, g, own[:, g], most)
+    each = [held[g] if g in held else try_(g) for g in range(len(grid.columns))]
     value = [np.ones(len(v)) if grid.named[g] else grid.encoded(g, v) for g,v in enumerate(each)]
     owner = np.repeat(np.arange(len(each)), [len(v) for v in each])
     at = np.r_[0, np.cumsum([len(v) for v in each])].astype(np.int32)

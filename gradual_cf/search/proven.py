@@ -22,7 +22,7 @@ from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
-from .real import _lawful_rows
+from .real import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,
@@ -38,7 +38,7 @@ from .sums import _by_sum
 from .trees import _Trees
 
 # %% auto #0
-__all__ = ['prove', 'ways']
+__all__ = ['prove', 'proofs_lost', 'ways']
 
 # %% ../../nbs/search/13_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
@@ -53,11 +53,16 @@ def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
     return _distance_price(grid, rows, toll=2.**_toll_bits(grid, rows.near).max())
 
 # %% ../../nbs/search/13_proven.ipynb #6a08f58a
+_MOST_PRICED = 2**20 # Values of a column that a function may be asked to price, 8 MiB a row
+
 def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
     "What functions ask for each value of their column, row by row."
     levels,tables = {}, {}
     for c,_,function in cost.functions:
         g = next(i for i,column in enumerate(grid.columns) if column.name == c.name)
+        if grid.high[g] - grid.low[g] > 2*_MOST_PRICED:
+            raise ValueError(f"cost must be a price of a unit in a column of more than {_MOST_PRICED:,} values for proof='cost', "
+                             f'got a function for {c.name!r}')
         entries = _entries_at(grid, g, _every_position(grid, g))
         own,n = rows.x[:, grid.first[g]:grid.first[g + 1]], len(rows.x)
         v = _function_price(c, function, np.repeat(own, len(entries), 0), np.tile(entries, (n, 1))).reshape(n, -1)
@@ -80,6 +85,7 @@ _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'b
 _FEWEST,_MISSED = 'fewest columns', 'missed: a legal change reaches the target'
 _TELLING = 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
+_APART = 1e-4 # … that rounding explains, in 32 bits
 
 def _proof(row:Sequence, optimal:str=_DISTANCE, best:float=np.inf, counted:str='') -> str:
     "One row's proof in words: of its own answer, where the smallest that was met has the size `best`."
@@ -153,6 +159,23 @@ def _readings_of(cf, optimal:str) -> list:
     return readings
 
 # %% ../../nbs/search/13_proven.ipynb #c17
+_REAL = 2**14  # Most real rows of a target that a proof is held against
+
+def _check_real(cf, s:State, known:_Certificate, optimal:str=_COLUMNS): # Rows at their inputs
+    "Raise `RuntimeError` for a proof that a real row of the target denies, under the rules of its question."
+    if not _has_rows(cf): return
+    for i in np.flatnonzero(known.bound > (optimal == _COLUMNS)).tolist(): # one column is no claim
+        real,cells = (v[::-(-len(v)//_REAL) or 1] for v in _rows_of_target(cf, s.target.label[i]))
+        some = s.take(torch.full((len(real),), i, device=real.device))
+        xp,bound,near = _put_over(cf, some.enc, real, cells), known.bound[i], known.distance_bound[i]
+        size,far = _measured_size(cf, some.enc, xp, np.ones(len(xp), bool), optimal)
+        less = size < bound - _APART*(1 + size)
+        if np.isfinite(near): less |= (size <= bound + _APART) & (far < near - _APART*(1 + far))
+        at = torch.from_numpy(np.flatnonzero(less & (size > 0)))
+        if len(at) and _asked_at(cf, some.take(at), xp[at]).any():
+            raise RuntimeError(f'a proof must hold for real rows, got a bound of {bound:.9g} by {optimal} for row {i}, and a training '
+                               'row of its target that keeps to the question with less: this is an error of the package, please report it')
+
 _AT_ONCE = 32  # Rows searched together where there is a deadline: fewer overrun it less, and cost more each
 
 class _Task(NamedTuple):
@@ -271,10 +294,13 @@ def _only_near(cf) -> bool:
 
 def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
 
+def _deciding_alone(cf) -> Any: # An explainer
+    "The same without what presets demand besides the decision."
+    return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    if not _agreeing(cf): return cf
-    return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+    return _deciding_alone(cf) if _agreeing(cf) else cf
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
@@ -282,6 +308,23 @@ def _proves_by_default(cf) -> bool:
     if not isinstance(cf.model, FrameModel): return False
     if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
+
+def proofs_lost(cf) -> str: # A fitted explainer
+    """What is to be said of a table with relations, had its model been proven without; '' for others.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    str
+        A fitted explainer
+    """
+    model,tied = cf.model, cf.ties['relations'] is not None and cf.greedy and cf.settings.legal
+    if not tied or not isinstance(model, FrameModel) or not (isinstance(model, _Trees) or model.about and model.inside): return ''
+    return 'relations are kept, and no proof knows them: nothing says that fewer columns are not enough'
 
 def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     "Put in what a search found of some rows: the smaller answer, of equal ones the proven one; the larger bound."
@@ -322,10 +365,17 @@ def by_boxes(cf, q:Question) -> _Certificate|None:
     "The fewest columns and the nearest values by boxes alone, or that there are none; None where they do not come first."
     if not len(q) or not _proves_by_default(cf): return None
     task = _Task(cf, q, Effort(work=_BUDGET/2), _light_readings(cf)) # one of several questions about a row
-    return _by_boxes(task) if _boxes_first(task) else None
+    if not _boxes_first(task): return None
+    _check_real(cf, _states_of_rows(cf, q.enc, q.target), known := _by_boxes(task))
+    return known
 
 def _best_known(task:_Task) -> tuple:
-    "`_Certificate` of rows, and whether they were begun."
+    "`_Certificate` of rows, and whether they were begun; held against real rows."
+    known,begun = _known_of_rows(task)
+    if task.robust is None: _check_real(task.cf, _states_of_rows(task.cf, task.q.enc, task.q.target), known, task.optimal)
+    return known, begun
+
+def _known_of_rows(task:_Task) -> tuple: # As `_best_known`
     cf,q,effort,readings,optimal,robust = task
     few,first,more = (told(task) for told in (_of_columns, _boxes_first, _beyond_decision))
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
@@ -364,8 +414,6 @@ def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest 
 
 # %% ../../nbs/search/13_proven.ipynb #24f04c84
 _NOT_BEGUN = 'not begun: the time was over'
-
-_APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
 
 def _check_measured(answers:Counterfactuals, known:_Certificate, optimal:str, among:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
@@ -415,10 +463,11 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     "Answers in round numbers; where there is none, what is known of the decision: `{row: proof}`."
     xp = _rounder(cf, q.enc, q.target, xp)
     priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
-    if not (_agreeing(cf) or priced): return xp, {}
+    if not (_agreeing(cf) or getattr(cf.settings, 'plausibility', None) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
-    plain = _of_decision(cf)
-    readings = len(i) and (_light_readings(cf) if priced else _proves_by_default(plain))
+    if not len(i): return xp, {}
+    plain = cf if priced else _deciding_alone(cf)
+    readings = _light_readings(cf) if priced else _proves_by_default(plain)
     if not readings: return xp, {}
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
     if priced:
@@ -583,8 +632,18 @@ def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
     s = _question_of_answer(cf, answer)
     own,demands = _of_answer(cf, answer, s.enc), _demands_again(cf, answer, s)
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
+    if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
     told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
+    if cf is not answer.explainer:
+        told['verdict'] = [_beside_margin(*line) for line in zip(told.verdict, told['size'], told.best, told.bound)]
     return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
+
+def _beside_margin(words:str, size:float, best:float, bound:float) -> str: # As `_verdicts` tells them
+    "What is said of an answer that was to hold for more than the decision: a proof is about the decision alone."
+    if not words.startswith('within') or not np.isfinite(size): return words
+    least,unit = min(best, size), ' columns' if words.endswith('columns') else ''
+    told = f'{least:.4g}{unit} {"are" if unit else "is"} enough' if least < size else f'at least {bound:.4g}{unit} are needed'
+    return f'for the decision alone {told}; the margin that was asked for took {size:.4g}'.replace('1 columns are', '1 column is')
 
 _NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
 prove = Counterfactuals.prove
@@ -641,7 +700,8 @@ def ways(
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
-    found,xp,_ = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
+    found,xp,toll = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
+    _check_real(cf, _states_of_rows(cf, many, label[row]), _certificate(found, xp, toll), _DISTANCE)
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
     lines = [(i, tuple(columns[g].name for g in chosen), _proof((cost, bound)*2), cost,

@@ -4,16 +4,18 @@
 
 # %% ../../nbs/search/17_real.ipynb #nr3
 from __future__ import annotations
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ..core import Encoded
+from ..core import changed_groups, Encoded, State
 from ..data.columns import MISSING, _entry_slices
+from ..models.asking import predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .composition import admissible
-from .goals import in_target
+from .goals import arrived, in_target, lacking, most_groups, required
 from .plausible import _allowed_numbers
 
 # %% auto #0
@@ -61,4 +63,21 @@ def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."
     here = cf.x_train is not None and cf.summary is None
     return here and bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal
+
+def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
+    "Rows at their inputs, and what they must have."
+    return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
+
+def _asked_at(cf, s:State, xp:Tensor) -> Tensor: # Rows, other values for them -> bool `(n,)`
+    "Whether rows have all that is asked of answers."
+    z,most = predict(cf.model, xp), most_groups(cf, s.enc)
+    own = changed_groups(s.x, xp, cf.groups(xp))
+    if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
+    ok = arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
+    j = ok.nonzero()[:, 0] # few, and what follows costs more than asking did
+    if not len(j): return ok
+    some,xp = s.take(j), xp[j]
+    fine = lacking(cf, some._replace(xp=xp, logits=z[j])) <= 0
+    if cf.ties['relations'] is None: fine &= torch.from_numpy(_lawful_rows(cf, some.enc, xp, most[j].cpu().numpy())).to(fine)
+    return ok.index_put((j,), fine)
 
