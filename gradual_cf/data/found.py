@@ -13,7 +13,7 @@ from math import lgamma, log
 import numpy as np
 import pandas as pd
 
-from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _objects, _precise, _read_numbers,
+from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _objects, _one_hot, _precise, _read_numbers,
                                      _SAME, _TEXTS, Category, Column, Date, Integer)
 from ..render import value_text
 
@@ -73,14 +73,18 @@ _LUCK_EACH = log(1e-4)# Most luck of one further column
 
 def _no_joint_counts(c:np.ndarray) -> bool: return not (c - np.diag(np.diag(c))).any() # Counts `(k, k)`
 
+def _as_steps(c:np.ndarray) -> list|None: # Positions, those of the most ones first
+    "The order in which each column is 1 only where the one before is; None where there is none."
+    order = np.argsort(-np.diag(c), kind='stable')
+    c = c[np.ix_(order, order)]
+    return order.tolist() if (np.diag(c, 1) == np.diag(c)[1:]).all() else None
+
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
     c = counts[np.ix_(some, some)]
     if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
-    order = np.argsort(-np.diag(c), kind='stable') # by their ones, the most first
-    c = c[np.ix_(order, order)]
-    nested = (np.diag(c, 1) == np.diag(c)[1:]).all() # each column is 1 only where the one before is
-    return ([some[i] for i in order], False) if nested and _luck_within(n, np.diag(c)) < most else None
+    order = _as_steps(c)
+    return ([some[i] for i in order], False) if order and _luck_within(n, np.diag(c)[order]) < most else None
 
 # %% ../../nbs/data/04_found.ipynb #a8702f7e
 _MOST_LONE = 300 # Columns without a common name that are compared
@@ -154,26 +158,30 @@ class Indicators(Category):
         return _objects(self.levels)[at.argmax(1)]
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return np.any(self.has(new)[:, self.may], 1)
+    def nearest(self, df:pd.DataFrame) -> pd.DataFrame: # The same rows, each with the cells of the level that is nearest
+        off = np.abs(df[list(self.sources)].to_numpy(float)[:, None] - self.rows).sum(2)
+        return df.assign(**self.write(_one_hot(off.argmin(1), self.width), dict(df.dtypes)))
 
 # %% ../../nbs/data/04_found.ipynb #0f5d1c77
 def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:
-    "A category whose 0/1 columns somebody names, one a level."
-    v = df[list(cols)].to_numpy(float)
-    if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
-        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
-                         f'got {list(cols)} for {name!r}')
-    occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
-    return Indicators(name, tuple(cols), levels=tuple(cols), offered=occur)
+    "A category whose 0/1 columns somebody names: one a level, one less, or such that rise one after the other."
+    cols,v = list(cols), df[list(cols)].to_numpy(float)
+    apart,order = _no_joint_counts(v.T @ v), _as_steps(v.T @ v)
+    if not np.isin(v, (0, 1)).all() or not (apart or order):
+        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, at most one, or each only '
+                         f'where another is, got {cols} for {name!r}')
+    if not apart or not v.any(1).all(): return replace(_category_of(df, cols if apart else [cols[i] for i in order], apart), name=name)
+    return Indicators(name, tuple(cols), levels=tuple(cols), offered=tuple(c for c,on in zip(cols, v.any(0)) if on))
 
 # %% ../../nbs/data/04_found.ipynb #30b39776
 _NONE = 'none of these' # The level of which no column is 1
 
 def _set_name(cols:Sequence, taken) -> str:
-    "What a category is called: as what the names of its columns share, or all of them."
-    shared = next((k for k,v in _families(cols).items() if len(v) == len(cols)), '')
+    "What a category is called: as the longest start that the names of its columns share, or all of them."
+    shared = max((k for k,v in _families(cols).items() if len(v) == len(cols)), key=len, default='')
     return shared if shared and shared not in taken else ' / '.join(map(str, cols))
 
-def _category_of(df:pd.DataFrame, cols:list, apart:bool) -> Indicators:
+def _category_of(df:pd.DataFrame, cols:list, apart:bool, taken=()) -> Indicators: # Names that others have
     "The category that 0/1 columns are codes of."
     k,v = len(cols), df[cols].to_numpy(float)
     cells = np.r_[np.zeros((1, k)), np.eye(k) if apart else np.tril(np.ones((k, k)))]
@@ -183,7 +191,7 @@ def _category_of(df:pd.DataFrame, cols:list, apart:bool) -> Indicators:
     there = v @ np.arange(1., k + 1) if apart else v.sum(1)
     occur = set(np.unique(there).astype(int).tolist())
     offered = tuple(level for i,level in enumerate(levels, int(whole)) if i in occur)
-    return Indicators(_set_name(cols, df.columns), tuple(cols), levels=levels, offered=offered, known=cells)
+    return Indicators(_set_name(cols, [*df.columns, *taken]), tuple(cols), levels=levels, offered=offered, known=cells)
 
 # %% ../../nbs/data/04_found.ipynb #a450ed77
 def _tell(told:Sequence):
@@ -199,7 +207,7 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
         if by:
             told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
             continue
-        c = _category_of(df, cols, apart)
+        c = _category_of(df, cols, apart, out)
         out[c.name] = c
         why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
         told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')

@@ -1106,7 +1106,10 @@ def from_frames(
     if isinstance(raw, pd.DataFrame):
         none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
         if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
-    xp = cf.encode(raw).x
+    near = raw
+    for c in cf.domain.features:
+        if len(c.sources) > 1: near = cast(Any, c).nearest(near) # of no level
+    xp = cf.encode(near).x
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
     return cf.measure(cf.ask(given, target), xp, raw=raw)
