@@ -352,8 +352,9 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     data,enc,z,target = q
+    found,told = xp, raw is not None # raw rows of somebody else stand as they are
     if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
-    found,xp = xp, cf.domain.confirm(xp, cf.encode(raw).x)
+    xp = cf.domain.confirm(found, found if told else cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
