@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, group_sums
-from .models.asking import _differentiable, answers_numbers, evaluating, predict
+from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, setting, told
+from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, _suited_domain, setting, told
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
                                      l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
                                      prototype_distance, said, stopping, target_prob, total_variation)
@@ -770,6 +770,7 @@ class GradualCF(Explainer):
         if isinstance(settings, str): settings = by_name(settings, self.domain)
         new = copy(self)
         new.settings = _settled(settings, self.domain, self.model)
+        new.domain = _suited_domain(new, self.given, _given_model(self.model))
         return new._learn()
 
     def save(self,

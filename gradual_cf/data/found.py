@@ -4,7 +4,7 @@
 
 # %% ../../nbs/data/04_found.ipynb #a919b288
 from __future__ import annotations
-import logging, re
+import logging, re, unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -363,6 +363,102 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
     digits = 0 if c.unit else max(_decimals_of(every), c.digits if c.form in _TEXTS else 0)
     return _precise(replace(c, every=every, usual=usual, digits=digits), v)
 
+# %% ../../nbs/data/04_found.ipynb #e9d2b640
+_WHO = dict( # What people are -> words of names, in English, German, French, Spanish, Italian, Dutch and Polish
+    age='age alter edad eta leeftijd wiek lebensalter',
+    sex='sex gender geschlecht sexe genre sexo genero sesso genere geslacht plec male female',
+    origin='race ethnicity ethnic ethnie ethnicite rasse hautfarbe herkunft raza etnia razza ras etniciteit rasa etnicznosc pochodzenie caste',
+    religion='religion faith konfession glaube religione godsdienst geloof religia wyznanie',
+    nation='nationality citizenship citizen native foreign foreigner immigrant country nationalitat staatsangehorigkeit staatsburgerschaft auslander '
+           'nationalite citoyennete etranger nacionalidad ciudadania extranjero nazionalita cittadinanza straniero '
+           'nationaliteit burgerschap buitenlander narodowosc obywatelstwo cudzoziemiec',
+    birth='birth birthdate birthday birthplace birthyear born dob geburt geburtsort geburtsdatum geburtsjahr geburtsland geboren naissance nacimiento '
+          'nascita geboorte geboortedatum geboorteplaats geboortejaar urodzenia',
+    marriage='marital married marriage familienstand zivilstand ehestand verheiratet matrimonial marie casado conyugal coniugale sposato huwelijk '
+             'huwelijkse gehuwd malzenski civil civile burgerlijke cywilny relationship')
+_WHO_LEVELS = dict( # Words of levels, of which two columns of two kinds or more have to have two
+    marriage='married unmarried single divorced separated widowed husband wife verheiratet ledig geschieden verwitwet marie mariee celibataire '
+             'divorce divorcee veuf veuve casado casada soltero soltera divorciado divorciada viudo viuda sposato sposata coniugato coniugata celibe '
+             'nubile divorziato divorziata vedovo vedova gehuwd getrouwd ongehuwd gescheiden weduwe weduwnaar zonaty zamezna kawaler panna '
+             'rozwiedziony rozwiedziona wdowiec wdowa',
+    sex='male female man woman men women mannlich weiblich mann frau homme femme masculin feminin hombre mujer masculino femenino uomo donna maschio '
+        'femmina maschile femminile mannelijk vrouwelijk vrouw mezczyzna kobieta',
+    origin='asian hispanic latino latina caucasian african eskimo islander indigenous mestizo mulatto',
+    religion='christian muslim jewish hindu buddhist catholic protestant orthodox sikh katholisch evangelisch muslimisch judisch catholique musulman '
+             'juif catolico musulmana judio cattolico protestante musulmano ebreo katholiek protestants moslim joods katolik protestant muzulmanin')
+_HARMLESS = ('status state stand code group grp cat category class band bin bucket range of the at in is years year yrs yr date place country customer '
+             'client applicant borrower patient person personal worker employee member holder user self id type num txt text desc name flag '
+             'int ord enc encoded legal current kunde kunden des de du del di della la el stan etat estado stato staat staatus pays pais paese kraj '
+             'land jahr jahre jahren annees ans anos anni jaar jaren lat lata gruppe groupe grupo gruppo groep grupa datum data fecha lugar lieu luogo '
+             'plaats miejsce ort klant cliente klienta person personne persona persoon osoby origin')
+_PERSON = {word: kind for kind,words in _WHO.items() for word in words.split()}
+_MEET = 10 # Draws meet unless the odds are worse than e to this: all different by design, not by luck
+_NUMBERED = {*'id ids uuid guid identifier ssn iban rowid kundennummer zip zipcode plz postcode'.split()}
+_LAST = {*'nr no number num nummer numero numer'.split()} # The same where they come last
+_MANY_NAMES = 50 # Values that a number which is called a number has
+
+def _words_of(text) -> list: # Lower case, without accents
+    "The words of a name: between signs, at capitals, before digits."
+    plain = unicodedata.normalize('NFKD', str(text).replace('ł', 'l').replace('Ł', 'L').replace('ß', 'ss')).encode('ascii', 'ignore').decode()
+    return re.findall(r'[a-z]+', re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', plain).lower())
+
+def _who(c:Column) -> str: # '' for what says nothing of that
+    "What a column says of who somebody is, and how that is known."
+    words = _words_of(c.name)
+    joined = [next((p for p in _PERSON if w == p or w.startswith(p) and w[len(p):] in _FILLERS), None) for w in words]
+    said = [p for p in joined if p]
+    harmless = said and all(p or w in _FILLERS for p,w in zip(joined, words))
+    if said[:1] == ['relationship']: harmless = {*words[1:]} <= {'status', 'type', 'code', 'cat'} # and not with a bank
+    if harmless and not {*words} <= {'civil', 'civile', 'burgerlijke', 'cywilny'}: return f'its name says {said[0]}'
+    if c.ordered: return ''
+    levels = [{*_words_of(v)} for v in c.levels if v is not None]
+    for kind,told in _WHO_LEVELS.items():
+        found = set().union(*levels) & {*told.split()}
+        if len(found) > 1 and sum(bool(some & found) for some in levels) > 1: return f'its levels say {kind}: {", ".join(sorted(found)[:2])}'
+    return ''
+
+_FILLERS = {*_HARMLESS.split()}
+
+def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says something
+    "Why a column of numbers is an identifier."
+    if type(c) is not Integer: return ''
+    v = _read_numbers(c, s)
+    v = v[~np.isnan(v)]
+    many,words = len(np.unique(v)), _words_of(c.name)
+    if many > _MANY_NAMES and ({*words} & _NUMBERED or {*words[-1:]} & _LAST): return 'its name says so'
+    if many < len(v) or many < _FEWEST_ROWS: return ''
+    gaps = np.diff(v)
+    even = (gaps > 0).all() and (gaps == np.median(gaps)).mean() > .5
+    return 'another number in every row' if even or len(v)**2/(2*(np.ptp(v) + 1)) > _MEET else ''
+
+def _found_roles(columns:Sequence[Column], df:pd.DataFrame, told:dict, known:set) -> dict: # Column -> (role, why)
+    "Columns that are about a person and identifiers, unless something else is told of them; `known`: columns that somebody spoke of."
+    out = {}
+    for c in columns:
+        role = told.get(c.name)
+        if role in ('person', 'identifier'): out[c.name] = role, 'told in roles'
+        if role is not None or c.name in known or known & {*c.sources}: continue
+        if why := _who(c): out[c.name] = 'person', why
+        elif why := len(c.sources) < 2 and _counts_rows(c, df[c.name]): out[c.name] = 'identifier', why
+    return out
+
+_SHOWN = 6 # Columns that a sentence names
+
+def _few_named(names:Sequence) -> str:
+    more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
+    return ', '.join(map(str, names[:_SHOWN])) + more
+
+def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # Sentences
+    "What is to be said of roles, and of codes that nobody named."
+    who,ids = ([name for name,(role,why) in roles.items() if role == kind and why != 'told in roles'] for kind in ('person', 'identifier'))
+    coded = [f'{c.name} ({", ".join(map(value_text, c.codes))})' for c in columns if 'codes' in guessed.get(c.name, '')]
+    told = []
+    if who: told.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not advise; '
+                        f'roles={{{who[0]!r}: \'free\'}} lets one change')
+    if ids: told.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; roles={{{ids[0]!r}: \'free\'}} lets it change')
+    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; special=[] takes them for numbers')
+    return tuple(told)
+
 # %% ../../nbs/data/04_found.ipynb #131246bc
 _HIGHER,_LOWER = 'higher', 'lower'
 _DIRECTIONS = {_HIGHER: 1, _LOWER: -1, None: 0}
@@ -395,27 +491,32 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, named:dict, special, lis
 
 def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
     "What is known of each column, in words."
-    lines = []
+    lines,ties = [], {t[1][0]: _as_relation(table.columns, t) for t in table.hangs if t[0] != '!'}
     for g,c in enumerate(table.columns):
         number = c.ordered and not c.levels
         step = value_text(c.step)*number + (f', mostly {value_text(c.usual)}' if c.usual > c.step else '')
         range_ = f'{c.text(c.low)} to {c.text(c.high)}' if c.ordered and c.low <= c.high else ''
         may = [word for word,on in (('follows', table.computed), ('fixed', table.frozen), ('only increases', table.up),
                                     ('only decreases', table.down)) if np.broadcast_to(on, len(table.columns))[g]]
+        role,why = table.roles.get(c.name, ('follows' if may[:1] == ['follows'] else 'fixed' if may[:1] == ['fixed'] else 'free', ''))
         names = [value_text(v) for v in c.offered]
         more = f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else ''
         lines.append(dict(column=c.name, kind=c.kind, step=step, range=range_, levels=', '.join(names[:_FEW_NAMES]) + more,
                           codes=', '.join(map(value_text, c.codes))*number, missing='yes'*c.missing,
                           better={1: _HIGHER, -1: _LOWER}.get(c.better, ''), may=', '.join(may) or 'changes',
-                          guessed=table.guessed.get(c.name, '')))
+                          role=role, tie=ties.get(g, ''), guessed=table.guessed.get(c.name, ''), why=why))
     return pd.DataFrame(lines).astype({'column': object})
 
-def _finer_notes(columns:Sequence[Column], feature, after) -> list: # Of changes, a text each; '' for nothing to say
-    "Which changed numbers lie between the steps of their columns, where only a training row has them."
-    stepped = {c.name: c for c in columns if c.every and len(c.between)}
-    out = []
-    for name,cell in zip(feature, after):
-        c = stepped.get(name)
-        off = c is not None and not c.written(_read_numbers(c, pd.Series([cell], name=name))).all()
-        out.append(f'finer than its step of {value_text(c.step)}' if c is not None and off else '')
+_AGAINST = 'against the direction told'
+
+def _change_notes(columns:Sequence[Column], roles:dict, lines:pd.DataFrame) -> list: # Of changes, a text each; '' for nothing to say
+    "Which changes go against the direction told, are about a person, or lie where only a training row does, between steps."
+    known,out = {c.name: c for c in columns}, []
+    for name,before,after in zip(lines.feature, lines.before, lines.after):
+        c,notes = known[name], []
+        if c.better and (_read_numbers(c, pd.Series([after, before], name=name)) @ [1, -1])*c.better < 0: notes.append(_AGAINST)
+        if roles.get(name, ('',))[0] == 'person': notes.append('who somebody is: no advice')
+        off = c.every and len(c.between) and not c.written(_read_numbers(c, pd.Series([after], name=name))).all()
+        if off: notes.append(f'finer than its step of {value_text(c.step)}')
+        out.append('; '.join(notes))
     return out

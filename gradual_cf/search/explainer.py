@@ -206,6 +206,16 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c42
+def _suited_domain(cf, domain:Domain, model) -> Domain:
+    "A domain as the model reads it, and as the settings need it: answers that are like real rows are advice."
+    how = 'advise' if getattr(cf.settings, 'plausibility', None) else ''
+    return (domain.suit and domain.suit(model, how)) or domain
+
+def _read_anew(model, domain:Domain): # What `predictor` made of a model
+    "The same model for a domain that knows further categories."
+    same = [c.width for c in model.columns] == [c.width for c in domain.features]
+    return model if same else domain.adapt(model.predictor)
+
 def _summary_of(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
@@ -581,8 +591,9 @@ class Explainer:
     ):
         _check_domain(model, domain)
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
-        kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
-        self.domain = domain = kept or domain
+        self.given = domain # As somebody described it
+        self.domain = domain = _suited_domain(self, domain, model)
+        if domain.features and hasattr(model, 'predictor'): model = _read_anew(model, domain)
         self.model = _asked_in_float(_adapted(domain, model))
         own = _given_model(self.model)
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
