@@ -772,7 +772,7 @@ def _read_as_codes(table:_Table, names:set) -> _Table: # Columns that a model re
 def _suited(table:_Table, model, how:str) -> Domain|None:
     "The same table as a model reads it and answers need it; None where it is that already."
     new = _read_as_codes(table, coded_columns(model, table.names) if table.coded else set())
-    if how and not new.advice:
+    if how == 'advise' and not new.advice:
         told = any(role == 'person' for role,_ in new.roles.values()) or any(c.better or c.codes for c in new.columns)
         new = _keeping(replace(new, advice=how) if told else new)
     elif how == 'last' and new.advice == 'advise' and any(c.better or c.codes for c in new.columns): new = replace(new, advice=how)

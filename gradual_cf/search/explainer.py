@@ -5,6 +5,7 @@
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
 import inspect, time
+from collections.abc import Callable
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -492,6 +493,21 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
 
+def _as_last_resort(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:_Wanted) -> Counterfactuals:
+    "The same answers; rows without one are asked `again`, as an explainer whose directions bind no longer."
+    i = np.flatnonzero(~cfs.decided[:, 1])
+    freer = cf.domain.suit(None, 'last') if len(i) and cf.domain.suit else None
+    if freer is None or wanted.seconds is not None and wanted.seconds <= 0: return cfs
+    other = copy(cf)
+    other.domain = freer
+    q = again(other).take(i)
+    new = other.answer(q, effort, wanted)
+    there = np.flatnonzero(new.decided[:, 1])
+    if not len(there): return cfs
+    at,new = torch.from_numpy(i[there]), new[there]
+    limits = {name: torch.index_put(getattr(cfs.enc, name), (at,), getattr(new.enc, name)) for name in ('frozen', 'low', 'high')}
+    return replace(_with_answers(cfs, i[there], new), enc=cfs.enc._replace(**limits))
+
 def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,)`; an explainer; their question
     "Answers that `predict` denies and the numbers do not, and how to look for others, with `predict` over the numbers."
     rows = np.flatnonzero(~cfs.decided[:, 1])
@@ -893,7 +909,11 @@ class Explainer:
                 _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
                 answers = until_confirmed(self, question, confirmed, effort)
             elif limited: answers = _answered_by_kind(self, question, effort, wanted)
-            else: answers = self.answer(question, effort, wanted)
+            else:
+                again,begun = partial(_where_read, data=data, target=target, max_changes=max_changes, **rules), time.perf_counter()
+                answers = self.answer(question, effort, wanted)
+                left = None if seconds is None else seconds - time.perf_counter() + begun
+                answers = _as_last_resort(self, again, answers, effort, wanted._replace(seconds=left))
         return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
     def answer(self,
