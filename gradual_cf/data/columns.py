@@ -303,11 +303,16 @@ class Column:
     @property
     def width(self) -> int: return 1 # Encoded entries
     @property
-    def grain(self) -> float: return self.unit or 10.**-self.digits # Raw distance between values that can be written
+    def grain(self) -> float: # Raw distance between values that can be written
+        return self.unit or (self.every if self.uneven else 10.**-self.digits)
+    @cached_property
+    def uneven(self) -> bool: # Whether a step takes more decimals than people write, as of whole numbers that were scaled
+        return self.every > 0 and round(self.every, _MOST_DECIMALS) != self.every
     @property
     def step(self) -> float: return self.every or self.grain # Raw distance between legal values
     @property
     def parts(self) -> float: # What can be written, in parts of a step
+        if self.uneven: return self.every*10.**self.digits
         return float(np.rint(self.every*10.**self.digits)) if self.every else 1.
     @property
     def even(self) -> tuple: # Raw distance, origin and span where values lie evenly; (0, 0, 1) elsewhere
@@ -360,7 +365,10 @@ class Column:
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
-        return self.stored(np.round(k*self.step, self.digits) + 0.)
+        v = self.stored(k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.)
+        if not self.uneven or self.known is None: return v
+        near = _nearest(self.known, v) # as training rows have it, to the last bit
+        return np.where(np.abs(near - v) <= _ULPS*np.abs(v), near, v)
     def on_steps(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest numbers on the steps
         return self.multiple(np.rint(v/self.every)) if self.every else self.stored(v.round(self.digits) + 0.)
     def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers are on the steps of the column, bool `(n,)`
@@ -677,7 +685,8 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
     "The smallest numbers on steps that are not less than `v`."
     step = np.ceil(v*scale/parts)
     up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
-    return np.where(np.rint(v*scale/parts)*parts/scale == v, v, up)
+    with np.errstate(invalid='ignore'): same = np.abs(np.rint(v*scale/parts)*parts/scale - v) <= _ULPS*np.abs(v)
+    return np.where(same | np.isinf(v), v, up)
 
 def _inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."

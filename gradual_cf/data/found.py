@@ -13,7 +13,7 @@ from math import lgamma, log
 import numpy as np
 import pandas as pd
 
-from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _objects, _one_hot, _precise, _read_numbers,
+from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _one_hot, _precise, _read_numbers,
                                      _SAME, _TEXTS, Category, Column, Date, Integer)
 from ..render import value_text
 
@@ -341,10 +341,23 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
             if _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share: return step
     return 0.
 
+_FULL = 6          # Decimals of numbers of full precision in fewer than 64 bits
+_MOST_STEPS = 5000 # Of a column whose numbers lie evenly
+
+def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
+    "The smallest distance of numbers of full precision, of which all of them are multiples: whole numbers that were scaled."
+    u = np.unique(np.abs(v))
+    if len(v) < _FEWEST_ROWS or len(u) < 2 or _fewest_decimals(v, np.dtype(c.bits or float)) < (_MOST_DECIMALS, _FULL)[c.bits > '']: return 0.
+    least = np.diff(np.r_[0., u]).min()
+    if u[-1] > _MOST_STEPS*least: return 0.
+    step = u[-1]/np.rint(u[-1]/least)
+    room = _KNOWN_APART*(np.finfo(c.bits).eps if c.bits else np.finfo(float).eps)*u[-1]/step
+    return float(step) if (np.abs(u/step - np.rint(u/step)) <= max(room, _SAME*_SAME)).all() else 0.
+
 def _told_step(c:Column, v) -> float:
     "A step that somebody says; raises `ValueError` for what is none."
     good = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) and 0 < float(v) < np.inf
-    if type(c) not in (Column, Integer) or not good or c.unit and float(v) % 1 or round(float(v), _MOST_DECIMALS) != v:
+    if type(c) not in (Column, Integer) or not good or c.unit and float(v) % 1:
         form = 'a positive whole number' if type(c) is Integer else 'a positive number'
         raise ValueError(f'step must be {form} or None for a column of numbers, got {v!r} for the {c.kind} {c.name!r}')
     return float(v)
@@ -357,11 +370,14 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
     v = _read_numbers(c, s)
     v = v[~np.isnan(v)]
     some = v[(v != 0) & ~np.isin(v, c.codes)]
-    if learns: every = _coarsest(c, some, _MOSTLY, c.grain)
+    if learns: every = _coarsest(c, some, _MOSTLY, c.grain) or (0. if c.unit else _even_distance(c, some))
     usual = _coarsest(c, some, _USUALLY, every or c.grain) if learns else 0.
     if not every: return replace(c, usual=usual)
-    digits = 0 if c.unit else max(_decimals_of(every), c.digits if c.form in _TEXTS else 0)
-    return _precise(replace(c, every=every, usual=usual, digits=digits), v)
+    uneven = round(every, _MOST_DECIMALS) != every
+    digits = 0 if c.unit else max(_decimals_of(every), c.digits if uneven or c.form in _TEXTS else 0)
+    if uneven: usual = 0.
+    c = _precise(replace(c, every=every, usual=usual, digits=digits), v)
+    return replace(c, known=np.unique(v)) if uneven else c
 
 # %% ../../nbs/data/04_found.ipynb #e9d2b640
 _WHO = dict( # What people are -> words of names, in English, German, French, Spanish, Italian, Dutch and Polish
