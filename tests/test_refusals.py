@@ -280,7 +280,7 @@ SCALES = {'a word': ('log', "got 'log'"), 'not fitted': (StandardScaler(), 'befo
     *each(OUT_OF_PLACE, lambda text: tabular(people(), relations=[text]), 'relations must compare … got', 'relations: '),
     *[(f'relations without end: {name}', lambda text=text: tabular(people(), relations=[text]),
         'relations must have at most 200 operators each … got') for name, text in ENDLESS.items()],
-    ('a level twice in a row', lambda: tabular(pd.DataFrame(dict(red=[1, 1]*9, blue=[0, 1]*9, x=filler(18))), categorical={'colour': ['red', 'blue']}),
+    ('a level twice in a row', lambda: tabular(pd.DataFrame(dict(red=[1, 1, 0]*6, blue=[0, 1, 1]*6, x=filler(18))), categorical={'colour': ['red', 'blue']}),
         'of which one is 1 in every row'),
     *each(['soon', 0, True, -1, np.inf], lambda v: reachable(X(), v, dict(age=1)),
         "within must be a time such as '12 months', or a number of years above 0, got {v}", 'within '),

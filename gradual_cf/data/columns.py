@@ -685,8 +685,9 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
     "The smallest numbers on steps that are not less than `v`."
     step = np.ceil(v*scale/parts)
     up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
-    with np.errstate(invalid='ignore'): same = np.abs(np.rint(v*scale/parts)*parts/scale - v) <= _ULPS*np.abs(v)
-    return np.where(same | np.isinf(v), v, up)
+    near = np.rint(v*scale/parts)*parts/scale
+    with np.errstate(invalid='ignore'): same = np.abs(near - v) <= _ULPS*np.abs(v)*(np.asarray(parts) % 1 > 0) # no decimals
+    return np.where((near == v) | same, v, up)
 
 def _inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/data/04_found.ipynb #a919b288
 from __future__ import annotations
-import logging, re, unicodedata
+import logging, re, unicodedata, warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -215,40 +215,80 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
 
 # %% ../../nbs/data/04_found.ipynb #fe8d699e
 _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
-_MOST_NUMBERS,_MOST_OF_THREE = 60, 15 # Columns of which pairs, and of which three are added
+_MOST_NUMBERS,_MOST_FACTORS,_MOST_OF_THREE = 60, 40, 15 # Columns of which pairs are added, and multiplied, and of which three are
 _EXACT = 1e-9 # Rounding of floats, relative
+_FINER = 3    # Decimals that a ratio has more than what it is made of
+_SPREAD = 20  # How many roundings of a column its product has to span
 
-def _says(kind:str, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
-    "What the first column should be."
-    return v[0]*v[1] if kind == '*' else sum(v[1:], v[0])
+def _says(how:tuple, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
+    "What the first column should be: the sum of the others, or a constant times their powers."
+    if not how: return sum(v[1:], v[0])
+    with np.errstate(all='ignore'): out = how[0]*np.prod([x if power > 0 else 1/x for x,power in zip(v, how[1:])], 0)
+    return np.where(np.isfinite(out), out, np.nan)
 
-def _room(kind:str, c:Column) -> float: # Of rounding, in units of the column
-    return .5*10.**-c.digits if kind == '*' else 1e-6*c.grain
+def _room(how:tuple, c:Column) -> float: # Of rounding, in units of the column
+    return .5*10.**-c.digits if how and not c.uneven else 1e-6*c.grain
 
-def _explained_by_others(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
+def _explained_by_others(how:tuple, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."
-    b = _says(kind, others)
-    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(kind, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
+    b = _says(how, others)
+    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(how, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
 
-def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions) each
+def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
+    "The shortest constant with which a column is a product as its cells are rounded."
+    there = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    if there.sum() < _FEWEST_ROWS: return 0.
+    a,b = a[there], b[there]
+    ends = (a + np.outer([-1, 1], _room((1,), c) + _EXACT*np.abs(a)))/b
+    low,high = ends.min(0).max(), ends.max(0).min()
+    if not low <= high or low*high <= 0 or np.ptp(b)*max(abs(low), abs(high)) < _SPREAD*_room((1,), c): return 0.
+    middle = (low + high)/2
+    short = lambda v, d: float(f'{v:.{d}g}')
+    return next((k for d in range(1, 13) for k in (short(middle, d), 1/short(1/middle, d)) if low <= k <= high), 0.)
+
+def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions, constant and powers) each
     "Columns that are a copy, a sum or a product of others in all rows; each once."
     some = [g for g,x in v.items() if len(np.unique(x[~np.isnan(x)])) >= _FEWEST_VALUES][:_MOST_NUMBERS]
     few = {g: v[g][::max(1, len(v[g])//8)][:8] for g in some} # rows that refute most of them
     table = np.stack(list(few.values())) if some else np.zeros((0, 8))
-    rooms = {kind: np.array([_room(kind, columns[g]) for g in some]).reshape(-1, 1) for kind in '=+*'}
+    room = {how: np.array([_room(how, columns[g]) for g in some]).reshape(-1, 1) for how in ((), (1,))}
     out,taken = [], set()
-    def tell(kind, a, others):
-        if a in taken or taken & set(others) and kind == '=': return
+    def fits(kind, a, others, how):
         there = ~np.isnan(np.stack([v[g] for g in (a, *others)])).any(0)
-        if there.sum() < _FEWEST_ROWS or not _explained_by_others(kind, columns[a], v[a], [v[g] for g in others]).all(): return
-        out.append((kind, (a, *others), ()))
-        taken.add(a)
-    for kind,k in ('=', 1), ('+', 2), ('*', 2), *[('+', 3)]*(len(some) <= _MOST_OF_THREE):
-        for others in combinations([g for g in some if g not in taken], k):
-            b = _says(kind, [few[g] for g in others])
-            with np.errstate(invalid='ignore'): near = ~(np.abs(table - b) > rooms[kind] + _EXACT*(1 + np.abs(b))).any(1)
-            for a in (some[i] for i in np.flatnonzero(near)):
-                if a not in others and a not in taken and (kind != '=' or a > others[0]): tell(kind, a, others)
+        if there.sum() < _FEWEST_ROWS: return None
+        if kind == '*' and not (k := _factor(columns[a], v[a], _says((1., *how), [v[g] for g in others]))): return None
+        how = (k, *how) if kind == '*' else how
+        return (kind, (a, *others), how) if _explained_by_others(how, columns[a], v[a], [v[g] for g in others]).all() else None
+    def derived(t): # what is computed is called by what it is made of, and has far more decimals; a plain product is next
+        words,digits = zip(*(({*_words_of(columns[g].name)}, columns[g].digits) for g in t[1]))
+        return -sum(bool(w & words[0]) for w in words[1:]), digits[0] < max(digits[1:]) + _FINER, {*t[2]} != {1}, -digits[0]
+    def search(kind, k, powers):
+        found = []
+        for others in combinations([g for g in (some if kind != '*' else some[:_MOST_FACTORS]) if g not in taken], k):
+            for how in powers:
+                b = _says((1., *how) if how else (), [few[g] for g in others])
+                with np.errstate(all='ignore'):
+                    if kind != '*': near = ~(np.abs(table - b) > room[()] + _EXACT*(1 + np.abs(b))).any(1)
+                    else: # one constant for all of these rows
+                        off = np.where(b == 0, np.inf, (room[1,] + _EXACT*np.abs(table))/np.abs(b))
+                        near = ~(np.nanmax(table/b - off, 1) > np.nanmin(table/b + off, 1))
+                for a in (some[i] for i in np.flatnonzero(near)):
+                    if a in others or a in taken or kind != '*' and k == 1 and a < others[0]: continue
+                    if t := fits(kind, a, others, how): found.append(t)
+        for t in sorted(found, key=derived):
+            if t[1][0] in taken or {*t[1]} & taken and (k == 1 or {*t[1]} <= taken) or any({*t[1]} == {*u[1]} for u in out): continue
+            if any(g in taken for g in t[1][1:]): continue
+            out.append(t)
+            taken.add(t[1][0])
+    search('=', 1, [()])
+    search('+', 2, [()])
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', RuntimeWarning) # rows without any number
+        search('*', 1, [(1,)])
+        search('*', 2, [(1, 1), (1, -1), (-1, 1)])
+        if len(some) <= _MOST_OF_THREE:
+            search('+', 3, [()])
+            search('*', 3, [(1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)])
     return out
 
 # %% ../../nbs/data/04_found.ipynb #fc8dce1f
@@ -281,10 +321,16 @@ def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, posit
 
 def _quoted(c:Column) -> str: return str(c.name) if str(c.name).isidentifier() else f'`{c.name}`'
 
+def _as_formula(names:Sequence, how:tuple) -> str:
+    "A sum, or a product with its constant, over names."
+    if not how: return ' + '.join(names)
+    first = [repr(how[0]).removesuffix('.0')]*(how[0] != 1 or max(how[1:]) < 0)
+    return ' * '.join([*first, *(n for n,p in zip(names, how[1:]) if p > 0)]) + ''.join(f' / {n}' for n,p in zip(names, how[1:]) if p < 0)
+
 def _as_relation(columns:Sequence[Column], tie:tuple) -> str:
     "A sum or a product as a sentence."
-    kind,(a,*others),_ = tie
-    return f'{_quoted(columns[a])} == {(" * " if kind == "*" else " + ").join(_quoted(columns[g]) for g in others)}'
+    _,(a,*others),how = tie
+    return f'{_quoted(columns[a])} == {_as_formula([_quoted(columns[g]) for g in others], how)}'
 
 _TOLD = 5 # Pairs of levels that a sentence names
 
@@ -295,8 +341,8 @@ def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
         a,*others = [columns[g].name for g in groups]
         if kind == '!': pairs.append(' beside '.join(f'{columns[g].name} {columns[g].levels[k]!r}' for g,k in zip(groups, levels)))
         else:
-            says = (' * ' if kind == '*' else ' + ').join(f'f[{name!r}]' for name in others)
-            out.append(f'{_as_relation(columns, (kind, groups, ()))} in all training rows: derive={{{a!r}: lambda f: {says}}} keeps it')
+            says = _as_formula([f'f[{name!r}]' for name in others], levels)
+            out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: derive={{{a!r}: lambda f: {says}}} keeps it')
     more = f', and {len(pairs) - _TOLD} more pairs' if len(pairs) > _TOLD else ''
     return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
 
@@ -306,7 +352,7 @@ def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray:
     v = [columns[g].one(columns[g].read(df)) for g in groups]
     if kind == '!': return (v[0] == levels[0]) & (v[1] == levels[1])
     coded = np.any([np.isin(x, columns[g].codes) for g,x in zip(groups, v)], 0)
-    return ~_explained_by_others(kind, columns[groups[0]], v[0], v[1:]) & ~coded
+    return ~_explained_by_others(levels, columns[groups[0]], v[0], v[1:]) & ~coded
 
 def _contradictions(columns:Sequence[Column], ties:Sequence, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # `(n,)`
     "How much of that each answer breaks, and its row does not."

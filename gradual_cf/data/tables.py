@@ -963,7 +963,6 @@ def tabular(
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns = _pointing(columns, better or {}, increase_only, decrease_only)
     guessed = _guesses(columns, df, named | dict(integer=integer), special, listed)
-    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     spoken = {*bounds, *levels, *increase_only, *decrease_only, *(v for arg in (cost, better, derive, causes) for v in arg or ()),
               *_names_in(relations, df.columns)}
     found = _found_roles(columns, df, roles or {}, {*spoken, *immutable})
@@ -973,6 +972,7 @@ def tabular(
     if len({*immutable}) >= len(columns): immutable = named['immutable']
     named['immutable'] = immutable
     told = _roles_told(columns, found, guessed) + told
+    columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
