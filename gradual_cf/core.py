@@ -380,7 +380,7 @@ class Domain:
     never_met : tuple, default ()
         Pairs of entries, of two categories each, that are 1 together in no training row
     suit : Callable | None, default None
-        (model, '', 'advise' or 'last') -> the same domain as these answers need it; None for this one
+        (model, '', 'advise', 'last' or 'keep') -> the same domain as answers need it; None for this one
     learn : Callable, default _same_domain
         (domain, raw training rows) -> the same domain that has learnt from them
     note : Callable, default _no_notes
@@ -422,7 +422,7 @@ class Domain:
     extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep
     never_met:tuple=()           # Pairs of entries, of two categories each, that are 1 together in no training row
-    suit:Callable|None=None      # (model, '', 'advise' or 'last') -> the same domain as these answers need it; None for this one
+    suit:Callable|None=None      # (model, '', 'advise', 'last' or 'keep') -> the same domain as answers need it; None for this one
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows

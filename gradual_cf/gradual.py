@@ -770,7 +770,7 @@ class GradualCF(Explainer):
         if isinstance(settings, str): settings = by_name(settings, self.domain)
         new = copy(self)
         new.settings = _settled(settings, self.domain, self.model)
-        new.domain = _suited_domain(new, self.given, _given_model(self.model))
+        new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept
         return new._learn()
 
     def save(self,

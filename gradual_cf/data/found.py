@@ -261,7 +261,7 @@ def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers
         return (kind, (a, *others), how) if _explained_by_others(how, columns[a], v[a], [v[g] for g in others]).all() else None
     def derived(t): # what is computed is called by what it is made of, and has far more decimals; a plain product is next
         words,digits = zip(*(({*_words_of(columns[g].name)}, columns[g].digits) for g in t[1]))
-        return -sum(bool(w & words[0]) for w in words[1:]), digits[0] < max(digits[1:]) + _FINER, {*t[2]} != {1}, -digits[0]
+        return -sum(bool(w & words[0]) for w in words[1:]), digits[0] < max(digits[1:]) + _FINER, min(t[2], default=1) < 0, -digits[0]
     def search(kind, k, powers):
         found = []
         for others in combinations([g for g in (some if kind != '*' else some[:_MOST_FACTORS]) if g not in taken], k):
@@ -342,7 +342,8 @@ def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
         if kind == '!': pairs.append(' beside '.join(f'{columns[g].name} {columns[g].levels[k]!r}' for g,k in zip(groups, levels)))
         else:
             says = _as_formula([f'f[{name!r}]' for name in others], levels)
-            out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: derive={{{a!r}: lambda f: {says}}} keeps it')
+            out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where they move it; '
+                       f'derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
     more = f', and {len(pairs) - _TOLD} more pairs' if len(pairs) > _TOLD else ''
     return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
 

@@ -775,6 +775,7 @@ def _suited(table:_Table, model, how:str) -> Domain|None:
     if how == 'advise' and not new.advice:
         told = any(role == 'person' for role,_ in new.roles.values()) or any(c.better or c.codes for c in new.columns)
         new = _keeping(replace(new, advice=how) if told else new)
+    elif how == 'keep' and not new.advice: new = _keeping(new)
     elif how == 'last' and new.advice == 'advise' and any(c.better or c.codes for c in new.columns): new = replace(new, advice=how)
     return None if new is table else _table_domain(new)
 

@@ -493,20 +493,28 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
 
-def _as_last_resort(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:_Wanted) -> Counterfactuals:
-    "The same answers; rows without one are asked `again`, as an explainer whose directions bind no longer."
-    i = np.flatnonzero(~cfs.decided[:, 1])
-    freer = cf.domain.suit(None, 'last') if len(i) and cf.domain.suit else None
-    if freer is None or wanted.seconds is not None and wanted.seconds <= 0: return cfs
+def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, wanted:_Wanted): # None where it is no other
+    "Some rows asked `again`, of the domain that other answers need."
+    suited = cf.domain.suit(None, how) if len(i) and cf.domain.suit else None
+    if suited is None or wanted.seconds is not None and wanted.seconds <= 0: return None
     other = copy(cf)
-    other.domain = freer
-    q = again(other).take(i)
-    new = other.answer(q, effort, wanted)
-    there = np.flatnonzero(new.decided[:, 1])
-    if not len(there): return cfs
-    at,new = torch.from_numpy(i[there]), new[there]
-    limits = {name: torch.index_put(getattr(cfs.enc, name), (at,), getattr(new.enc, name)) for name in ('frozen', 'low', 'high')}
-    return replace(_with_answers(cfs, i[there], new), enc=cfs.enc._replace(**limits))
+    other.domain = suited
+    return replace(other.answer(again(other).take(i), effort, wanted), domain=cf.domain, explainer=cf)
+
+def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:_Wanted) -> Counterfactuals:
+    "The same answers; rows without one may go against directions told, and what broke a sum or a product keeps it, if it can."
+    i = np.flatnonzero(~cfs.decided[:, 1])
+    new = _asked_otherwise(cf, 'last', i, again, effort, wanted)
+    if new is not None and len(there := np.flatnonzero(new.decided[:, 1])):
+        at,new = torch.from_numpy(i[there]), new[there]
+        limits = {name: torch.index_put(getattr(cfs.enc, name), (at,), getattr(new.enc, name)) for name in ('frozen', 'low', 'high')}
+        cfs = replace(_with_answers(cfs, i[there], new), enc=cast(Encoded, cfs.enc)._replace(**limits))
+    if cf.domain.contradicts is None or wanted.optimal or wanted.robust: return cfs
+    broken = cf.domain.contradicts(cfs.data, cfs.raw)
+    i = np.flatnonzero(cfs.decided[:, 1] & (broken > 0))
+    if (new := _asked_otherwise(cf, 'keep', i, again, effort, wanted)) is None: return cfs
+    there = np.flatnonzero(new.decided[:, 1] & (cf.domain.contradicts(new.data, new.raw) < broken[i]))
+    return _with_answers(cfs, i[there], new[there]) if len(there) else cfs
 
 def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,)`; an explainer; their question
     "Answers that `predict` denies and the numbers do not, and how to look for others, with `predict` over the numbers."
@@ -607,7 +615,6 @@ class Explainer:
     ):
         _check_domain(model, domain)
         self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
-        self.given = domain # As somebody described it
         self.domain = domain = _suited_domain(self, domain, model)
         if domain.features and hasattr(model, 'predictor'): model = _read_anew(model, domain)
         self.model = _asked_in_float(_adapted(domain, model))
@@ -913,7 +920,7 @@ class Explainer:
                 again,begun = partial(_where_read, data=data, target=target, max_changes=max_changes, **rules), time.perf_counter()
                 answers = self.answer(question, effort, wanted)
                 left = None if seconds is None else seconds - time.perf_counter() + begun
-                answers = _as_last_resort(self, again, answers, effort, wanted._replace(seconds=left))
+                answers = _mended(self, again, answers, effort, wanted._replace(seconds=left))
         return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
     def answer(self,
