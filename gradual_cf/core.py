@@ -361,6 +361,8 @@ class Domain:
         `Counterfactuals` -> further measures by name, `(n,)` each
     features : tuple, default ()
         For tables, one description of a column for each group; empty elsewhere
+    roles : dict | None, default None
+        Name of a group -> ('person' or 'identifier', why); None where no group has such a role
     relations : Any, default None
         Relations between groups, see the chapter on relations; None if there are none
     cost : Callable | None, default None
@@ -413,6 +415,7 @@ class Domain:
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable=_no_measures # `Counterfactuals` -> further measures by name, `(n,)` each
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
+    roles:dict|None=None         # Name of a group -> ('person' or 'identifier', why); None where no group has such a role
     relations:Any=None           # Relations between groups, see the chapter on relations; None if there are none
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word

@@ -221,7 +221,8 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
     "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
-    if none and cf.settings.plausibility is None and _differentiable(cf.model): # without a gradient nothing is pulled
+    pulled = cf.settings.plausibility is None and _differentiable(cf.model) and not cf.domain.features # a table lists its values
+    if none and pulled:
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     z,many = cf.z_train, min(cf.settings.n_ref, len(cf.z_train))
     for t in none: mu[label == t] = z[z.log_softmax(1)[:, t].topk(many).indices].mean(0) # of the rows nearest to it

@@ -642,6 +642,12 @@ def _decimals(cells) -> int: # Most decimals of any of them
 def _form(s:pd.Series) -> tuple: # Class, and how its cells are written
     "What cells that are not missing are; raises `ValueError` for cells of several kinds."
     types = pd.api.types
+    if types.is_timedelta64_dtype(s):
+        raise ValueError(f'df must have numbers, dates or names in a column, got spans of time in column {s.name!r}: '
+                         f'write df[{s.name!r}].dt.total_seconds()')
+    if isinstance(s.dtype, pd.ArrowDtype) and str(s.dtype).startswith('dictionary'):
+        raise ValueError(f'df must have categories in the dtype of pandas, got {s.dtype} in column {s.name!r}: '
+                         f"write df.astype({{{s.name!r}: 'category'}})")
     if types.is_integer_dtype(s): return Integer, ''
     if types.is_float_dtype(s): return Column, ''
     if types.is_datetime64_any_dtype(s): return Date, ''

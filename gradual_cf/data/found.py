@@ -570,14 +570,14 @@ def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
                           role=role, tie=ties.get(g, ''), guessed=table.guessed.get(c.name, ''), why=why))
     return pd.DataFrame(lines).astype({'column': object})
 
-_AGAINST = 'against the direction told'
+_OTHER_WAY = 'against the direction told'
 
 def _change_notes(columns:Sequence[Column], roles:dict, lines:pd.DataFrame) -> list: # Of changes, a text each; '' for nothing to say
     "Which changes go against the direction told, are about a person, or lie where only a training row does, between steps."
     known,out = {c.name: c for c in columns}, []
     for name,before,after in zip(lines.feature, lines.before, lines.after):
         c,notes = known[name], []
-        if c.better and (_read_numbers(c, pd.Series([after, before], name=name)) @ [1, -1])*c.better < 0: notes.append(_AGAINST)
+        if c.better and (_read_numbers(c, pd.Series([after, before], name=name)) @ [1, -1])*c.better < 0: notes.append(_OTHER_WAY)
         if roles.get(name, ('',))[0] == 'person': notes.append('who somebody is: no advice')
         off = c.every and len(c.between) and not c.written(_read_numbers(c, pd.Series([after], name=name))).all()
         if off: notes.append(f'finer than its step of {value_text(c.step)}')

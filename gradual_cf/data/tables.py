@@ -734,7 +734,7 @@ def _table_domain(table:_Table) -> Domain:
                   never_met=tuple(tuple(table.at[g].start + level for g,level in pair) for pair in apart),
                   suit=partial(_suited, table),
                   display=display, defaults='table', kind='table', features=table.columns,
-                  relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
+                  roles=table.roles or None, relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
                   offer=partial(_offering, table), told=table.told, about=partial(_columns_in_words, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
@@ -843,6 +843,7 @@ def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relati
 
 # %% ../../nbs/04_tables.ipynb #8ca441df
 _ROLES = 'free', 'fixed', 'identifier', 'person', 'category', 'number'
+_MOST_TOLD = 5    # Lines that describing a frame says
 _MOST_CODED = 500 # Numbers of a column that may be levels
 
 def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular` takes them, a category by its name
@@ -959,7 +960,7 @@ def tabular(
                            partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
                                 better=better or (), increase_only=increase_only, decrease_only=decrease_only, roles=roles or ())
-    _check_names(columns, **dict(levels=levels) | named)
+    _check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns = _pointing(columns, better or {}, increase_only, decrease_only)
@@ -979,5 +980,6 @@ def tabular(
     if derive is None or derive:
         hangs = _hanging(table.columns, _fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
-    _tell(table.told)
+    _tell(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
+          f'… and {len(table.told) - _MOST_TOLD + 1} more, which print(domain.text()) shows beside all columns'))
     return _table_domain(table)

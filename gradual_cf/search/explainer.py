@@ -32,7 +32,7 @@ from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
     _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
-from ..models.fitted import decisions, ruled, settled
+from ..models.fitted import decisions, predictor, ruled, settled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
 from .ranges import region
@@ -380,6 +380,8 @@ def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Cou
 def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, what somebody says, or None
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
+    if own and len(own) == 1: raise ValueError(f'model must decide between at least two classes, got one that knows {own[0]} alone: '
+                                               'it was fitted on rows of one class')
     if cf.goal is NUMBERS and classes is not None:
         raise ValueError(f'classes must be left out for a model that answers with numbers, got {classes!r}')
     if cf.goal is NUMBERS or classes is None and not own: return ()
@@ -407,6 +409,27 @@ def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them ->
         try: return cf.goal.read(np.asarray(y), cf.z_train, known).cpu().numpy()
         except ValueError as e: why = str(e)
     raise ValueError('y' + why.removeprefix('target'))
+
+_BOTH,_BETTER = .05, .02 # Share of the rarer class, and of rows, that say how a network is meant
+_FEW_ASKED = 2000 # Training rows that tell it
+
+def _reads_raw(cf) -> str: # '' where nothing is to be said
+    "What is to be said of a network that may read columns as they come; raises `ValueError` where labels show that it does."
+    net = _given_model(cf.model)
+    if cf.domain.kind != 'table' or cf.numbers or not isinstance(net, torch.nn.Module) or isinstance(net, Adapted): return ''
+    i = torch.linspace(0, len(cf.z_train) - 1, min(_FEW_ASKED, len(cf.z_train))).long()
+    try: raw = predict(cf.domain.adapt(predictor(net, cf.domain, scaled=False)), cf.x_train[i].to(cf.x_train.dtype)).argmax(1)
+    except (RuntimeError, ValueError, TypeError): return '' # it cannot
+    own = cf.z_train[i].argmax(1)
+    shares = raw.bincount(minlength=cf.z_train.shape[1])/len(i)
+    if (shares > _BOTH).sum() < 2 or (raw != own).double().mean() < _BOTH: return ''
+    way = 'predictor(net, domain, scaled=False) is for a network that reads columns as they come'
+    if cf.labels is None: return f'the network is asked with columns as the domain scales them; {way}, and fit(X, y) tells which it is'
+    y = torch.from_numpy(cf.labels).to(own.device)[i]
+    right,scaled = ((v == y).double().mean().item() for v in (raw, own))
+    if right <= scaled + _BETTER: return ''
+    raise ValueError(f'model must read what the domain encodes, got one that decides as {scaled:.0%} of the labels say, and as {right:.0%} '
+                     f'where columns stay as they come: {way}')
 
 def _check_rows(cf, data, target):
     "Raise `ValueError` where a target comes first and rows come second."
@@ -704,6 +727,7 @@ class Explainer:
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
+            elif told := _reads_raw(self): _tell([told])
         return self
 
     def check_fitted(self): _check_fitted(self)

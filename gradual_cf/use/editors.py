@@ -28,6 +28,7 @@ from ..search.readings import _has_bounds
 from ..search.real import _far
 from .drawing import _PLAIN, _ColumnNames, _unit_text
 from .enough import _enough_said
+from .letter import _WHY
 
 # %% auto #0
 __all__ = []
@@ -322,8 +323,9 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
             x,low,high = (v[0, at.start].item() for v in (enc.x, enc.low, enc.high))
             way = 'up' if low >= x else 'down' if high <= x else 'both'
         ends = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
+        role = (desk.domain.roles or {}).get(c.name, ('',))[0]*fixed
         out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way,
-                        low=min(ends, default=0), high=max(ends, default=0)))
+                        why=desk.lang.say(_WHY[role]) if role in _WHY else '', low=min(ends, default=0), high=max(ends, default=0)))
     return out
 
 # %% ../../nbs/use/05_editors.ipynb #lineco
