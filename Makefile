@@ -79,8 +79,6 @@ bench: $(VENV)/.dev      ## measure speed, as ratios within one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/batch.py
 	$(BIN)/python benchmarks/wide.py
-	$(BIN)/python benchmarks/peers.py
-	-$(BIN)/python benchmarks/models.py
 	-$(BIN)/python benchmarks/one_row.py
 
 field: export OMP_NUM_THREADS = 1

@@ -127,7 +127,7 @@ def audited(kind, seed, n=None, resamples=499):
     domain, net, people, rows = bank(kind, seed, n)
     start = time.process_time()
     cf = GradualCF(net, domain, 'sparse').fit(people)
-    told = audit(cf, rows, ['sex', 'age'], resamples=resamples, seed=seed)
+    told = audit(cf.under(seed=seed), rows, ['sex', 'age'], test=dict(resamples=resamples))
     women = told.frame[(told.frame.group == 'woman') & (told.frame.measure == 'distance')].iloc[0]
     wrong = [l for l in told.differences.itertuples() if is_mistake(kind, l)]
     found = bool(women.corrected <= told.level and women.ratio > 1)

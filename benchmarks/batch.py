@@ -41,7 +41,7 @@ def rows_of(n, d=8, seed=0):
 def explainer(d=8, width=32, grid=11, **settings):
     "A random network with spread-out logits, in the default setting unless told otherwise."
     train = rows_of(2000, d, 1)
-    domain, model = tabular(train, grid=grid), tabular_mlp(d, width=width, seed=0)
+    domain, model = tabular(train, read=dict(grid=grid)), tabular_mlp(d, width=width, seed=0)
     z = predict(model, domain.encode(train).x.float())
     with torch.no_grad():
         model[-1].weight.div_(z.std(0)[:, None])

@@ -166,7 +166,7 @@ class Case:
         "How many columns answers of strength 1 change, and how many are proven to be needed: means over rows that can have all demands."
         asked = self.asked.head(24)
         cf = GradualCF(self.model, self.domain, plausible()).fit(self.X)
-        usual, best = cf.explain(asked, self.t), cf.explain(asked, self.t, optimal='columns', seconds=seconds)
+        usual, best = cf.explain(asked, self.t), cf.explain(asked, self.t, proof='columns', limit=seconds)
         i = np.isfinite(best.size)
         told = {'usual': usual.changed.sum(1)[i], 'best': best.size[i], 'bound': np.minimum(best.bound, best.size)[i]}
         return dict(table=self.name, rows=len(asked), answered=int(i.sum()), proven=float((told['bound'] == told['best']).mean()),

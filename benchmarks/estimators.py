@@ -1,23 +1,26 @@
 """Which models are read, and which are only asked: every kind against asking everything.
 
-    python benchmarks/estimators.py [--rows 20] [--only KNeighborsClassifier …]
+    python benchmarks/estimators.py [--rows 20] [--only KNeighborsClassifier …] [--group pipelines]
 
 Each kind is fitted to the same 400 rows of four whole numbers; all 2,401 legal rows are put to its own `predict`, so the fewest
-changes of each question are known. Libraries that are not installed are left out; the table on the site has pygam
-too, which no extra brings. Written to `benchmarks/results/estimators.csv`.
+changes of each question are known. Pipelines are fitted to rows of which one number is missing now and then and one column is a
+category; questions are asked about rows with a missing number, too. Libraries that are not installed are left out; the table on the site has pygam
+too, which no extra brings. Written to `benchmarks/results/estimators.csv`; of a group alone, the others stay as they are there.
 """
 import argparse
 import itertools
 import time
 import warnings
+from functools import partial
 from importlib import import_module
 
 import numpy as np
 import pandas as pd
 import torch
-from sklearn import (calibration, decomposition, discriminant_analysis, dummy, ensemble, feature_selection, gaussian_process, linear_model, model_selection,
+from sklearn import (calibration, compose, decomposition, discriminant_analysis, dummy, ensemble, feature_selection, gaussian_process, impute, linear_model, model_selection,
                      multiclass, naive_bayes, neighbors, neural_network, preprocessing, semi_supervised, svm, tree)
-from sklearn.pipeline import make_pipeline
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline, make_union
 from torch import nn
 
 from gradual_cf.all import GradualCF, tabular
@@ -110,8 +113,38 @@ def kinds():
             'bins before a perceptron': behind(BINS, neural_network.MLPClassifier(**NET)), 'torch, GELU': layers(nn.GELU())}}
 
 
-def table():
-    "Training rows, their classes, and all legal rows."
+def pipelines():
+    "Name -> a pipeline: each way to prepare numbers and a category, before each kind of last step."
+    fill, scale, one, P = impute.SimpleImputer(), preprocessing.StandardScaler(), preprocessing.OneHotEncoder(handle_unknown='ignore'), preprocessing
+    def columns(number=fill, level=one, **how): return compose.make_column_transformer((number, list('abc')), (level, ['job']), verbose_feature_names_out=False, **how)
+    def filled(*steps, level=one): return columns(make_pipeline(fill, *steps), level)
+    framed = columns(make_pipeline(fill, scale), 'passthrough').set_output(transform='pandas')
+    ends = {'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'XGBoost': of('xgboost', 'XGBClassifier', enable_categorical=True, **X7), 'CatBoost': of('catboost', 'CatBoostClassifier', **CAT),
+            'histogram boosting': lambda: ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, categorical_features='from_dtype', **SEED),
+            'a forest': lambda: FOREST, 'a line': lambda: LINE, 'a perceptron': lambda: neural_network.MLPClassifier(**NET)}
+    ways = {'imputer, one-hot': columns(), 'imputer, one-hot, sparse': columns(sparse_threshold=1.), 'indicators': columns(impute.SimpleImputer(strategy='median', add_indicator=True)),
+            'scaler': filled(scale), 'range, clipped': filled(P.MinMaxScaler(clip=True)), 'ranks': filled(P.QuantileTransformer(n_quantiles=20)), 'power': filled(P.PowerTransformer()),
+            'bins': filled(clone(BINS).set_params(encode='onehot-dense')), 'splines': filled(P.SplineTransformer(3)), 'log1p': filled(P.FunctionTransformer(np.log1p)), 'codes of levels': columns(level=P.OrdinalEncoder()),
+            'shares of levels': columns(level=P.TargetEncoder(**SEED)), 'rare levels': columns(level=P.OneHotEncoder(min_frequency=.3)), 'chosen features': make_pipeline(filled(scale), feature_selection.SelectKBest(k=4)),
+            'a union': make_pipeline(filled(), make_union(scale, P.MaxAbsScaler())), 'categories of pandas': framed, 'a function of one column': compose.make_column_transformer(
+                (make_pipeline(fill, P.FunctionTransformer(lambda v: np.c_[v, np.asarray(v) > 3])), ['a']), (one, ['job']), remainder='passthrough'),
+            'a function of several columns': filled(P.FunctionTransformer(lambda v: np.c_[v, v[:, 0]*v[:, 1]])), 'neighbours': columns(impute.KNNImputer()), 'products': filled(P.PolynomialFeatures(2))}
+    alone = {'LightGBM', 'XGBoost', 'histogram boosting'} # these read categories of pandas
+    return {f'{way} before {end}': partial(behind_steps, steps, make) for way, steps in ways.items() for end, make in ends.items()
+            if (way != 'categories of pandas' or end in alone) and (way, end) != ('imputer, one-hot, sparse', 'histogram boosting')}
+
+
+def behind_steps(steps, make): return make_pipeline(clone(steps), make())
+
+
+def table(mixed=False):
+    "Training rows, their classes, and all legal rows; `mixed`: with a category and missing numbers."
+    if mixed:
+        X, y, every = table()
+        named = lambda d: pd.Categorical.from_codes(d.astype(int) % 4, ['none', 'part', 'full', 'own'])
+        X, every = (f.assign(job=named(f.d)).drop(columns='d') for f in (X, every[every.d < 4]))
+        gone = np.random.default_rng(1).random(ROWS) < .15
+        return X.assign(a=X.a.mask(gone)), y, pd.concat([every, every.assign(a=np.nan).drop_duplicates()], ignore_index=True)
     r = np.random.default_rng(0)
     X = pd.DataFrame(r.integers(0, VALUES, (ROWS, 4)), columns=COLUMNS).astype(float)
     score = X.a - 3 + .8*(X.b - 3) - .6*(X.c - 3)*(X.d > 2) + r.normal(0, .8, ROWS)
@@ -127,11 +160,12 @@ def decided_by(cf):
 
 def line(name, group, model, rows):
     "What becomes of one kind."
-    X, y, every = table()
+    mixed = group == 'pipelines'
+    X, y, every = table(mixed)
     net = isinstance(model, nn.Module)
     bare = name == 'pygam'  # knows no names of columns
     if not net: model.fit(X.to_numpy() if bare else X, y)
-    domain = tabular(X, integer=COLUMNS)
+    domain = tabular(X, read=dict(missing='keep') if mixed else dict(integer=COLUMNS))
     if net:
         with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
     cf = GradualCF(model, domain, 'sparse').fit(X)
@@ -139,13 +173,16 @@ def line(name, group, model, rows):
         if net: return model(domain.encode(frame).x.float()).argmax(1).numpy()
         return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
     seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
-    asked = X[said(X) == 0].iloc[:rows]
-    a = cf.explain(asked, 1, optimal='columns' if seen else None)
+    asked = X[said(X) == 0]
+    asked = asked.loc[asked.isna().any(axis=1).sort_values(ascending=False, kind='stable').index[:rows]] if mixed else asked.iloc[:rows]
+    a = cf.explain(asked, 1, proof='columns' if seen else None)
     took = time.process_time() - begin
-    wanted = every.to_numpy()[said(every) == 1]
-    fewest = np.array([(wanted != row).sum(1).min() for row in asked.to_numpy()])
-    columns = (a.raw[COLUMNS].to_numpy(float) != asked.to_numpy()).sum(1)
-    true, proven = said(a.raw[COLUMNS].astype(float)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])
+    cells = lambda f: np.stack([f[c].cat.codes if f[c].dtype == 'category' else f[c].fillna(-1) for c in X], 1)
+    wanted, own = cells(every[said(every) == 1]), cells(asked)
+    reach = [wanted[(wanted[:, 0] >= 0) | (row[0] < 0)] for row in own] # a missing number may stay, none becomes missing
+    fewest = np.array([(there != row).sum(1).min(initial=len(row)) for there, row in zip(reach, own)])
+    columns = (cells(a.raw.astype(X.dtypes)) != own).sum(1)
+    true, proven = said(a.raw.astype(X.dtypes)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])
     assert (a.valid == true).all(), f'{name}: the model itself says otherwise'
     return dict(kind=name, group=group, read=READ['lines' if seen[0].of == 'sums' and seen[0].layers else seen[0].of] if seen else '', why='' if seen else getattr(cf.model, 'unread', '') or 'a layer that ends the proof',
                 decides=decided_by(cf), questions=len(a), fewest=int((true & (columns == fewest)).sum()), proven=int(proven.sum()),
@@ -156,10 +193,12 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument('--rows', type=int, default=20)
     p.add_argument('--only', nargs='+')
+    p.add_argument('--group')
     p.add_argument('--out', default='benchmarks/results/estimators.csv')
     args = p.parse_args()
     lines = []
-    for group, some in kinds().items():
+    for group, some in (kinds() | {'pipelines': pipelines()}).items():
+        if args.group not in (None, group): continue
         for name, model in some.items():
             if args.only and name not in args.only: continue
             with warnings.catch_warnings():
@@ -171,6 +210,7 @@ def main():
                 lines.append(line(name, group, made, args.rows))
             print(*lines[-1].values(), sep=' | ', flush=True)
     df = pd.DataFrame(lines)
+    if args.group: df = pd.concat([(before := pd.read_csv(args.out))[before.group != args.group], df]).fillna('')
     if not args.only: df.to_csv(args.out, index=False)
     read = df['read'] != ''
     print(f'{len(df)} kinds, {read.sum()} read: {df.proven[read].sum()} of {df.questions[read].sum()} proven, {df.false.sum()} of them false; '

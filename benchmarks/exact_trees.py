@@ -56,8 +56,8 @@ if __name__ == '__main__':
     model = XGBClassifier(n_estimators=120, max_depth=4, random_state=0, n_jobs=1).fit(X.to_numpy(), y)
     rows = X[model.predict_proba(X.to_numpy())[:, 1] > .5].head(how.rows)
     unit = fit_normalizers(X.to_numpy())
-    spans = [c.span for c in tabular(X, integer=WHOLE).features]
-    domain = tabular(X, integer=WHOLE, cost={name: span/u for name, span, u in zip(X, spans, unit)})
+    spans = [c.span for c in tabular(X, read=dict(integer=WHOLE)).features]
+    domain = tabular(X, cost={name: span/u for name, span, u in zip(X, spans, unit)}, read=dict(integer=WHOLE))
     cf = GradualCF(model, domain, 'sparse').fit(X)
     theirs, goal = Explainer(model, background=X.to_numpy()), Target.probability(range=(0., .5))
     exact = lambda x: theirs.explain(x, goal, backend='exact', seed=0, time_budget_s=60.)

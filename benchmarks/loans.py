@@ -32,7 +32,7 @@ def settings(task):
     "Name -> (domain, explainer settings, rows as floats?)."
     whole = task.X.astype(float)
     return {'paper mode': (task.domain, PAPER, False), 'sparse': (task.domain, SPARSE, False),
-            'finer, no margin': (tabular(task.X, grid=41), replace(SPARSE, tau_slack=0.), False),
+            'finer, no margin': (tabular(task.X, read=dict(grid=41)), replace(SPARSE, tau_slack=0.), False),
             'fractions allowed': (tabular(whole), SPARSE, True)}
 
 
@@ -64,7 +64,7 @@ def line(task, name, domain, chosen, as_float, rows, seed):
     pick = np.random.default_rng(seed).permutation(len(task.X_test))[:rows]
     cast = (lambda df: df.astype(float)) if as_float else (lambda df: df)
     cf = GradualCF(task.model, domain, chosen).fit(cast(task.X))
-    t = evaluate(cf, cast(task.X_test.iloc[pick]), judge=task.judge, seed=seed)
+    t = evaluate(cf.under(seed=seed), cast(task.X_test.iloc[pick]), judge=task.judge)
     v = t[t.metric != 'coherence'].set_index('metric')
     c = t[t.metric == 'coherence'].set_index('eps')
     means = v['mean'].to_dict() | dict(l1_std=v.loc['l1', 'std'])

@@ -67,7 +67,7 @@ def line(name, rows, few):
     ours(0), peer(0) # the first calls import
     pairs = np.array([(ms(ours, i), ms(peer, i)) for i in range(len(some))])
     labels, other = cf.classes or (0, 1), (1 - cf.logits(some, cf.encode(some).x).argmax(1)).tolist()
-    others = dict(plausible=lambda i: preset.explain(one(i)), four=lambda i: cf.explain_many(one(i), k=4),
+    others = dict(plausible=lambda i: preset.explain(one(i)), four=lambda i: cf.explain(one(i), k=4),
                   reasons=lambda i: reasons(cf, one(i), target=labels[other[i]]))
     usual, *rest = np.median([[ms(f, i) for f in (ours, *others.values())] for i in range(min(few, len(some)))], 0)
     told = dict(mean=pairs.mean(0), ms=np.median(pairs, 0), high=np.quantile(pairs, .9, axis=0))

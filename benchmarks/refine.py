@@ -63,7 +63,7 @@ def run(name, rows, seed=0):
     some, target = questions(task, rows, seed)
     for setting, changes in SETTINGS[name].items():
         e = GradualCF(task.model, task.domain, 'sparse', **changes).fit(task.X)
-        cfs = e.explain(some, target, seed)
+        cfs = e.under(seed=seed).explain(some, target)
         for way, f in WAYS.items():
             start = time.perf_counter()
             after = f(e, cfs)

@@ -42,8 +42,13 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 __all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+_METHODS = {'_letter_of': 'use.letter', '_reasons_of': 'use.reasons', '_explorer_of': 'use.explorer', '_prove_of': 'search.proven',
+            '_confirm_of': 'measures.metrics'}  # What methods of answers do: module
+
+
 def __getattr__(name):
     "Load a name from its module."
+    if name in _METHODS: return getattr(import_module(f'{__name__}.{_METHODS[name]}'), name)
     if name not in _HOME: raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'{__name__}.{_HOME[name]}'), name)
     globals()[name] = value

@@ -10,7 +10,7 @@ from .answers import Counterfactuals
 from .core import (block_groups, box, chain, column_groups, Display, Domain, Effort, Encoded, Question, State, steps,
     Target, token_groups)
 from .use.plans import Plan
-from .use.alternatives import Alternatives, minimal
+from .use.alternatives import minimal
 from .search.explainer import Common, Explainer, from_frames
 from .models.asking import predict
 from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix,
@@ -53,7 +53,7 @@ from .paper.survey import questions, survey, tally
 from .paper.reproduce import ablate, reproduce
 
 # %% ../nbs/99_all.ipynb #c6
-__all__ = ['Counterfactuals', 'Plan', 'Alternatives', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',
+__all__ = ['Counterfactuals', 'Plan', 'minimal', 'predict', 'from_frames', 'improve', 'line_search', 'put_back',
            'GradualCF', 'IMAGE', 'PAPER', 'Settings', 'SPARSE', 'ROBUST', 'TEXT', 'Plausibility', 'PLAUSIBLE', 'plausible',
            'bootstrap', 'confirm', 'accuracy', 'load_model', 'tabular_mlp', 'train', 'tabular', 'images', 'load_series',
            'series', 'without_images', 'reads_well', 'load_toy_reviews', 'sentences', 'load_breast_cancer', 'load_loans',

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from .core import Domain, Encoded, atomic, changed_groups, comparable, take_rows
 from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, read_values, render, subplots,
-                               terminal, to_plain, value_text, without_math, write_values)
+                               terminal, to_plain, value_text, with_unit, without_math, write_values)
 from .search.goals import class_words, CLASSES, NUMBERS
 
 # %% auto #0
-__all__ = ['CHANGED', 'STYLE', 'Counterfactuals']
+__all__ = ['CHANGED', 'STYLE', 'firsts', 'one_target', 'Counterfactuals']
 
 # %% ../nbs/90_answers.ipynb #c8
 CHANGED = '#c24e00' # What changed, in every plot, table and text
@@ -40,6 +40,30 @@ def _group_name(cfs, g):
     names = cfs.domain.display.names
     return names[g] if len(names) else f'group {g}'
 
+def _look(cfs, which:str) -> dict: # 'names', 'units' or 'codes'
+    "How columns are shown, as `tabular` was told."
+    return cfs.domain.display.looks.get(which, {})
+
+def _looking(cfs, **given) -> Any: # Answers; names, units, codes: dicts, or None
+    "The same answers, shown as somebody says; what is not said stays."
+    display = cfs.domain.display
+    if bad := [f'{which}={v!r}' for which,v in given.items() if not isinstance(v, (dict, type(None)))]:
+        raise ValueError(f'names, units and codes must be dicts of columns, got {bad[0]}')
+    new = {which: display.looks.get(which, {}) | v for which,v in given.items() if v}
+    return replace(cfs, domain=replace(cfs.domain, display=replace(display, looks=display.looks | new))) if new else cfs
+
+def _called(cfs, feature) -> str: # A column, or a group
+    "What people call it; of a name with words for levels, or for too low and too high, the name."
+    name = _look(cfs, 'names').get(feature, '')
+    if isinstance(name, dict): name = next((v for k,v in name.items() if k in ('', None)), '')
+    return str(name[0] if isinstance(name, (tuple, list)) else name) or value_text(feature)
+
+def _amount(cfs, feature, cell) -> str: # A cell of a column
+    "A value with its unit; of a special code what it means."
+    unit,number = _look(cfs, 'units').get(feature), isinstance(cell, (int, float, np.number)) and cell == cell
+    if number and cell in _look(cfs, 'codes'): return str(_look(cfs, 'codes')[cell])
+    return with_unit(value_text(cell), unit) if unit and number else value_text(cell)
+
 def _group_changes(cfs) -> pd.DataFrame:
     "One line for every group that changed: the mean of its entries before and after, as the model reads them."
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
@@ -52,6 +76,10 @@ def _group_changes(cfs) -> pd.DataFrame:
 def _row_names(cfs):
     "Rows by the index of their frame, else by position."
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
+
+def _titles(cfs) -> list:
+    "The same, with the numbers of their answers where they have several."
+    return _row_names(cfs) if cfs.answer is None else [f'{name}, answer {i}' for name,i in zip(_row_names(cfs), cfs.answer)]
 
 # %% ../nbs/90_answers.ipynb #c16
 def aimed_at(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
@@ -143,13 +171,13 @@ def _in_plain_words(told:str) -> str:
 def _shown_lines(cfs, names=None) -> list:
     "What is shown of each row: name, goal, went, valid, lines of (feature, before, after)."
     note = lambda l: ' (follows)' if getattr(l, 'follows', False) else f': {l.note}' if getattr(l, 'note', '') else ''
-    texts = lambda l: {side: value_text(getattr(l, side)) for side in ('before', 'after')}
-    line = lambda l: dict(feature=value_text(l.feature) + note(l), **texts(l))
+    texts = lambda l: {side: _amount(cfs, l.feature, getattr(l, side)) for side in ('before', 'after')}
+    line = lambda l: dict(feature=_called(cfs, l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
     unread = _unread_rows(cfs)
     return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
                  read=not unread[i], lines=lines.get(i, []))
-            for i,name in enumerate(names or _row_names(cfs))]
+            for i,name in enumerate(names or _titles(cfs))]
 
 # %% ../nbs/90_answers.ipynb #6326ab78
 _MEANINGS = { # What people read -> what it means
@@ -213,6 +241,48 @@ def _plot_changes(cfs, most:int=5):
     ax.legend(fontsize=8)
     return fig
 
+# %% ../nbs/90_answers.ipynb #se000002
+_BESIDE = -.06 # Where a missing cell stands: beside the track
+
+def _place_on_track(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
+    "Where a value stands on its track, from the smallest to the largest legal value."
+    c = next((c for c in domain.features if c.name == feature and c.ordered), None)
+    if c is None: return end
+    share = c.share(cell)
+    return share if -.5 <= share <= 1.5 else _BESIDE
+
+# %% ../nbs/90_answers.ipynb #se000003
+def _answer_panel(ax, n:int, before:dict, after:dict, domain):
+    "One answer: an arrow for each feature that it changes."
+    for y,(feature,cell) in enumerate(before.items()):
+        ax.plot([0, 1], [-y, -y], color='.85', lw=2, zorder=1)
+        a = _place_on_track(domain, feature, cell, 0.)
+        ax.plot(a, -y, 'o', mfc='w', mec='.5', ms=6, zorder=2)
+        if (feature, n) not in after: continue
+        b = _place_on_track(domain, feature, after[feature, n], 1.)
+        ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
+        side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
+        style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
+        ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
+
+# %% ../nbs/90_answers.ipynb #se000004
+_BESIDE_WRAP = 24 # Characters of a line beside the answers
+
+def _plot_several(cfs, most:int=5):
+    "The answers of one row side by side."
+    cfs,lines = cfs[:most], cfs[:most].changes()
+    before,after = dict(zip(lines.feature, lines.before)), {(l.feature, l.answer): l.after for l in lines.itertuples()}
+    fig,axes = subplots(1, len(cfs), sharey=True, squeeze=False, figsize=(1.6 + 1.7*len(cfs), 1 + .5*len(before)))
+    for n,ax,p in zip(cfs.answer.tolist(), axes[0], cfs.prob.tolist()):
+        _answer_panel(ax, n, before, after, cfs.domain)
+        ax.set(title=f'answer {n}\n{cfs.goal.text(p)}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
+        ax.title.set_fontsize(9)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
+    names = [plot_text(str(f), _BESIDE_WRAP) + plot_text(f'\n{value_text(v)} now') for f,v in before.items()]
+    axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
+    return fig
+
 # %% ../nbs/90_answers.ipynb #c34
 def as_array(v) -> Any: # None stays
     "A tensor as an array; numbers of 16 bits, which numpy does not have, as 32."
@@ -249,7 +319,11 @@ def _quality_frame(cfs) -> pd.DataFrame:
                    distance=as_array(way_of(cfs.domain, cfs.x, cfs.xp)))
     unknown = np.full(len(cfs), np.nan)
     columns |= {name: unknown if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
-    return pd.DataFrame(dict(row=_row_names(cfs)) | columns | dict(proof=cfs.proof))
+    return pd.DataFrame(dict(row=_row_names(cfs)) | _numbered(cfs) | columns | dict(proof=cfs.proof))
+
+def _numbered(cfs, name:str='answer') -> dict: # Of a column
+    "The numbers of answers as a column; nothing where each row has one."
+    return {} if cfs.answer is None else {name: cfs.answer}
 
 def _kept_quality(cfs) -> pd.DataFrame:
     "What of it is known without asking the model or other rows: a file has it, too."
@@ -264,7 +338,8 @@ def told_of(cfs) -> pd.DataFrame: # One line a row
     names = cfs.goal.told # of the ends of an interval, or of a class; then what the model said
     ends = cfs.target.reshape(len(cfs), len(names) - 2).T
     before = cfs.already if cfs.decided is None else cfs.decided[:, 0] # decided for the target themselves, however surely
-    return pd.DataFrame(dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=before))
+    told = dict(zip(names, (*ends, cfs.before, cfs.prob)), cf_valid=cfs.valid, cf_decided=before)
+    return pd.DataFrame(told | _numbered(cfs, 'cf_answer'))
 
 def _check_names_unused(raw, told):
     "Raise `ValueError` if the frame has a column with a name that is added."
@@ -273,7 +348,7 @@ def _check_names_unused(raw, told):
 
 # %% ../nbs/90_answers.ipynb #c50
 _FORM = 2 # Of files of answers
-_KEPT = 'x', 'xp', 'mask', 'tau', 'cut', 'classes', 'optimal', 'among', 'proof' # Besides what is said of rows
+_KEPT = 'x', 'xp', 'mask', 'answer', 'tau', 'cut', 'classes', 'optimal', 'among', 'proof' # Besides what is said of rows
 
 def _notes_of(cfs) -> list|None: # One list a row
     "What is said of each change, for which the explainer may be needed; None where nothing is."
@@ -329,7 +404,7 @@ def _json_text(cfs) -> str:
     columns = None
     if isinstance(cfs.data, pd.DataFrame):
         columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
-    lines = _kept_quality(cfs).drop(columns='row').to_dict('records')
+    lines = _kept_quality(cfs).drop(columns='row').rename(columns=dict(answer='number')).to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
@@ -382,11 +457,58 @@ def _check_answers(cfs, name:str='cfs'):
     raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
                      'from_frames(cf, rows, answers) makes them of the frames of any method')
 
+def _of_package(cfs, name:str) -> Any: # A method's name
+    "What a chapter further on does with answers; it is loaded when it is first asked for."
+    import gradual_cf
+    if not isinstance(cfs, Counterfactuals):
+        raise TypeError(f'{name} takes answers, got {type(cfs).__name__}: write cf.explain(rows).{name}()')
+    if name != 'confirm' and cfs.explainer is None: _by_its_explainer(cfs, name)
+    return gradual_cf.__getattr__(f'_{name}_of')
+
+def firsts(cfs) -> Any: # Answers
+    """The first answer of each row.
+
+    Parameters
+    ----------
+    cfs
+        Answers, as `explain` returns them
+
+    Returns
+    -------
+    Any
+        Answers
+    """
+    return cfs if cfs.answer is None else replace(cfs[cfs.answer == 1], answer=None)
+
+def one_target(cfs, name:str) -> Any: # What asks
+    """The target that all answers share; raises `ValueError` where they differ.
+
+    Parameters
+    ----------
+    cfs
+        Answers, as `explain` returns them
+    name : str
+
+    Returns
+    -------
+    Any
+        What asks
+
+    Raises
+    ------
+    ValueError
+        Where they differ
+    """
+    some = list(map(tuple, cfs.target.tolist())) if cfs.target.ndim == 2 else cfs.target.tolist()
+    if len(set(some)) == 1: return some[0]
+    raise ValueError(f'{name} takes answers to one target, got {sorted(set(map(str, some)))}: write '
+                     f'answers[answers.target == {some[0]!r}].{name}()')
+
 def _by_its_explainer(cfs, name:str) -> Any: # The method that measures it
     "What the explainer of answers does with them; raises `ValueError` for answers without one."
     if cfs.explainer is not None: return getattr(cfs.explainer, name)
     raise ValueError(f'{name} needs answers that know their model, got answers that were loaded or made by hand: write '
-                     f'explainer.{name}(answers)')
+                     f'Counterfactuals.load(path, cf).{name}()')
 
 def _explainer_of(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
     "The explainer to go on with."
@@ -458,6 +580,8 @@ class Counterfactuals(Exports):
         How often the model was asked; None for a batch that was loaded or made by hand
     rows : int | None, default None
         About how many rows it was asked
+    answer : Any, default None
+        Number of each answer among those of its row, from 1, `(n,)`; None where each row has one
     """
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
@@ -485,6 +609,7 @@ class Counterfactuals(Exports):
     cut:float|None=None    # Probability from which the second of two classes is decided; None where none decides alone
     calls:int|None=None    # How often the model was asked; None for a batch that was loaded or made by hand
     rows:int|None=None     # About how many rows it was asked
+    answer:Any=None        # Number of each answer among those of its row, from 1, `(n,)`; None where each row has one
 
     def __post_init__(self): # What is said of rows is an array, whatever it was computed with
         for name in _SAID: object.__setattr__(self, name, as_array(getattr(self, name)))
@@ -519,6 +644,18 @@ class Counterfactuals(Exports):
         return _reached_target(self, self.before, 0)
 
     @property
+    def legal(self) -> np.ndarray: # Bool `(n,)`
+        """Whether the domain allows every change of the row: directions, bounds, steps and known levels.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
+        if self.domain.legal is None: return np.ones(len(self), bool)
+        return self.domain.legal(self.data, self.raw).all(1)
+
+    @property
     def unread(self) -> np.ndarray: # Bool `(n,)`
         """Whether the row could not be read, and so was not answered; `proof` says why.
 
@@ -546,7 +683,7 @@ class Counterfactuals(Exports):
         "Select rows by index, slice, list or mask."
         i = [i] if isinstance(i, (int, np.integer)) else as_array(i)
         if isinstance(i, np.ndarray): i = i.copy() # a mask of pandas is read-only, about which torch warns
-        known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', *_SAID)}
+        known = {f: getattr(self, f) for f in ('x', 'xp', 'mask', 'answer', *_SAID)}
         some:dict[str, Any] = {f: v[i] for f,v in known.items() if v is not None}
         enc,proof = None if self.enc is None else self.enc.take(i), take_rows(self.proof, i)
         data,raw = (take_rows(rows, i) for rows in (self.data, self.raw))
@@ -565,6 +702,7 @@ class Counterfactuals(Exports):
         read = np.flatnonzero(~self.unread)
         lines = (self.domain.display.changes or _group_changes)(self if len(read) == len(self) else self[read])
         lines = lines if len(read) == len(self) else lines.assign(row=read[lines.row.to_numpy(int)])
+        if self.answer is not None: lines.insert(1, 'answer', self.answer[lines.row.to_numpy(int)])
         notes = [note for some in self.notes or () for note in some]
         return lines.assign(note=notes) if notes and len(notes) == len(lines) else lines
 
@@ -618,7 +756,9 @@ class Counterfactuals(Exports):
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     def plot(self,
-        card:bool=False, # One row of a table as a card: decision, needle, what would have been enough; with `names` and `units`
+        card:bool=False, # One row of a table as a card: decision, needle, what would have been enough
+        names:dict|None=None, # Column -> what people call it; beside those that `tabular` was told
+        units:dict|None=None, # Column -> its unit; likewise
         **kw,
     ): # A matplotlib figure
         """Draw the changes of at most `most` rows; in a table, many rows as one picture; `ranges` shades what is as good.
@@ -626,19 +766,153 @@ class Counterfactuals(Exports):
         Parameters
         ----------
         card : bool, default False
-            One row of a table as a card: decision, needle, what would have been enough; with `names` and
-            `units`
+            One row of a table as a card: decision, needle, what would have been enough
+        names : dict | None, default None
+            Column -> what people call it; beside those that `tabular` was told
+        units : dict | None, default None
+            Column -> its unit; likewise
         **kw
+
+        Examples
+        --------
+        >>> answers[:1].plot(card=True, units=dict(income='€', debt='€'))
         """
-        if card: return _by_its_explainer(self, 'card')(self, **kw)
-        return (self.domain.display.plot or _plot_changes)(self, **kw)
+        shown = _looking(self, names=names, units=units)
+        if card: return _by_its_explainer(self, 'card')(shown, **kw)
+        one = self.answer is not None and len(self) > 1 and sum(self.answer == 1) == 1
+        if one and (self.domain.features or self.domain.words): return _plot_several(shown, **kw)
+        return (self.domain.display.plot or _plot_changes)(shown, **kw)
 
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):
         had = int(_unmoved(self).sum())
         known = f', {had} {_HAD_IT}'*bool(had) + _standing_text(self) + _proofs_text(self) + _unread_text(self)
-        return f'{len(self)} counterfactuals, {int(self.valid.sum())} valid ({self.goal.bar_text(self.tau)}){known}'
+        rows = '' if self.answer is None else f' of {count_text(int(sum(self.answer == 1)), "row")}'
+        return f'{len(self)} counterfactuals{rows}, {int(self.valid.sum())} valid ({self.goal.bar_text(self.tau)}){known}'
+
+    def prove(self,
+        norm:str='columns', # 'columns', 'distance', or 'cost': columns first and then distance
+        seconds:float=5.,   # Time limit for each row, in seconds
+        smaller:bool=False, # Whether to return the smaller changes that were found, too
+    ) -> Any:               # One line a row: verdict, size, bound, best, how, seconds; with `smaller` also answers
+        """Certify answers, in the words of `explain`, or as missed; `ValueError` for an unknown norm.
+
+        Parameters
+        ----------
+        norm : str, default 'columns'
+            'columns', 'distance', or 'cost': columns first and then distance
+        seconds : float, default 5.0
+            Time limit for each row, in seconds
+        smaller : bool, default False
+            Whether to return the smaller changes that were found, too
+
+        Returns
+        -------
+        Any
+            One line a row: verdict, size, bound, best, how, seconds; with `smaller` also answers
+
+        Examples
+        --------
+        >>> answers.prove(seconds=1)
+        """
+        return _of_package(self, 'prove')(self, norm, seconds, smaller)
+
+    def confirm(self,
+        models, # Other models, of any kind that the domain supports, at least one
+    ):          # The same, with `confirmed`
+        """Ask other models about answers, whether they hold; raises `ValueError` for models of other inputs or classes.
+
+        Parameters
+        ----------
+        models
+            Other models, of any kind that the domain supports, at least one
+
+        Raises
+        ------
+        ValueError
+            For models of other inputs or classes
+
+        Examples
+        --------
+        >>> from sklearn.base import clone
+        >>> other = clone(model).set_params(random_state=1).fit(X, y)
+        >>> answers.confirm([other]).confirmed
+        """
+        return _of_package(self, 'confirm')(self, models)
+
+    def letter(self,
+        path=None,         # A file, whose ending is the format; '{row}' in it for several rows; None to return texts
+        format=None,       # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`; None for that of `path`, or 'md'
+        language:str='en', # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+        date=None,         # A date or a text; None for today
+        addressee=None,    # To whom; for all letters or one each
+        house=None,        # What all letters of a house share, a dict or a JSON file of it
+    ) -> list:             # A text for each row, or bytes; with `path` the files
+        """Write a letter about each row: reasons, what would have changed the decision, how to check it; or `ValueError`.
+
+        In `house`: `sender`, `product`, `contact` (whom to ask, have data corrected by, and have a person review the decision; like
+        `addressee` for all letters or one each, False for none), `notices` ('us-reg-b', 'eu', a file with the lender's own notices,
+        or both, {'us-reg-b': file}), `words` (column -> why it counted, a sentence; for numbers a pair, for too low and for too
+        high), `why` (column -> why it was not considered), `codes` and `never` as `reasons` takes them, `reasons` (most principal
+        reasons, 4; what `reasons` said; or None), `ranges` (whether to state from where on is enough), `template` (of Jinja2, which
+        may extend 'letter'), `strict` (whether a name without words is an error; else it is a warning, or nothing for None). Names
+        and units are those of `tabular`. The first answer of each row is the letter's; others stand in it as other ways.
+
+        Parameters
+        ----------
+        path : default None
+            A file, whose ending is the format; '{row}' in it for several rows; None to return texts
+        format : default None
+            'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`; None for that of `path`, or
+            'md'
+        language : str, default 'en'
+            'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+        date : default None
+            A date or a text; None for today
+        addressee : default None
+            To whom; for all letters or one each
+        house : default None
+            What all letters of a house share, a dict or a JSON file of it
+
+        Returns
+        -------
+        list
+            A text for each row, or bytes; with `path` the files
+
+        Examples
+        --------
+        >>> print(answers[:1].letter()[0])
+        >>> answers[:1].letter('letter.html', house=dict(sender='First Bank', contact='Mr Ode, 555-0100'))
+        """
+        return _of_package(self, 'letter')(self, path, format, language, date, addressee, house)
+
+    def reasons(self,
+        k:int=4,    # Most reasons of a row, ≥ 1
+        house=None, # As `reasons` takes it
+    ):              # `Reasons`
+        """Name the principal reasons why these rows are refused, each tested on the model; `ValueError` unless of a table.
+
+        Parameters
+        ----------
+        k : int, default 4
+            Most reasons of a row, ≥ 1
+        house : default None
+            As `reasons` takes it
+        """
+        return _of_package(self, 'reasons')(self, k, house)
+
+    def explorer(self,
+        language:str='en', # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+    ):                     # A widget
+        """A panel to ask *what if?* about these rows, one after another.
+
+        Parameters
+        ----------
+        language : str, default 'en'
+            'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+        """
+        return _of_package(self, 'explorer')(self, language)
 
     def region(self,
         free=None, # Further columns that may vary, by name, besides those that changed
@@ -730,7 +1004,7 @@ class Counterfactuals(Exports):
     @classmethod
     def load(cls,
         path:str|Path, # A file written by `save`
-        domain:Domain, # The domain of the explanation; it is not stored
+        domain,        # The domain of the explanation, which is not stored; or its explainer, fitted, so that answers know their model
     ):
         """Read what `save` wrote; raises `ValueError` for another file, or a broken one.
 
@@ -738,16 +1012,18 @@ class Counterfactuals(Exports):
         ----------
         path : str | Path
             A file written by `save`
-        domain : Domain
-            The domain of the explanation; it is not stored
+        domain
+            The domain of the explanation, which is not stored; or its explainer, fitted, so that answers know
+            their model
 
         Raises
         ------
         ValueError
             For another file, or a broken one
         """
+        own = dict(domain=domain.domain, explainer=domain) if hasattr(domain, 'model') else dict(domain=domain)
         if not Path(path).is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
-        try: return cls(domain=domain, **_read_answers(path))
+        try: return cls(**own, **_read_answers(path))
         except Exception as e: # a broken file may break anything
             said = f'{type(e).__name__}: {e}'
             raise ValueError(f'path must be a file written by Counterfactuals.save, got {str(path)!r} ({said})') from e

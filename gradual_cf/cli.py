@@ -64,9 +64,9 @@ _OPTIONS:dict[str, dict] = { # Group -> name -> kind, meaning, and what typer is
         row=(int, 'Row by position, from 0, of the test set or the CSV file.'),
         text=(str, 'A text to explain, for text data sets.'),
         image=(Path, 'Explain this image file instead.'),
-        target=(str, 'Class to reach, or LOW..HIGH; by default what people want, or the other.'),
+        wanted=(str, 'What people want, a class or LOW..HIGH; by default what is known of the data set, or the other class.'),
         plan=(bool, 'Also print the order in which to make the changes.'),
-        several=(int, 'Show this many alternatives, the best first.', dict(min=1)),
+        k=(int, 'Most answers, the best first.', dict(default=1, min=1)),
         reasons=(int, 'Name at most this many principal reasons.', dict(default=4, min=0)),
         never=(_MANY, 'A column that must not be named; repeat for more.'),
         language=(str, 'Language of what is written: en, de, fr, es, it, nl or pl.', dict(default='en')),
@@ -93,7 +93,7 @@ _OPTIONS:dict[str, dict] = { # Group -> name -> kind, meaning, and what typer is
         better=(_MANY, 'NAME=higher or NAME=lower, a hint which way is better; repeatable.')),
     _SEARCH: dict(
         seed=(int, 'Seed of the network, the rows and the search.', dict(default=0)),
-        preset=(str, "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")),
+        intent=(str, "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")),
     _PARTS: {part: (str, says) for part,says in dict(
         sender='Who writes.', addressee='To whom.', product='About what.', contact='Whom to ask.').items()}}
 _ASKED = _DATA, _CHANGE, _SEARCH
@@ -104,7 +104,7 @@ def _option(panel, name, kind, says, more={}) -> inspect.Parameter:
     "An option as typer reads it from a signature; None by default."
     default,how = more.get('default', False if kind is bool else None), {k: v for k,v in more.items() if k != 'default'}
     if panel != 'Options': how |= dict(rich_help_panel=panel)
-    option:Any = typer.Option(default, f'--{name.replace("_", "-")}', help=says, **how)
+    option:Any = typer.Option(default, '-k' if name == 'k' else f'--{name.replace("_", "-")}', help=says, **how)
     return _keyword(name, option, Optional[kind] if default is None else kind)
 
 def _takes(names:str, *groups:str, **says): # `says`: what an option means here
@@ -193,13 +193,13 @@ def _task(name, data=None, seed=0, **asked):
     try: return load_task(name, data, seed, progress=sys.stderr.isatty(), **asked)
     except TypeError: raise ValueError(f'{", ".join(domain)} must be left out for {name!r}, got {domain}') from None
 
-def _fitted(task, preset=None):
+def _fitted(task, intent=None, seed=0):
     "The explainer of a task, in the default or a named setting."
     from gradual_cf.gradual import GradualCF, INTENTS
-    if preset is not None and preset not in INTENTS:
-        raise ValueError(f'--preset must be one of {list(INTENTS)}, got {preset!r}')
+    if intent is not None and intent not in INTENTS:
+        raise ValueError(f'--intent must be one of {list(INTENTS)}, got {intent!r}')
     if sys.stderr.isatty(): _say(f'fitting {task.name} …', err=True)
-    return GradualCF(task.model, task.domain, preset, classes=task.classes or None).fit(task.X)
+    return GradualCF(task.model, task.domain, intent, classes=task.classes or None, seed=seed).fit(task.X)
 
 def _named_classes(text:str):
     "What classes are called, as `GradualCF` takes it: in the model's order, or each with the label that it stands for."
@@ -246,10 +246,10 @@ def _asked_task(*, dataset=None, csv=None, trust=None, classes=None, **asked):
     task = _own_task(csv, asked.get('model'), trust, **rules)
     return replace(task, classes=_named_classes(classes)) if classes else task
 
-def _asked_cf(*, preset=None, better=None, **asked): # As `_asked_task` takes it
+def _asked_cf(*, intent=None, better=None, **asked): # As `_asked_task` takes it
     "The task, and its explainer."
     task = _asked_task(better=_better_directions(better), **asked)
-    return task, _fitted(task, preset)
+    return task, _fitted(task, intent, asked.get('seed', 0))
 
 def _typed_target(cf, text, dataset=None): # Fitted
     "A typed target, or what people want of a data set; raises `ValueError` for one that the model does not have."
@@ -262,8 +262,8 @@ def _typed_target(cf, text, dataset=None): # Fitted
 def _answer_text(cfs, task, row, plan=None, several=None):
     "Everything reported about one row, as text; in colour if the terminal supports it."
     parts = [cfs.text(sys.stdout.isatty(), None if hasattr(cfs.data, 'columns') else [row])]
-    for title,v in {'step by step': plan, 'several ways': several}.items():
-        if v is not None: parts.append(f'{title}\n{v.text().partition(chr(10))[2]}') # without its head
+    if plan is not None: parts.append(f'step by step\n{plan.text().partition(chr(10))[2]}') # without its head
+    if several is not None: parts += several[1:].text().splitlines()
     return '\n'.join(parts)
 
 def _record(cfs, task, row, plan=None, several=None):
@@ -304,7 +304,7 @@ def _asked_row(command, **asked) -> SimpleNamespace: # Whatever was typed
     from gradual_cf.core import take_rows
     dataset,rules = asked.get('dataset'), _constraints(asked)
     _check_one(command, asked)
-    row,target,text,image = (asked.pop(name, None) for name in ('row', 'target', 'text', 'image'))
+    row,target,text,image = (asked.pop(name, None) for name in ('row', 'wanted', 'text', 'image'))
     task,cf = _asked_cf(**asked)
     rows,at = _given_rows(task, asked.get('csv') if dataset else None, image, text), row or 0
     if not 0 <= at < len(rows): raise ValueError(f'--row must be in 0..{len(rows) - 1}, got {at}')
@@ -312,7 +312,7 @@ def _asked_row(command, **asked) -> SimpleNamespace: # Whatever was typed
     if aim is None and not cf.numbers and cf.z_train.shape[1] > 2: # the class that the model finds second most probable
         read = cf.domain.rows(one)
         aim = cf.goal.first(cf.logits(read, cf.encode(read).x)[0], cf.z_train, cf.classes)
-    how = dict(target=aim, seed=asked.get('seed', 0)) | rules
+    how = dict(target=aim) | rules
     return SimpleNamespace(task=task, cf=cf, rows=rows, one=one, how=how)
 
 _LOOKED_AT = 200 # Rows among which others are looked for
@@ -327,25 +327,26 @@ def _next_call(asked, cfs) -> str: # '' where there was something to change
     other = [f'--row {i}' for i in (~cf.decides(some, z, aim)).nonzero()[:3, 0].tolist()]
     ways = [f'rows of which it does not: {", ".join(other)}']*bool(other)
     back = next(iter({*cf.classes} - {cfs.target[0]})) if len(cf.classes) == 2 else None
-    if back is not None: ways.append(f'for the way back: --target {back}')
+    if back is not None: ways.append(f'for the way back: --wanted {back}')
     return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
 @app.command('explain', rich_help_panel=_ONE, epilog=_examples(
-    'explain loans --row 8', 'explain loans --row 8 --immutable debt --plan --several 3',
+    'explain loans --row 8', 'explain loans --row 8 --immutable debt --plan -k 3',
     'explain --csv loans.csv --model model.skops --classes refused,granted --row 7'))
-@_takes('dataset row text image target plan several out html json', *_ASKED, out='Write a picture of the answer to this file.')
+@_takes('dataset row text image wanted plan k out html json', *_ASKED, out='Write a picture of the answer to this file.')
 def _explain(**typed):
     "Explain one row: what is the least change, and to which values?"
-    plan,several,out,html,as_json = (typed.pop(name) for name in ('plan', 'several', 'out', 'html', 'json'))
+    plan,k,out,html,as_json = (typed.pop(name) for name in ('plan', 'k', 'out', 'html', 'json'))
     row,asked = typed['row'] or 0, _asked_row('explain', **typed)
     cf,one = asked.cf, asked.one
-    cfs = cf.explain(one, **asked.how)
+    several = cf.explain(one, **asked.how, k=k)
+    cfs = several[:1]
     if out: cfs.plot().savefig(out, dpi=150)
     if html:
         from gradual_cf.use.drawing import save_page
         save_page(html, cf.trace(one, **asked.how), title=f'{asked.task.name}, row {row}')
-    told = cfs, asked.task, row, cfs.plan() if plan else None, cf.explain_many(one, k=several, **asked.how) if several else None
+    told = cfs, asked.task, row, cfs.plan() if plan else None, several if k > 1 else None
     also = _next_call(asked, cfs)
     _told(as_json, _record(*told) if as_json else None, lambda: _answer_text(*told) + (f'\n{also}' if also else ''))
     raise typer.Exit(0 if cfs.valid.all() else 3)
@@ -369,7 +370,7 @@ def _refused(asked):
 
 @app.command('letter', rich_help_panel=_ONE, epilog=_examples(
     'letter loans --row 8', 'letter loans --row 8 --language de --sender "Die Bank" --out letter.pdf'))
-@_takes('dataset row target language reasons out', _PARTS, *_ASKED, out='Write the letter to this file; else it is printed.')
+@_takes('dataset row wanted language reasons out', _PARTS, *_ASKED, out='Write the letter to this file; else it is printed.')
 def _letter(
     form:Optional[str]=typer.Option(None, '--format', help='md, html, txt, json or pdf; else as the file ends.'),
     notices:Optional[str]=typer.Option(None, '--notices', help="FILE, us-reg-b=FILE or eu=FILE, the lender's words."),
@@ -385,7 +386,8 @@ def _letter(
     if look['format'] == 'pdf' and out is None: raise ValueError('--out must name a file for pdf, got none')
     cfs = _refused(_asked_row('letter', **asked))
     names = dict(RECIPES[asked['dataset']].names) if asked['dataset'] in RECIPES else None
-    text = letter(cfs, names=names, reasons=reasons, **look)[0]
+    format,language,addressee = (look.pop(name) for name in ('format', 'language', 'addressee'))
+    text = letter(cfs, None, format, language, addressee=addressee, house=look | dict(names=names, reasons=reasons))[0]
     if out:
         with atomic(out) as tmp: tmp.write_bytes(text if isinstance(text, bytes) else str(text).encode())
     _say(f'the letter is in {out}' if out else str(text))
@@ -393,13 +395,13 @@ def _letter(
 
 # %% ../nbs/92_cli.ipynb #le4
 @app.command('reasons', rich_help_panel=_ONE, epilog=_examples('reasons loans --row 8 --reasons 2'))
-@_takes('dataset row target reasons never language json', *_ASKED)
+@_takes('dataset row wanted reasons never language json', *_ASKED)
 def _reasons(*, reasons, never, language, json, **typed):
     "Name the principal reasons why one row was refused, each tested on the model."
     from gradual_cf.use import reasons as chapter
     asked = _asked_row('reasons', **typed)
     _refused(asked)
-    found = chapter.reasons(asked.cf, asked.one, reasons, target=asked.how['target'], never=never or (), language=language)
+    found = chapter.reasons(asked.cf, asked.one, reasons, asked.how['target'], dict(never=never or (), language=language))
     found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
     _told(json, _json_lines(found.df()), found.text)
 
@@ -437,7 +439,7 @@ def _counted_text(told):
 # %% ../nbs/92_cli.ipynb #c59
 @app.command('batch', rich_help_panel=_MANY_ROWS, epilog=_examples(
     'batch rows.parquet --model m.safetensors --out answers', 'batch rows.csv --model m.skops --csv old.csv --out new'))
-@_takes('target json', *_ASKED, target='Label of a class, or a column of labels; by default the other class.',
+@_takes('wanted json', *_ASKED, wanted='Label of a class, or a column of labels; by default the other class.',
         csv='Training rows of a fitted model; else the rows themselves.')
 def _batch(
     rows:Path=typer.Argument(..., help='A parquet or CSV file, or a folder of parquet files.'),
@@ -451,13 +453,13 @@ def _batch(
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
     from gradual_cf.scale.batch import explain_dataset
-    target,as_json = asked.pop('target'), asked.pop('json')
+    target,as_json = asked.pop('wanted'), asked.pop('json')
     how:Any = dict(workers=workers) | _constraints(asked)
     name = _trained_on(model, dataset) if model.suffix == '.safetensors' else None
     task,cf = _asked_cf(dataset=name, model=model, **asked | dict(csv=asked['csv'] or rows))
     known = cf.classes or tuple(int(t) for t in [target or ''] if t.isdigit())
     wanted = next((label for label in known if str(label) == target), target) # else a column
-    try: explain_dataset(cf, rows, out, wanted, batch_size, asked['seed'], progress=sys.stderr.isatty(), **how)
+    try: explain_dataset(cf, rows, out, wanted, batch_size, progress=sys.stderr.isatty(), **how)
     except (OSError, RuntimeError) as e: raise ValueError(str(e)) from None
     except KeyboardInterrupt:
         _say('stopped; finished parts are kept: run the same command again to resume', err=True)
@@ -466,18 +468,18 @@ def _batch(
     _told(as_json, told, lambda: _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
-def _asked_rows(*, rows, target, **asked):
+def _asked_rows(*, rows, wanted, **asked):
     "The explainer, the rows that are asked about, and how; those of a data set are drawn from its test rows."
     import numpy as np
     rules = _constraints(asked)
     task,cf = _asked_cf(**asked)
     some = np.random.default_rng(asked['seed']).permutation(len(task.X_test))[:rows]
-    aim:Any = _typed_target(cf, target, asked['dataset'])
-    how = rules | dict(seed=asked['seed']) | ({} if aim is None else dict(target=aim))
+    how = rules | dict(target=_typed_target(cf, wanted, asked['dataset']))
+    cf = cf.under(progress=sys.stderr.isatty())
     return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, how
 
 @app.command('audit', rich_help_panel=_MANY_ROWS, epilog=_examples('audit loans --by housing'))
-@_takes('dataset target rows by least json', *_ASKED)
+@_takes('dataset wanted rows by least json', *_ASKED)
 def _audit(*, by, least, json, **asked):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
@@ -486,7 +488,7 @@ def _audit(*, by, least, json, **asked):
     if asked['csv'] is not None:
         from gradual_cf.data.datasets import _csv_rows
         some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
-    found = audit(cf, some, list(by), least=least, progress=sys.stderr.isatty(), **how)
+    found = audit(cf, some, list(by), least=least, **how)
     _told(json, _json_lines(found.frame), found.text)
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
@@ -571,9 +573,9 @@ def _demo_table(out, rows, seed):
     "Explain applications that the embedded bank refuses, print and draw typical answers; whether there are as many."
     from gradual_cf.models.asking import predict
     task = _task('loans', None, seed)
-    cf,(no, yes) = _fitted(task), task.classes
+    cf,(no, yes) = _fitted(task, seed=seed), task.classes
     refused = (predict(task.model, cf.encode(task.X_test).x).argmax(1) == 0).numpy()
-    asked = cf.explain(task.X_test[refused].iloc[:10*rows], yes, seed)
+    asked = cf.explain(task.X_test[refused].iloc[:10*rows], yes)
     usual = asked.valid & (asked.quality().typical >= _USUAL).to_numpy()
     cfs = asked[usual.nonzero()[0][:rows]]
     _say(f'A network that grants loans, right on {task.accuracy():.0%} of its test rows. It says {no!r} to these.')
@@ -588,7 +590,7 @@ def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
     target = [task.classes[(y + 1) % 10] for y in task.y_test[:3]]
-    cfs = _fitted(task).explain(task.X_test[:3], target, seed)
+    cfs = _fitted(task, seed=seed).explain(task.X_test[:3], target)
     cfs.plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     _say(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')

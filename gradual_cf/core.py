@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools, html, json, operator, os, re, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -300,6 +300,8 @@ class Display:
         Name of each group; empty for 'group 0', 'group 1', …
     columns : tuple, default ()
         Columns of raw data, as a batch reads them; empty where raw data have none
+    looks : dict, default field(default_factory=dict)
+        names, units and codes: column -> what people call it, its unit; code -> its meaning
     """
     changes:Callable|None=None # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after; maybe a note
     show:Callable|None=None    # `Counterfactuals` -> HTML
@@ -308,6 +310,7 @@ class Display:
     panel:Callable|None=None   # (figure, `Trace`) -> artists that move, and what moves them to a step
     names:tuple=()   # Name of each group; empty for 'group 0', 'group 1', …
     columns:tuple=() # Columns of raw data, as a batch reads them; empty where raw data have none
+    looks:dict=field(default_factory=dict) # names, units and codes: column -> what people call it, its unit; code -> its meaning
 
 # %% ../nbs/00_core.ipynb #c40
 def _identity(v): return v            # Rows that are many already; a model that reads what is encoded
@@ -395,6 +398,8 @@ class Domain:
         (xp as found, the same decoded and encoded again) -> xp to be measured
     about : Callable | None, default None
         () -> a frame of what is known of each group; None where there is no more to say
+    data : Any, default None
+        The raw rows it was made from, on which an explainer fits itself; no part of what is stored
     """
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
@@ -432,6 +437,9 @@ class Domain:
     told:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_second_reading    # (xp as found, the same decoded and encoded again) -> xp to be measured
     about:Callable|None=None     # () -> a frame of what is known of each group; None where there is no more to say
+    data:Any=None                # The raw rows it was made from, on which an explainer fits itself; no part of what is stored
+
+    def __getstate__(self): return self.__dict__ | dict(data=None)
 
     def __repr__(self):
         few,many = ', '.join(map(str, self.display.names[:3])), len(self.display.names)

@@ -5,7 +5,6 @@
 # %% ../nbs/07_gradual.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from math import log
@@ -20,7 +19,7 @@ from .core import Domain, Effort, Encoded, Question, State, Target, never_again,
 from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, Explainer, _restored_on_error, _brief, _suited, _suited_domain, setting, told
+from .search.explainer import KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain, setting, told
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
                                      l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
                                      prototype_distance, said, stopping, target_prob, total_variation)
@@ -64,15 +63,17 @@ class Settings(Common):
     logit_margin:float|None=setting(None, "Stop only if the target's logit leads as far as in this share of its rows",
                             least=0, most=1, none=True)
     plausibility:Any=setting(None, 'Stop only among real rows of the target: a `Plausibility`, or None', none=True)
-    agree:float|None=setting(None, 'Share of models of the same kind, trained again, that should give an answer too: '
-                             'the margin of each target follows, and for rare ones who must agree', above=0, most=1,
-                             none=True)
     sparsity_weight:float=setting(0., 'Price of a changed group during the search among real rows, in logits', least=0)
     n_prototypes:int=setting(1, 'Prototypes to search from; the answer that suits the class best stays', least=1)
     max_shared:int=setting(1, 'Groups that may share a change, if that is a tenth nearer; 1 for fewest', least=1)
     moves:tuple=setting((), 'Moves that improve what was found, from gradual_cf.search.shorten')
     steps:tuple|None=setting(None, 'Steps of the search in their order; None for those that suit model and domain',
                              none=True)
+
+    holds = 'margin', 'models', 'noise' # margin: the lead of each target follows from it, and for rare ones who must agree
+
+    @property
+    def agree(self) -> float|None: return (self.hold or {}).get('margin') # Share of models trained again that margins are for
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
@@ -103,7 +104,7 @@ def plausible(
     return replace(SPARSE, plausibility=bars, logit_margin=.35*near + .15*more, sparsity_weight=.5*near)
 
 PLAUSIBLE = plausible() # For tables: answers like real rows of the target
-ROBUST = replace(plausible(.5), logit_margin=.35, agree=.85) # For tables: answers that other models give too
+ROBUST = replace(plausible(.5), logit_margin=.35, hold=dict(margin=.85)) # For tables: answers that other models give too
 
 # %% ../nbs/07_gradual.ipynb #c15
 PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, texts=SPARSE, pieces=replace(TEXT, **KINDS['pieces']), # Name -> settings
@@ -119,10 +120,10 @@ INTENTS = dict(sparse=SPARSE, robust=ROBUST, plausible=PLAUSIBLE, paper=PAPER) #
 def by_name(name:str, domain:Domain) -> Settings: # A name of `INTENTS`, and what is explained
     "The settings of a name; raises `ValueError` for another one, and for what compares with rows where there are none."
     if name not in INTENTS:
-        raise ValueError(f'settings must be one of {list(INTENTS)}, or a record of them, got {name!r}')
+        raise ValueError(f'intent must be one of {list(INTENTS)}, or a record of settings, got {name!r}')
     if domain.features or name == 'paper': return INTENTS[name]
     if name == 'sparse': return preset(domain)
-    raise ValueError(f"settings must be 'sparse' or 'paper' for what is no table, got {name!r}: it compares with real "
+    raise ValueError(f"intent must be 'sparse' or 'paper' for what is no table, got {name!r}: it compares with real "
                      'rows column by column')
 
 # %% ../nbs/07_gradual.ipynb #a8d1355c
@@ -628,13 +629,14 @@ class GradualCF(Explainer):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
-    domain : Domain
-        From `tabular`, `images`, `sentences` or your own
-    settings : Settings | str | None, default None
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Settings | str | None, default None
         A record of settings; None for those that suit the domain
     **changes
         Single settings by name
+    wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels
 
@@ -646,6 +648,16 @@ class GradualCF(Explainer):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     masking : one of ('gradient', 'probe', 'gain', 'bounds'), default 'probe'
         Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper), 'gain' and
         'bounds' rank at every step (Eq. 3)
@@ -681,9 +693,6 @@ class GradualCF(Explainer):
         Stop only if the target's logit leads as far as in this share of its rows
     plausibility : or None, default None
         Stop only among real rows of the target: a `Plausibility`, or None
-    agree : in (0, 1], or None, default None
-        Share of models of the same kind, trained again, that should give an answer too: the margin of each
-        target follows, and for rare ones who must agree
     sparsity_weight : at least 0, default 0.0
         Price of a changed group during the search among real rows, in logits
     n_prototypes : a whole number of at least 1, default 1
@@ -699,7 +708,7 @@ class GradualCF(Explainer):
     --------
     >>> X, y, X_test, y_test = load_loans()
     >>> model = HistGradientBoostingClassifier(categorical_features='from_dtype').fit(X, y)
-    >>> cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
+    >>> cf = GradualCF(model, tabular(X, immutable=['age']), wanted='granted')
     >>> answers = cf.explain(X_test[model.predict(X_test) == 'refused'][:5])
     >>> answers.changes()
     """
@@ -708,12 +717,11 @@ class GradualCF(Explainer):
     reaches_intervals = True
     rounds = True
 
-    def __init__(self, model, domain:Domain, settings:Settings|str|None=None, **changes):
-        asked = settings not in (None, 'sparse') or 'tau_slack' in changes
-        if isinstance(settings, str) and hasattr(domain, 'encode'): settings = by_name(settings, domain)
-        super().__init__(model, domain, settings, **changes)
-        self.settings = _settled(self.settings, domain, self.model, asked)
-        self.loss = _loss_of(self.settings, domain.kind)
+    def __init__(self, model, X, intent:Settings|str|None=None, **changes):
+        asked,X = intent not in (None, 'sparse', SPARSE) or 'tau_slack' in changes, _domain_of(model, X)
+        super().__init__(model, X, by_name(intent, X) if isinstance(intent, str) else intent, **changes)
+        self.settings = _settled(self.settings, X, self.model, asked)
+        self.loss = _loss_of(self.settings, X.kind)
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
         self.promises:dict = {} # Class -> what is asked for there, where the settings leave that to jurors
@@ -758,19 +766,26 @@ class GradualCF(Explainer):
         return self
 
     def under(self,
-        settings:Settings|str, # Other settings, or their name
+        intent:Settings|str|None=None, # Other settings, or their name; None for the same
+        **changes, # Single settings by name
     ): # The same class of explainer, fitted
         """The same model, domain and training rows with other settings; the model is not run on the rows again.
 
         Parameters
         ----------
-        settings : Settings | str
-            Other settings, or their name
+        intent : Settings | str | None, default None
+            Other settings, or their name; None for the same
+        **changes
+            Single settings by name
+
+        Examples
+        --------
+        >>> cf.under('sparse').explain(X_test[:5], 'granted')
+        >>> cf.under(tau=.7, seed=1).explain(X_test[:5], 'granted')
         """
-        self.check_rows('under')
-        if isinstance(settings, str): settings = by_name(settings, self.domain)
-        new = copy(self)
-        new.settings = _settled(settings, self.domain, self.model)
+        new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
+        new.check_rows('under')
+        new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
         new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept
         return new._learn()
 
@@ -940,21 +955,18 @@ class GradualCF(Explainer):
         return _best_state(self, s, construct(self, s, parts=parts))
 
     def trace(self,
-        data,        # One raw input
-        target=None, # Label of a class, or None for the other of two classes
-        seed:int=0,  # Seed of the start
+        rows,        # One raw input
+        target=None, # Label of a class, or an interval; None for `wanted`, else the other of two classes
         **constraints, # As `explain` takes them
     ) -> Trace:
         """Explain one row and keep every step up to the best.
 
         Parameters
         ----------
-        data
+        rows
             One raw input
         target : default None
-            Label of a class, or None for the other of two classes
-        seed : int, default 0
-            Seed of the start
+            Label of a class, or an interval; None for `wanted`, else the other of two classes
         **constraints
             As `explain` takes them
 
@@ -967,4 +979,4 @@ class GradualCF(Explainer):
         >>> trace = cf.trace(X_test[model.predict(X_test) == 'refused'][:1])
         >>> stepper(trace)
         """
-        return _traced(self, self.ask(data, target, **constraints), seed)
+        return _traced(self, self.ask(rows, target, **constraints), self.settings.seed)

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 import written
 from sklearn.compose import ColumnTransformer
@@ -95,6 +96,13 @@ def same(a, b):
         if u is not None: np.testing.assert_array_equal(np.asarray(u), np.asarray(v), name, strict=True)
     if isinstance(a.raw, pd.DataFrame): pd.testing.assert_frame_equal(a.raw, b.raw)
     assert (a.proof or ['']*len(a)) == (b.proof or ['']*len(b)) and a.changes().drop(columns='row').equals(b.changes().drop(columns='row'))
+
+
+def needs_pdf():
+    "Skip where the library of PDFs, or what it needs of the system, is missing."
+    from gradual_cf.use.letter import _weasyprint
+    try: _weasyprint()
+    except ImportError as e: pytest.skip(str(e)[:200])
 
 
 # Tables that mislead

@@ -1,6 +1,7 @@
 """Several answers to one question: valid, distinct, irreducible by brute force, legal, and as near as those of `explain`."""
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -25,15 +26,27 @@ def cancer():
     return task, GradualCF(task.model, task.domain, 'sparse').fit(task.X)
 
 
+def found_in(many):
+    "The answers that were found, the row of each and its number, how many rows there are, and the answers of one row."
+    row, there = (many.answer == 1).cumsum() - 1, many.valid & ~many.already
+    return SimpleNamespace(answers=many[there], row=row[there], number=many.answer[there], n=int(row.max()) + 1, of=lambda i: many[there & (row == i)])
+
+
+def columns_of(many):
+    "How many columns the answers of each row change together."
+    return [found_in(many).of(i).changed.any(0).sum() for i in range(found_in(many).n)]
+
+
 def holds(e, many, k, target=None):
     "What every collection of answers promises."
+    many = found_in(many)
     a = many.answers
     assert a.valid.all() and not a.already.any()
     groups = e.groups(a.x)
     on = changed_groups(a.x, a.xp, groups)
     assert not (on & a.enc.frozen).any() and (np.diff(many.row) >= 0).all()
-    for i in range(len(many)):
-        some = many[i]
+    for i in range(many.n):
+        some = many.of(i)
         assert len(some) <= k
         apart = torch.cdist(some.xp.flatten(1).double(), some.xp.flatten(1).double()) + torch.eye(len(some))
         assert (apart > 1e-6).all()
@@ -50,9 +63,9 @@ def test_answers_are_valid_distinct_and_irreducible(problem, how):
     e = dict(default=lambda: GradualCF(t.model, t.domain, 'sparse', sigma=20), noise=lambda: Noise(t.model, t.domain),
              paper=lambda: GradualCF(t.model, t.domain, PAPER, sigma=30, legal=True))[how]().fit(t.x)
     target = (e.z_train.argmax(1)[:40] + 1) % e.z_train.shape[1]
-    many = e.explain_many(t.x[:40], target, k=4)
+    many = e.explain(t.x[:40], target, k=4)
     holds(e, many, 4)
-    one = e.explain(t.x[:40], target)
+    one, many = e.explain(t.x[:40], target), found_in(many)
     todo = one.valid & ~one.already
     assert set(many.row.tolist()) == set(np.flatnonzero(todo).tolist())
     assert len(many.answers) > 1.5*int(todo.sum())              # most rows have further answers
@@ -64,7 +77,7 @@ def test_any_question(seed, k, diversity, tau):
     t = toy.columns(3)
     e = GradualCF(t.model, t.domain, 'sparse', tau=tau, sigma=5).fit(t.x)
     target = torch.randint(3, (12,), generator=torch.Generator().manual_seed(seed))
-    holds(e, e.explain_many(t.x[:12], target, k=k, diversity=diversity, max_changes=3), k)
+    holds(e, e.under(diversity=diversity).explain(t.x[:12], target, k=k, max_changes=3), k)
 
 
 @pytest.mark.night
@@ -72,12 +85,11 @@ def test_the_first_answer_is_that_of_explain_without_idle_changes():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
     one = e.explain(t.x[:40])
-    many = e.explain_many(t.x[:40], k=3)
+    many = found_in(e.explain(t.x[:40], k=3))
     first = many.answers[(many.number == 1).nonzero()[0].tolist()]
     there = sorted(set(many.row.tolist()))
     same = (first.xp == one.xp[there]).all(1)
     assert (same | ~minimal(e, one)[there]).all() and same.sum() > 20
-    assert torch.equal(many.first.xp[there], first.xp)
 
 
 @pytest.mark.night
@@ -85,7 +97,7 @@ def test_new_sets_of_columns_come_before_other_values():
     t = toy.columns()
     e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
     for i in range(0, 30, 3):
-        some = e.explain_many(t.x[i:i + 1], k=6)[0]
+        some = e.explain(t.x[i:i + 1], k=6)
         keys = [one.numpy().tobytes() for one in changed_groups(some.x, some.xp, t.groups)]
         fresh = [key not in keys[:n] for n,key in enumerate(keys)]
         assert fresh == sorted(fresh, reverse=True)
@@ -97,11 +109,11 @@ def test_used_up_columns_give_other_values():
     e = GradualCF(t.model, t.domain, 'sparse', sigma=20).fit(t.x)
     enc = lambda raw: Encoded(torch.as_tensor(raw).clone(), torch.tensor([[True, False, True, True]]).repeat(len(raw), 1))
     narrow = GradualCF(t.model, replace(t.domain, encode=enc), 'sparse', sigma=20).fit(t.x)
-    many = narrow.explain_many(t.x[:60], k=3)
+    many = narrow.explain(t.x[:60], k=3)
     holds(narrow, many, 3)
-    table = many.diversity()
-    assert (table.sets <= 1).all() and (table.answers > 1).any()
-    assert len(e.explain_many(t.x[:60], k=3).answers) > len(many.answers)
+    each = [found_in(many).of(i).changed for i in range(found_in(many).n)]
+    assert all(len({one.tobytes() for one in on}) <= 1 for on in each) and any(len(on) > 1 for on in each)
+    assert len(e.explain(t.x[:60], k=3)) > len(many)
 
 
 @pytest.mark.night
@@ -111,9 +123,9 @@ def test_diversity_covers_more_columns_and_costs_nearness():
     assert _select(on, moved, 2, 0.) == [0, 1] and _select(on, moved, 2, 1.) == [0, 2]
     task, e = cancer()
     rows = task.X_test.iloc[:8]
-    near,wide = (e.explain_many(rows, k=3, diversity=d) for d in (0., 1.))
-    assert wide.diversity().features.mean() > near.diversity().features.mean()
-    assert wide.df().distance.mean() >= near.df().distance.mean()
+    near,wide = (e.under(diversity=d).explain(rows, k=3) for d in (0., 1.))
+    assert np.mean(columns_of(wide)) > np.mean(columns_of(near))
+    assert wide.quality().distance.mean() >= near.quality().distance.mean()
 
 
 def test_what_is_forbidden_next():
@@ -128,11 +140,9 @@ def test_rows_that_are_there_or_cannot_get_there_have_no_answers():
     task, e = cancer()
     said = e.domain.encode(task.X_test).x
     benign = task.X_test[(e.model(said.to(e.x_train)).argmax(1) == 1).numpy()].iloc[:2]
-    for many in (e.explain_many(benign, target=1), e.explain_many(benign, target=0, immutable=list(benign))):
-        assert len(many) == 2 and len(many.answers) == 0 and len(many[0]) == 0
-        assert many.changes().empty and many.df().empty and (many.diversity().answers == 0).all()
-        assert 'no answer found' in many._repr_html_() and many.plot() is not None and '0 answers' in repr(many)
-        assert many.first.xp.equal(many.first.x)
+    for many in (e.explain(benign, target=1, k=5), e.explain(benign, target=0, immutable=list(benign), k=5)):
+        assert len(many) == 2 and not len(found_in(many).answers) and many.answer.tolist() == [1, 1]
+        assert many.changes().empty and many.plot() is not None and many.xp.equal(many.x)
 
 
 def loan_rows():
@@ -154,20 +164,20 @@ def test_images_texts_and_tables(name):
     target = None if k == 2 else (np.asarray(task.y_test[:2]) + 1) % k
     e = GradualCF(task.model, task.domain, 'sparse').fit(task.X)
     state = torch.get_rng_state()
-    many = e.explain_many(rows, target, k=3)
+    many = e.explain(rows, target, k=3)
     assert torch.equal(state, torch.get_rng_state())
     holds(e, many, 3)
-    assert len(many.answers) > len(many) and e.domain.legal(many.answers.data, many.answers.raw).all()
+    assert len(many) > found_in(many).n and e.domain.legal(many.data, many.raw).all()
     lines = many.changes()
     assert list(lines)[:2] == ['row', 'answer'] and lines.groupby('row').answer.max().le(3).all()
-    assert many.plot(0) is not None and many._repr_html_().count('<table>') >= 1
-    assert len(many.df()) == len(many.answers)
+    assert many.plot() is not None and found_in(many).of(0).plot() is not None and 'answer 2' in many._repr_html_()
+    assert len(many.df()) == len(many) and many.df().cf_answer.tolist() == many.answer.tolist()
 
 
 def test_a_baseline_has_several_answers_too():
     t = toy.columns()
     e = Wachter(t.model, t.domain, rounds=3, steps=60).fit(t.x)
-    holds(e, e.explain_many(t.x[:10], k=2), 2)
+    holds(e, e.explain(t.x[:10], k=2), 2)
 
 
 def test_irreducible_is_a_measure_and_agrees_with_brute_force():
@@ -188,10 +198,10 @@ def test_irreducible_is_a_measure_and_agrees_with_brute_force():
 def test_answers_of_a_row_do_not_depend_on_its_neighbours():
     task, e = cancer()
     rows = task.X_test.iloc[:12]
-    whole = e.explain_many(rows, k=3)
+    whole = e.explain(rows, k=3)
     for i in (0, 5, 11):
-        one = e.explain_many(rows.iloc[i:i + 1], k=3)
-        assert torch.allclose(one[0].xp, whole[i].xp, atol=1e-4)
+        one = e.explain(rows.iloc[i:i + 1], k=3)
+        assert torch.allclose(one.xp, found_in(whole).of(i).xp, atol=1e-4)
 
 
 def tied_rows():
@@ -213,8 +223,9 @@ def tied():
 @pytest.mark.night
 def test_what_hangs_together_moves_together(tied):
     e,rows = tied
-    many = e.explain_many(rows, target=1, k=4)
-    a,plan = many.answers, many.answers.plan()
+    many = e.explain(rows, target=1, k=4)
+    a = found_in(many).answers
+    plan = a.plan()
     assert a.valid.all() and minimal(e, a).all() and len(a) > 80
     for raw,start in ((a.raw, a.data), (plan.taken.raw, a.data.iloc[plan.row])):
         assert (raw.total == raw.a + raw.b).all() and (raw.most >= raw.c).all()
@@ -229,7 +240,8 @@ def test_what_hangs_together_moves_together(tied):
 @pytest.mark.night
 def test_prices_decide_which_answers_are_near(tied):
     e,rows = tied
-    many = e.explain_many(rows, target=1, k=4, diversity=0.)
+    many = e.under(diversity=0.).explain(rows, target=1, k=4)
+    many = found_in(many)
     price = e.domain.cost(many.answers.x, many.answers.xp)
     told = pd.DataFrame(dict(row=many.row, first=many.number == 1, price=price.numpy())).groupby(['row', 'first']).price.mean().unstack().dropna()
     assert len(told) > 10 and told[True].mean() < told[False].mean()               # of rows that have further answers
@@ -239,7 +251,8 @@ def test_prices_decide_which_answers_are_near(tied):
 def test_believable_answers_where_they_are_asked_for(loans):
     df,_ = loans
     e = GradualCF(written.read('jobs'), tabular(df), PLAUSIBLE).fit(df)
-    many = e.explain_many(df.iloc[:6], k=3)
+    many = e.explain(df.iloc[:6], k=3)
+    many = found_in(many)
     a = many.answers
     content = e.content(a.enc, a.xp, a.tensors.target)
     assert a.valid.all() and minimal(e, a).all() and content.any() and a.typical is not None
@@ -259,7 +272,7 @@ def test_sets_are_full_where_columns_of_levels_must_change_together():
     cf = GradualCF(predictor(chance, domain, names=list(rows)), domain, 'sparse').fit(rows)
     some = rows[(rows == 'a').sum(axis=1) >= 2].sample(8, random_state=0)
     some = some[cf.explain(some, 1).before < .5].head(4)
-    many = cf.explain_many(some, 1, k=4)
-    assert (np.bincount(many.row, minlength=len(some)) == 4).all()
-    assert minimal(cf, many.answers).all() and many.answers.valid.all()
-    for i in range(len(some)): assert len(many[i].raw.drop_duplicates()) == 4
+    many = cf.explain(some, 1, k=4)
+    assert (np.bincount(found_in(many).row, minlength=len(some)) == 4).all()
+    assert minimal(cf, many).all() and many.valid.all()
+    for i in range(len(some)): assert len(found_in(many).of(i).raw.drop_duplicates()) == 4

@@ -177,7 +177,7 @@ def test_what_is_no_function_of_texts():
     with pytest.raises(ValueError, match='length must be a whole number of at least 5'): sentences(TEXTS, length=2)
     with pytest.raises(ValueError, match="allow must say True or False .* got 'x'"): sentences(TEXTS, allow=lambda w: 'x')
     cf = GradualCF(model.fit(TEXTS, LABELS), domain).fit(TEXTS)
-    with pytest.raises(ValueError, match='optimal must be left out'): cf.explain(TEXTS[:1], optimal='columns')
+    with pytest.raises(ValueError, match='optimal must be left out'): cf.explain(TEXTS[:1], proof='columns')
     from sklearn.linear_model import Ridge
     with pytest.raises(ValueError, match='classes for sentences'): GradualCF(make_pipeline(TfidfVectorizer(), Ridge()).fit(TEXTS, LABELS == 'good'), domain).fit(TEXTS)
 

@@ -33,7 +33,7 @@ def made(higher=1., n=300, **rules):
 @pytest.fixture(scope='module')
 def told():
     cf, rows = made(n=600)
-    return cf, rows, audit(cf, rows, ['sex', 'region'], resamples=199)
+    return cf, rows, audit(cf, rows, ['sex', 'region'], test=dict(resamples=199))
 
 
 def line(a, group, measure):
@@ -202,7 +202,7 @@ def test_adverse_impact_is_counted_against_the_group_that_is_accepted_most_often
 def test_what_is_no_table_is_audited_by_groups_told_apart(kind):
     p = toy.PROBLEMS[kind]()
     cf = GradualCF(p.model, p.domain, 'sparse', sigma=0).fit(p.x)
-    a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), target=1, resamples=99)
+    a = audit(cf, p.x, pd.Series(np.arange(200) % 2, name='parity'), target=1, test=dict(resamples=99))
     assert line(a, '1', 'refused').rows == 100 and 'group 0' in set(a.columns.column)
 
 
@@ -229,7 +229,7 @@ def test_small_groups_are_named_and_not_measured(told):
 def test_a_group_is_not_compared_where_its_others_are_too_few():
     cf, rows = made()
     few = pd.Series(np.where(rows.index < 12, 'few', 'many'), name='size')
-    a = audit(cf, rows.drop(columns='region'), pd.concat([few, rows.sex], axis=1), resamples=99, crossed=1)
+    a = audit(cf, rows.drop(columns='region'), pd.concat([few, rows.sex], axis=1), test=dict(resamples=99, crossed=1))
     assert pd.notna(line(a, 'many', 'refused').value)
     assert a.frame[a.frame.group == 'many'][['others', 'ratio', 'p', 'corrected']].isna().all().all()
     many = a.columns[a.columns.group == 'many']
@@ -240,10 +240,10 @@ def test_a_group_is_not_compared_where_its_others_are_too_few():
 def test_groups_come_by_name_or_apart_and_a_missing_cell_is_a_group():
     cf, rows = made()
     read = rows.drop(columns='region')
-    apart = audit(cf, read, rows.region, resamples=99)
-    pd.testing.assert_frame_equal(apart.frame, audit(cf, rows, 'region', resamples=99).frame)
+    apart = audit(cf, read, rows.region, test=dict(resamples=99))
+    pd.testing.assert_frame_equal(apart.frame, audit(cf, rows, 'region', test=dict(resamples=99)).frame)
     gone = rows.assign(region=rows.region.where(rows.index % 3 > 0))
-    a = audit(cf, gone, 'region', resamples=99)
+    a = audit(cf, gone, 'region', test=dict(resamples=99))
     assert line(a, 'missing', 'refused').rows == gone.region.isna().sum()
 
 
@@ -251,8 +251,8 @@ def test_groups_come_by_name_or_apart_and_a_missing_cell_is_a_group():
 def test_other_columns_and_their_order_do_not_matter():
     cf, rows = made()
     mixed = rows.assign(name='x')[['name', 'sex', 'region', 'debt', 'income']]
-    pd.testing.assert_frame_equal(audit(cf, mixed, 'sex', resamples=99).frame, own := audit(cf, rows, 'sex', resamples=99).frame)
-    assert not own.equals(audit(cf, rows, 'sex', resamples=99, seed=4).frame)
+    pd.testing.assert_frame_equal(audit(cf, mixed, 'sex', test=dict(resamples=99)).frame, own := audit(cf, rows, 'sex', test=dict(resamples=99)).frame)
+    assert not own.equals(audit(cf.under(seed=4), rows, 'sex', test=dict(resamples=99)).frame)
 
 
 def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
@@ -270,7 +270,7 @@ def test_crossings_are_every_group_of_every_pair_that_is_not_empty():
 def test_constraints_of_each_row_stay_with_their_rows():
     cf, rows = made()
     read, bounds = rows.drop(columns='region'), [dict(income=(None, int(v) + 25)) for v in rows.income]
-    a = audit(cf, rows, 'sex', resamples=99, bounds=bounds, immutable=['debt'])
+    a = audit(cf, rows, 'sex', bounds=bounds, immutable=['debt'], test=dict(resamples=99))
     kept = [b for b, r in zip(bounds, a.refused) if r]
     plain = cf.explain(read[a.refused], target='granted', bounds=kept, immutable=['debt'])
     assert a.answers.xp.equal(plain.xp) and 0 < a.answers.valid.sum() < len(kept)
@@ -281,7 +281,7 @@ def test_constraints_of_each_row_stay_with_their_rows():
 def test_recourse_that_one_group_lacks_is_found():
     cf, rows = made(higher=0., n=600)
     tied = [['income', 'debt'] if f and i % 4 == 0 else [] for i, f in enumerate(rows.sex == 'f')]
-    a = audit(cf, rows, 'sex', resamples=199, immutable=tied)
+    a = audit(cf, rows, 'sex', immutable=tied, test=dict(resamples=199))
     assert line(a, 'f', 'recourse').corrected <= .05 and line(a, 'f', 'recourse').value < .9
     assert set(a.differences.measure) == {'recourse'}
 
@@ -289,7 +289,7 @@ def test_recourse_that_one_group_lacks_is_found():
 @pytest.mark.night
 def test_prices_take_the_place_of_distance():
     cf, rows = made(cost=dict(income=3., debt=1.))
-    a = audit(cf, rows, 'sex', resamples=99)
+    a = audit(cf, rows, 'sex', test=dict(resamples=99))
     own = a.answers.domain.cost(a.answers.x, a.answers.xp)[a.answers.valid]
     assert line(a, 'all rows', 'cost').average == pytest.approx(own.mean().item(), rel=1e-5)
     assert 'what the table says that changes cost' in a.text() and 'distance' not in set(a.frame.measure)
@@ -300,7 +300,7 @@ def test_numbers_have_an_interval_as_their_target():
     rows = people()
     read = rows[['income', 'debt']]
     cf = GradualCF(LinearRegression().fit(read, read.income - .5*read.debt), tabular(read), 'sparse').fit(read)
-    a = audit(cf, rows, 'sex', target=(20.25, None), resamples=99)
+    a = audit(cf, rows, 'sex', target=(20.25, None), test=dict(resamples=99))
     np.testing.assert_array_equal(a.refused, read.income - .5*read.debt < 20.25)
     assert 'at least 20.25' in a.text()
 
@@ -342,7 +342,7 @@ def test_where_only_refusals_differ_no_longer_way_is_found(n):
 def test_random_labels_are_rarely_found():
     "Of 60 audits with labels that mean nothing, some find something: not many more than one in twenty."
     cf, rows = made(higher=0., n=300)
-    whole = audit(cf, rows, 'sex', resamples=99)
+    whole = audit(cf, rows, 'sex', test=dict(resamples=99))
     from gradual_cf.use.audit import _measures_of, _tests
     measures, hits = _measures_of(whole.refused, whole.answers), 0
     for seed in range(60):
@@ -403,7 +403,7 @@ ADVISED = dict(increase_only=['income'], decrease_only=['debt'], bounds=dict(inc
 
 def test_advice_is_legal_and_what_the_model_says_and_costs_add_up():
     cf, rows = made(n=600)
-    found = audit(cf, rows, 'sex', least=5, resamples=99, **ADVISED)
+    found = audit(cf, rows, 'sex', least=5, test=dict(resamples=99), **ADVISED)
     told = found.advice(3, columns=2)
     old, new = told.answers.data, told.answers.raw
     given = cf.explain(new, 'granted').decided[:, 0]
@@ -421,7 +421,7 @@ def test_advice_is_legal_and_what_the_model_says_and_costs_add_up():
 
 def test_advice_that_costs_too_much_helps_nobody_and_rules_out_what_it_must():
     cf, rows = made(n=600)
-    found = audit(cf, rows, 'sex', least=5, resamples=99, **ADVISED)
+    found = audit(cf, rows, 'sex', least=5, test=dict(resamples=99), **ADVISED)
     some, whole = found.advice(2, worth=.2), found.advice(2)
     assert (some.cost[np.isfinite(some.cost)] < .2).all() and 0 < some.helped.sum() < whole.helped.sum()
     same = found.advice(2)

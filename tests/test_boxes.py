@@ -53,7 +53,7 @@ MODELS = dict( # name -> model
 def fitted(rng, name='hist', **how):
     X = table(rng, category=name not in ('forest', 'logistic', 'svc'))
     model = MODELS[name]().fit(X, labels(rng, X))
-    return GradualCF(model, tabular(X, integer=['c'], **how), 'sparse').fit(X), model, X
+    return GradualCF(model, tabular(X, read=dict(integer=['c']), **how), 'sparse').fit(X), model, X
 
 
 def test_decimals_near_a_cut():
@@ -114,10 +114,10 @@ def test_a_way_names_the_level_of_a_category_of_several_columns():
 def test_a_smaller_change_is_handed_back():
     cf, model, X = fitted(np.random.default_rng(15))
     answers = cf.explain(X.head(8), 1 - model.predict(X.head(8)))
-    told, better = prove(cf, answers, 'l1', better=True)
+    told, better = answers.prove('distance', smaller=True)
     far = (better.xp - better.x).abs().sum(1).numpy()
     assert (told.verdict.str.contains('in distance')).all() and better.valid.all() and np.allclose(far, told.best, atol=1e-5)
-    assert prove(cf, better, 'l1').verdict.eq('optimal in distance').all()
+    assert better.prove('distance').verdict.eq('optimal in distance').all()
 
 
 def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
@@ -148,7 +148,7 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
     y = (X.income/2000 - X.late/2 > 1.6).astype(int)
     for last in (linear_model.LogisticRegression(), ensemble.RandomForestClassifier(10, max_depth=4, random_state=0)):
         model = pipeline.make_pipeline(preprocessing.StandardScaler(), last).fit(X, y)
-        answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1, optimal='columns')
+        answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1, proof='columns')
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
     assert not _has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
@@ -184,7 +184,7 @@ def test_products_before_a_line_are_asked_of_a_frame_without_a_warning(output):
     X = pd.DataFrame(rng.integers(0, 9, (200, 3)).astype(float), columns=list('abc'))
     both = compose.make_column_transformer((preprocessing.PolynomialFeatures(2), ['a', 'b']), remainder='passthrough')
     model = pipeline.make_pipeline(both, preprocessing.StandardScaler(), linear_model.LogisticRegression()).set_output(transform=output)
-    cf = GradualCF(model.fit(X, X.a*X.b > 15), tabular(X, integer=list(X)), 'sparse').fit(X)
+    cf = GradualCF(model.fit(X, X.a*X.b > 15), tabular(X, read=dict(integer=list(X))), 'sparse').fit(X)
     rows = X[~model.predict(X)][:5]
     a = cf.explain(rows, True)
     assert not _has_bounds(cf) and 'several columns' in cf.model.about and a.valid.all() and model.predict(a.raw[list(X)].astype(float)).all()
@@ -221,7 +221,7 @@ def test_ends_of_a_region_are_legal_values():
     X.loc[::5, 'a'] = -7.
     y = (X.a.clip(0) + X.b.fillna(4) + X.c > 13).astype(int)
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X, y)
-    cf = GradualCF(model, tabular(X, integer=list('abc'), special=[-7]), 'sparse').fit(X)
+    cf = GradualCF(model, tabular(X, read=dict(integer=list('abc'), special=[-7])), 'sparse').fit(X)
     refused = X[model.predict(X) == 0]
     rows = pd.concat([refused[refused.b.isna()].head(3), refused[refused.a == -7].head(3), refused[refused.b.notna()].head(2)])
     rows.iloc[-1, 2] = 40.
@@ -260,14 +260,14 @@ def test_who_breaks_the_question_is_certified_for_nothing(name):
     rng = np.random.default_rng(5)
     X = table(rng)
     model = MODELS[name]().fit(X, (X.a + X.b + rng.normal(0, .7, len(X)) > 3).astype(int))
-    cf = GradualCF(model, tabular(X, integer=['c']), 'sparse').fit(X)
+    cf = GradualCF(model, tabular(X, read=dict(integer=['c'])), 'sparse').fit(X)
     rows, target = X.head(20), 1 - model.predict(X.head(20))
     asked = cf.explain(rows, target, immutable=['a'], bounds={'b': (-1, 1)})
     free = cf.explain(rows, target, immutable=['c', 'kind'])
     foreign = cf.measure(Question(rows, asked.enc, cf.logits(rows, asked.enc.x), asked.tensors.target), free.xp)
     broken = ((free.raw.a != rows.a) | (free.raw.b != rows.b) & ~free.raw.b.between(-1, 1)).to_numpy()
     assert 3 < broken.sum()
-    told, better = prove(cf, foreign, 'l0', better=True)
+    told, better = foreign.prove('columns', smaller=True)
     assert not told.verdict[broken].str.contains('optimal').any() and np.isinf(told['size'][broken]).all()
     assert (told.verdict[~broken].str.contains('optimal') == foreign.valid[~broken]).all()
     if name == 'pipe_svc': return # who is only asked has no better row to hand back
@@ -294,7 +294,7 @@ def test_levels_that_were_left_out_are_in_no_better_answer(seed, classes, optima
     every = pd.DataFrame(itertools.product(X.a.cat.categories, ['u', 'v', 'w'], range(4)), columns=['a', 'b', 'c'])
     share = model.predict_proba(every)
     for target in sorted(set(model.predict(X))):
-        answers = cf.explain(rows, target, optimal=optimal)
+        answers = cf.explain(rows, target, proof=optimal)
         does = (share.argmax(1) == target) & (share[:, target] >= .5)
         assert does.any() and answers.valid.all() and set(answers.proof) == {'optimal'}
         for i in range(len(rows)):
@@ -318,7 +318,7 @@ def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_
     assert ((model.predict(answers.raw) == 1) == answers.valid).all() and answers.valid.all()
     if bits > 53:
         assert not any(answers.proof) and answers.region().how.str.startswith('counted').all()
-        with pytest.raises(ValueError, match=r"53 bits at most, got 'columns' and \['big'\]"): cf.explain(rows, 1, optimal='columns')
+        with pytest.raises(ValueError, match=r"53 bits at most, got 'columns' and \['big'\]"): cf.explain(rows, 1, proof='columns')
         return
     assert set(answers.proof) == {'optimal'} and set(answers.region().how) == {'certified'}
     far = ((answers.raw - rows).abs()/spans).sum(axis=1).to_numpy()

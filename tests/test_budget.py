@@ -101,7 +101,7 @@ def test_a_table_on_a_budget_finds_what_is_found_without():
     limits, told = (20, 60, None), []  # validity and changes with each of these
     for seed in range(6):
         own, cf, data = asked_of('table', 2*seed)
-        for i in range(3): told.append([(a.valid[0], a.changed.sum()) for a in (cf.explain(data.iloc[[i]], rows=rows) for rows in limits)])
+        for i in range(3): told.append([(a.valid[0], a.changed.sum()) for a in (cf.explain(data.iloc[[i]], limit=dict(rows=rows)) for rows in limits)])
     *few, free = np.array(told).transpose(1, 0, 2)
     for got, most in zip(few, (1.6, 1.3)):
         both = (got[:, 0] == 1) & (free[:, 0] == 1)
@@ -110,9 +110,9 @@ def test_a_table_on_a_budget_finds_what_is_found_without():
 
 def test_limits_share_rows_and_constraints_hold():
     own, cf, data = asked_of('table', 0)
-    answers = cf.explain(data.iloc[:8], rows=400, immutable=['x0'], max_changes=1)
+    answers = cf.explain(data.iloc[:8], immutable=['x0'], max_changes=1, limit=dict(rows=400))
     assert not answers.changes().feature.eq('x0').any() and answers.changed.sum(1).max() <= 1 and answers.rows <= 400
-    few = cf.explain(data.iloc[:8], rows=20)
+    few = cf.explain(data.iloc[:8], limit=dict(rows=20))
     assert few.rows <= 20 and len(few) == 8 and any('no more may be asked' in p for p in few.proof)
 
 
@@ -122,7 +122,7 @@ def test_a_read_model_costs_nothing_but_its_answers():
     model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(df.drop(columns='c'), f(df) > .5)
     rows = df.drop(columns='c')
     cf = GradualCF(model, tabular(rows), 'sparse').fit(rows)
-    answers = cf.explain(rows.iloc[:3], rows=12)
+    answers = cf.explain(rows.iloc[:3], limit=dict(rows=12))
     assert answers.valid.all() and answers.rows <= 12 and (answers.changed.sum(1) <= cf.explain(rows.iloc[:3]).changed.sum(1)).all()
 
 
@@ -133,14 +133,14 @@ def test_a_call_that_fails_keeps_what_was_found_and_is_named(kind):
     kept = named = 0
     for fails in range(2, 9):
         own.clear(fails)
-        answers = cf.explain(some(rows, [0, 1]), rows=150)
+        answers = cf.explain(some(rows, [0, 1]), limit=dict(rows=150))
         if own.calls < fails: break
         assert any(p == f'best so far: call {fails} failed: TimeoutError: no answer' for p in answers.proof), answers.proof
         named += 1
         kept += answers.valid.any()
     assert named >= 2 and (kept or kind == 'images')
     own.clear(1)
-    with pytest.raises(ValueError if kind != 'images' else TimeoutError, match='no answer'): cf.explain(some(rows, [0]), rows=150)
+    with pytest.raises(ValueError if kind != 'images' else TimeoutError, match='no answer'): cf.explain(some(rows, [0]), limit=dict(rows=150))
 
 
 @pytest.mark.parametrize('kind', ['table', 'texts', 'images'])
@@ -148,7 +148,7 @@ def test_an_interrupt_keeps_what_was_found(kind):
     own, cf, rows = asked_of(kind, 0)
     own.clear(3)
     own.error = KeyboardInterrupt
-    answers = cf.explain(some(rows, [0, 1]), rows=150)
+    answers = cf.explain(some(rows, [0, 1]), limit=dict(rows=150))
     assert 'best so far: interrupted' in answers.proof and own.calls == 3
 
 
@@ -161,6 +161,6 @@ def test_a_text_without_a_limit_keeps_what_was_found_too():
 
 def test_a_bar_counts_calls(capsys):
     own, cf, rows = asked_of('table', 0)
-    answers = cf.explain(rows.iloc[:1], rows=40, progress=True)
+    answers = cf.under(progress=True).explain(rows.iloc[:1], limit=dict(rows=40))
     shown = capsys.readouterr().err
     assert 'calls: ' in shown and f'{answers.calls}it' in shown

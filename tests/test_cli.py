@@ -265,7 +265,7 @@ def test_check_tells_whether_a_folder_a_letter_and_evidence_hold(loans, tmp_path
     cf = GradualCF(load_fitted(loans/'m.skops'), tabular(X), 'sparse', classes=('refused', 'granted')).fit(X)
     model = cf.save(tmp_path/'cf')
     answer = cf.explain(X[cf.predict(X) == 0][:1] if hasattr(cf, 'predict') else X[(X.income/1000 - X.late <= 1)][:1], 'granted')
-    (tmp_path/'a.md').write_text(letter(answer, strict=None)[0])
+    (tmp_path/'a.md').write_text(letter(answer, house=dict(strict=None))[0])
     told = run('check', tmp_path/'a.md', '--model', model, '--json')
     assert told.exit_code == 0 and json.loads(told.stdout)['flips'], told.output
     (tmp_path/'kept.json').write_text(f"[{','.join(evidence(answer))}]")

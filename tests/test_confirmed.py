@@ -41,7 +41,7 @@ def cf():
 def test_answers_go_as_far_as_jurors_ask_and_say_how_many_agree(cf, share):
     rows = people(60, 1)
     rows = rows[(cf.explain(rows, 1).before < .5)]
-    answers = cf.explain(rows, 1, confirmed=share)
+    answers = cf.under(hold=share).explain(rows, 1)
     assert answers.valid.all() and (answers.confirmed >= share).all()
     np.testing.assert_array_equal(answers.confirmed, _agreed(cf.jurors, answers.xp, answers.tensors.target))
     for a, words in zip(answers.confirmed, answers.proof): assert words.startswith(f'{round(5*a)} of 5 agree after')
@@ -50,7 +50,7 @@ def test_answers_go_as_far_as_jurors_ask_and_say_how_many_agree(cf, share):
 def test_where_enough_agree_at_once_the_answer_is_the_usual_one(cf):
     cf.jurors[:] = [Bar(-9.)]*5
     rows = people(20, 2)
-    usual, answers = cf.explain(rows, 1), cf.explain(rows, 1, confirmed=1.)
+    usual, answers = cf.explain(rows, 1), cf.under(hold=1.).explain(rows, 1)
     pd.testing.assert_frame_equal(usual.raw, answers.raw)
     assert set(answers.proof) == {'5 of 5 agree after 1 search'}
 
@@ -58,7 +58,7 @@ def test_where_enough_agree_at_once_the_answer_is_the_usual_one(cf):
 def test_a_row_that_cannot_be_read_says_so(cf):
     rows = people(5, 6).astype(object)
     rows.loc[2, 'income'] = 'much'
-    answers = cf.explain(rows, 1, confirmed=.6)
+    answers = cf.under(hold=.6).explain(rows, 1)
     assert answers.unread.tolist() == [False, False, True, False, False] and np.isnan(answers.confirmed[2]) and not answers.valid[2]
 
 

@@ -259,7 +259,7 @@ def fitted_case(name): return TABLE[name]()
 def usual(name):
     "The usual answers of a case, which most promises are about."
     c = fitted_case(name)
-    return c.cf.explain(c.rows, c.target, SEED)
+    return c.cf.under(seed=SEED).explain(c.rows, c.target)
 
 
 def of(names): return pytest.mark.parametrize('name', names)
@@ -358,7 +358,7 @@ def test_the_same_seed_gives_the_same_answer_whatever_else_was_drawn(name):
     same(watched(name)[0], usual(name)[turned(fitted_case(name))], name in LEGAL)
     if name in ('network, paper', 'spheres', 'lore'):  # those that draw
         c = fitted_case(name)
-        assert not torch.equal(c.cf.explain(c.rows, c.target, SEED + 1).xp, usual(name).xp)
+        assert not torch.equal(c.cf.under(seed=SEED + 1).explain(c.rows, c.target).xp, usual(name).xp)
 
 
 @of(TABLE)
@@ -487,20 +487,20 @@ def test_locks_limits_directions_and_numbers_of_changes_hold(name):
     first, other, up, word = numbers[0], numbers[-1], 'age' if 'age' in c.X else numbers[1], 'job' if 'job' in c.X else numbers[2]
     low, high = float(c.X[first].quantile(.3)), float(c.X[first].quantile(.7))
     few, target = asked(c, np.arange(3))
-    new = c.cf.explain(few, target, SEED, immutable=[word], bounds={first: (low, high)}, increase_only=[up], decrease_only=[other], max_changes=2).raw
+    new = c.cf.under(seed=SEED).explain(few, target, immutable=[word], bounds={first: (low, high)}, increase_only=[up], decrease_only=[other], max_changes=2).raw
     on = dict(zip(few, moved(few, new).T))
     assert not on[word].any() and (new[up] >= few[up])[on[up]].all() and (new[other] <= few[other])[on[other]].all()
     assert new[first].between(low, high)[on[first]].all() and sum(on.values()).max() <= min(2, getattr(c.cf.settings, 'max_changes', 2) or 2)
     locked, most, ends = [[first], [up, word], [other]], [1, 2, 3], {first: (low, high)}  # of each row
     ways = dict(increase_only=[[other], [], [up]], decrease_only=[[up], [other], []])
-    new = c.cf.explain(few, target, SEED, immutable=locked, bounds=[{}, ends, ends], max_changes=most, **ways).raw
+    new = c.cf.under(seed=SEED).explain(few, target, immutable=locked, bounds=[{}, ends, ends], max_changes=most, **ways).raw
     on = moved(few, new)
     for i, k in zip(*np.nonzero(on)):
         old, now, name = few.iloc[i, k], new.iloc[i, k], list(few)[k]
         assert (now > old or name not in ways['increase_only'][i]) and (now < old or name not in ways['decrease_only'][i])
     assert not any(on[i, list(few).index(k)] for i, names in enumerate(locked) for k in names) and (on.sum(1) <= most).all()
     assert new[first].iloc[1:].between(low, high)[on[1:, list(few).index(first)]].all()
-    held = c.cf.explain(few, target, SEED, immutable=list(few))
+    held = c.cf.under(seed=SEED).explain(few, target, immutable=list(few))
     assert torch.equal(held.xp, held.x) and np.array_equal(held.valid, held.already)
 
 
@@ -526,7 +526,7 @@ def test_a_row_that_cannot_be_read_is_told_and_harms_no_other(name):
     column = next((k for k in ('kind', 'job') if k in rows), next(iter(rows)))
     bad = rows.astype({column: object})
     bad.iloc[1, list(bad).index(column)] = np.inf if rows[column].dtype.kind in 'iuf' else 7
-    got = c.cf.explain(bad, target, SEED)
+    got = c.cf.under(seed=SEED).explain(bad, target)
     assert got.unread.tolist() == [False, True] and torch.equal(got.xp[:1], usual(name).xp[1:2])
     assert got.proof[1].startswith('not read: ') and column in got.proof[1] and not got.valid[1] and cells(got.raw)[1] == cells(bad)[1]
     assert set(got.changes().row) <= {0} and len(got[[0]]) == 1
@@ -535,7 +535,7 @@ def test_a_row_that_cannot_be_read_is_told_and_harms_no_other(name):
 @of(TABLE)
 def test_a_deadline_is_kept_and_what_was_not_reached_is_as_it_was(name):
     c = fitted_case(name)
-    got = c.cf.explain(c.rows, c.target, SEED, seconds=1e-6)
+    got = c.cf.under(seed=SEED).explain(c.rows, c.target, limit=1e-6)
     untouched = ~got.mask.flatten(1).any(1).numpy()
     assert torch.equal(got.xp[untouched], got.x[untouched]) and len(got) == len(usual(name)) and untouched.any()
     late = untouched & ~got.already
@@ -547,7 +547,7 @@ def test_a_trace_ends_where_explain_ends(name):
     c, there = fitted_case(name), usual(name)
     i = np.flatnonzero(there.valid & ~there.already)[:1]
     row, target = asked(c, i)
-    trace = c.cf.trace(row, target, SEED)
+    trace = c.cf.under(seed=SEED).trace(row, target)
     assert torch.equal(trace.x, there.x[i]) and len(trace.chosen) == len(trace.curves) == len(trace)
     done = c.cf.measure(c.cf.ask(row, target), trace[-1].xp)
     assert done.valid.all() and set(trace.chosen) <= set(range(int(c.cf.groups(done.xp).max()) + 1))

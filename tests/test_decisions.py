@@ -132,7 +132,7 @@ def test_texts_tell_the_models_own_probability_and_its_cut(loans, cut, label):
     assert f'{100*needed:.6g}% was needed' in text and check_evidence(text, cf).flips.all()
     told = json.loads(evidence(a[:1])[0])
     assert told['question']['tau'] is None and told['model']['decides'] == 'both'
-    refused = audit(cf, X.assign(g=np.arange(len(X)) % 2), by='g', target='yes', resamples=99)
+    refused = audit(cf, X.assign(g=np.arange(len(X)) % 2), by='g', target='yes', test=dict(resamples=99))
     assert np.average(refused.frame[refused.frame.measure == 'refused'].value) == pytest.approx((model.predict(X) == 'no').mean(), abs=.05)
 
 
@@ -140,7 +140,7 @@ def test_a_probability_that_is_asked_for_is_the_models_own(loans):
     X, y = loans
     model = FixedThresholdClassifier(LogisticRegression(), threshold=.3, pos_label='yes').fit(X, y)
     rows, own = X[model.predict(X) == 'no'].head(5), model.estimator_.predict_proba
-    low, high = (GradualCF(model, tabular(X), 'sparse', tau=tau).fit(X).explain(rows, 'yes', optimal='distance') for tau in (.2, .6))
+    low, high = (GradualCF(model, tabular(X), 'sparse', tau=tau).fit(X).explain(rows, 'yes', proof='distance') for tau in (.2, .6))
     assert (own(low.raw)[:, 1] >= .3 - 1e-7).all() and (own(low.raw)[:, 1] < .6).any()  # the decision asks for more
     assert (own(high.raw)[:, 1] >= .6).all() and 'with a probability of at least 0.6' in repr(high)
     assert 'with a probability of at least 60%' in letter(high[:1], date='2026-11-25')[0]
@@ -156,7 +156,7 @@ def test_several_classes_ask_for_the_decision_and_nothing_else():
     a, more = cf.explain(rows, t), GradualCF(model, tabular(X), 'sparse', tau=.5).fit(X).explain(rows, t)
     assert (model.predict(a.raw) == t).all() and all(p.startswith(('optimal', 'fewest columns; distance ')) for p in a.proof)
     assert a.changed.sum() < more.changed.sum() and (a.prob < .5).any() and (more.prob[more.valid] >= .5).all()
-    assert prove(cf, a).verdict.str.startswith(('optimal', 'at most')).all()
+    assert a.prove().verdict.str.startswith(('optimal', 'at most')).all()
     text = letter(a[:1], date='2026-11-25')[0]
     assert 'was needed' not in text and f'it put the probability of “class {t}” at' in text and check_evidence(text, cf).flips.all()
     assert not cf.explain(X[model.predict(X) == t].head(5), t).changed.any()
@@ -189,7 +189,7 @@ def test_a_proof_of_another_row_is_an_error(loans, monkeypatch):
     model = RandomForestClassifier(6, max_depth=3, random_state=0).fit(X, y)
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     rows = X[model.predict(X) == 'no'].head(4)
-    assert all(isinstance(a.proof, list) for a in (cf.explain(rows, 'yes'), cf.explain(rows, 'yes', seconds=5.)))
+    assert all(isinstance(a.proof, list) for a in (cf.explain(rows, 'yes'), cf.explain(rows, 'yes', limit=5.)))
     from gradual_cf.search import proven
     own = proven._best_known
     def nearer(*args):
@@ -218,7 +218,7 @@ def test_answers_that_predict_denies_are_looked_for_again(settings):
     X = X[~pd.Series(model.beyond(X), X.index).between(0, .02)]
     cf, rows = GradualCF(model, tabular(X), settings).fit(X), X[model.predict(X) == 0][:6]
     assert not cf.model.predictor.over  # it seemed that numbers decide
-    answers, several = cf.explain(rows, 1), cf.explain_many(rows, 1, k=2)
+    answers, several = cf.explain(rows, 1), cf.explain(rows, 1, k=2)
     for told in (answers, several.first, several.answers): assert told.valid.all() and model.predict(told.raw).all()
     assert set(several.row) == {*range(6)} and (several.first.changed.sum(1) <= answers.changed.sum(1)).all()
     if settings == 'sparse': assert (model.beyond(answers.raw) < 1).all()  # a little beyond the hair, where the numbers alone would have stopped

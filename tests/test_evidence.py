@@ -235,8 +235,8 @@ def of_loans():
     model = HistGradientBoostingClassifier(categorical_features='from_dtype', random_state=0, max_iter=20).fit(X, y)
     cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
     rows = test[model.predict(test) == 'refused'][:4]
-    answers, others = cf.explain(rows, 'granted', increase_only=['income'], optimal='columns'), cf.explain_many(rows, 'granted', k=2)
-    return model, [*(json.loads(t)['sealed'] for t in letter(answers, others=others, format='json')), *evidence(cf.explain(rows[:1], 'granted', immutable=list(X), optimal='columns'))]
+    answers, others = cf.explain(rows, 'granted', increase_only=['income'], proof='columns'), cf.explain(rows, 'granted', k=2)
+    return model, [*(json.loads(t)['sealed'] for t in letter(answers, others=others, format='json')), *evidence(cf.explain(rows[:1], 'granted', immutable=list(X), proof='columns'))]
 
 
 def of_two_columns():
@@ -246,9 +246,9 @@ def of_two_columns():
     cf = GradualCF(model, tabular(df)).fit(df)
     rows = df[model.predict(df) == 'refused']
     far, near = rows[rows.a + rows.b < 4][:2], rows[(rows.k != 'z') & (rows.a + rows.b > 4)][:2]
-    return model, [*evidence(cf.explain(far, 'granted', optimal='columns')), *evidence(cf.explain(near, 'granted', optimal='distance')),
-                   *evidence(cf.explain(near, 'granted', bounds=dict(a=(0, 3)), immutable=['b', 'k'], optimal='columns')),
-                   *evidence(cf.explain(near, 'granted', immutable=['a', 'b'], optimal='columns'))]
+    return model, [*evidence(cf.explain(far, 'granted', proof='columns')), *evidence(cf.explain(near, 'granted', proof='distance')),
+                   *evidence(cf.explain(near, 'granted', bounds=dict(a=(0, 3)), immutable=['b', 'k'], proof='columns')),
+                   *evidence(cf.explain(near, 'granted', immutable=['a', 'b'], proof='columns'))]
 
 
 def of_tiny_numbers():
@@ -270,7 +270,7 @@ def of_causes():
     df['income'] = (300*df.school + 1500 + rng.normal(0, 90, 150)).round()
     ask = lambda d: 1/(1 + np.exp(-((d.income - 2800)/300).to_numpy(float)))
     parent = LinearRegression().fit(df[['school']], df.income)
-    cf = GradualCF(predictor(ask, domain := tabular(df, causes=dict(income=(['school'], parent)), immutable=['age'])), domain, 'sparse', classes=('no', 'yes')).fit(df)
+    cf = GradualCF(predictor(ask, domain := tabular(df, immutable=['age'], derive=dict(income=(['school'], parent)))), domain, 'sparse', classes=('no', 'yes')).fit(df)
     return ask, evidence(cf.explain(df[ask(df) < .5][:3], 'yes'))
 
 
@@ -278,7 +278,7 @@ def of_numbers():
     df = pd.DataFrame(dict(a=np.linspace(0, 9, 60).round(1), b=np.tile([1., 4., 2., 8., 5., 7.], 10)))
     model = DecisionTreeRegressor(max_depth=5, random_state=0).fit(df, df.a + df.b)
     cf = GradualCF(model, tabular(df)).fit(df)
-    return model, evidence(cf.explain(df[:3], target=(12., None), optimal='columns'))
+    return model, evidence(cf.explain(df[:3], target=(12., None), proof='columns'))
 
 
 def of_three_classes():
@@ -487,7 +487,7 @@ def evidence_of_anything(seed, ask):
     if (q := question(case, seed)) is None: return []
     predictor = q.cf.model.predictor
     how = dict(optimal=ask) if ask in ('columns', 'distance', 'cost') else {}
-    try: answers = q.cf.explain(q.rows, q.target, seconds=2., **q.told, **how)
+    try: answers = q.cf.explain(q.rows, q.target, limit=2., **q.told, **how)
     except ValueError: return []  # a model that nobody can bound
     for text in evidence(answers):
         validator('evidence').validate(told := json.loads(text))

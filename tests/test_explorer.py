@@ -357,7 +357,7 @@ def test_a_letter_of_the_answer(fitted):
     assert box.wait()
     shown = open_tab(box, 'letter')
     page = base64.b64decode(re.search('base64,([^"]*)', shown)[1]).decode()
-    assert check_evidence(page, cf, names=dict(income='your income'), units=dict(income='€')).flips.all()
+    assert check_evidence(page, cf, house=dict(names=dict(income='your income'), units=dict(income='€'))).flips.all()
     assert EVIL not in shown and 'answer 1' in open_tab(box, 'ways')
     box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
     assert box.wait() and 'letter' not in box.panes and 'No letter: ' in open_tab(box, 'letter') and 'refused' in box.panes['letter']
@@ -412,7 +412,7 @@ def test_other_answers_are_searched_and_what_leads_nowhere_is_said(fitted):
     assert said == f'Proven not to work: {(menu.proof == "none exists").sum()} of 15 sets of one or two columns.'
     assert 1 < len(several.answers) <= 5 and several.answers.valid.all()
     assert several.answers.xp[:1].equal(cf.explain(row, 1, immutable=['school']).xp)
-    assert several.answers.xp.equal(cf.explain_many(row, 1, immutable=['school']).answers.xp)
+    assert several.answers.xp.equal(cf.explain(row, 1, immutable=['school'], k=5).answers.xp)
 
 
 def test_no_other_answer_is_longer_than_the_question_allows(fitted):
@@ -429,7 +429,7 @@ def test_nothing_is_said_of_ways_where_nothing_is_proven(fitted, told):
     domain = tabular(people, cost=told['cost']) if 'cost' in told else cf.domain
     plain = GradualCF(told.get('model', cf.model), domain, PLAUSIBLE if 'density' in told else SPARSE).fit(people)
     row, several, said = known(plain, people)
-    assert said == '' and several.answers.xp.equal(plain.explain_many(row, 1).answers.xp)
+    assert said == '' and several.answers.xp.equal(plain.explain(row, 1, k=5).answers.xp)
 
 
 def test_ways_that_are_not_decided_are_counted(fitted, monkeypatch):
@@ -437,7 +437,7 @@ def test_ways_that_are_not_decided_are_counted(fitted, monkeypatch):
     people, _, cf = fitted
     monkeypatch.setattr(editors, '_SECONDS', 1e-9)
     row, several, said = known(cf, people)
-    assert 'Undecided when time ran out: ' in said and several.answers.xp.equal(cf.explain_many(row, 1).answers.xp)
+    assert 'Undecided when time ran out: ' in said and several.answers.xp.equal(cf.explain(row, 1, k=5).answers.xp)
 
 
 @pytest.mark.night

@@ -105,7 +105,7 @@ def test_every_result_leaves_in_five_ways_and_by_arrow(shop, tmp_path):
     "No cell of CSV is a formula, JSON is strict, and a column of cells of several kinds becomes text in a file with types."
     import pyarrow as pa
     cf, rows, answer = shop
-    for result in (answer, cf.explain_many(rows[:4], '=yes')):
+    for result in (answer, cf.explain(rows[:4], '=yes', k=5)):
         for name in result._TABLES:
             frame = result.table(name)
             back = pd.read_csv(result.to_csv(tmp_path/'a.csv', name), dtype=str, keep_default_na=False)
@@ -159,7 +159,7 @@ def test_files_are_whole_or_not_there(shop, tmp_path, monkeypatch):
 USES = {
     'letters': lambda c, a, d: [check_evidence(texts := letter(a[:1], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
     'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(),
-    'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, resamples=99, least=9).text(),
+    'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, least=9, test=dict(resamples=99)).text(),
     'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(), 'strengths': lambda c, a, d: strengths(c.cf, c.rows, tried=(1,)).to_json(),
     'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
 

@@ -7,8 +7,13 @@ import torch
 import toy
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from gradual_cf.all import (Encoded, Explainer, GradualCF, State, Target, from_frames, improve, letter, line_search, load_loans, measures, predict, predictor,
     prove, put_back, share, summary, tabular)
@@ -79,7 +84,7 @@ def test_frames_of_another_method_are_answers_like_any_other(decided_by_trees):
     assert measures(cf, theirs).set_index('metric').loc['valid', 'mean'] == 1 and (theirs.quality().changes == (rows.to_numpy(object) != other.to_numpy(object)).sum(1)).all()
     better = improve(cf, theirs)
     assert better.valid.all() and (better.changed.sum(1) <= theirs.changed.sum(1)).all() and better.changed.sum() < theirs.changed.sum()
-    assert (prove(cf, theirs).bound <= theirs.changed.sum(1)).all() and 'granted' in letter(better[:1])[0]
+    assert (theirs.prove().bound <= theirs.changed.sum(1)).all() and 'granted' in letter(better[:1])[0]
 
 
 def test_frames_are_judged_as_they_are(decided_by_trees):
@@ -93,9 +98,41 @@ def test_frames_are_judged_as_they_are(decided_by_trees):
     assert not answers.valid[1] and answers.valid.sum() == 5 and (answers.raw.iloc[1] == rows.iloc[1]).all()
 
 
+def in_columns(*, named):  # a category in columns of 0 and 1, found or named
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(np.eye(3)[r.integers(0, 3, 300)], columns=['job_a', 'job_b', 'job_c']).assign(x=r.random(300))
+    model = LogisticRegression().fit(X, X.x + X.job_a > 1)
+    return model, GradualCF(model, tabular(X, **(dict(categorical={'job': list(X)[:3]}) if named else {})), 'sparse').fit(X), X[~model.predict(X)][:4]
+
+
+def in_levels():  # the model passes over a level that it does not know
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(dict(c=r.choice(list('abc'), 300), x=r.random(300)))
+    model = make_pipeline(make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['c']), remainder='passthrough'), LogisticRegression())
+    model.fit(X, X.x + (X.c == 'a') > 1)
+    return model, GradualCF(model, tabular(X), 'sparse').fit(X), X[~model.predict(X)][:4]
+
+
+@pytest.mark.parametrize('made, odd, says', [
+    *[(partial(in_columns, named=named), odd, says) for named in (False, True) for odd, says in (
+        (dict(job_a=1., job_b=1., job_c=0.), 'job_a + job_b'), (dict(job_a=.4, job_b=.6, job_c=0.), '0.4 job_a + 0.6 job_b'),
+        (dict(job_a=0., job_b=0., job_c=0.), 'none of these'), (dict(job_a=-3., job_b=0., job_c=4.), '-3 job_a + 4 job_c'))],
+    (in_levels, dict(c='zzz'), 'zzz')], ids=str)
+def test_an_answer_that_no_row_can_be_is_asked_about_and_is_not_legal(made, odd, says):
+    model, cf, rows = made()
+    own, i = cf.explain(rows, True), np.arange(len(rows)) == 1
+    theirs = own.raw.copy()
+    theirs.loc[i, list(odd)] = list(odd.values())
+    answers = from_frames(cf, rows, theirs, True)
+    assert (answers.raw == theirs).all(axis=None) and (answers.legal == ~i).all() and (answers.valid == model.predict(theirs)).all()
+    np.testing.assert_allclose(answers.prob, model.predict_proba(theirs)[:, 1])
+    told = measures(cf, answers).set_index('metric')['mean']
+    assert told.legal == .75 and told.valid == answers.valid.mean() and says in answers.changes().after.tolist() and own.legal.all()
+
+
 def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees):
     _, cf, rows, other = decided_by_trees
-    for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: prove(cf, other), lambda: letter(other), lambda: cf.region(other)):
+    for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: other.prove(), lambda: letter(other), lambda: cf.region(other)):
         with pytest.raises(ValueError, match='must be Counterfactuals, as explain returns them, got DataFrame: from_frames'): ask()
     with pytest.raises(ValueError, match='got 2 Counterfactuals: measures'): summary(cf.explain(rows[:2]))
     with pytest.raises(ValueError, match='answers must be one for each of 6 rows, got 2'): from_frames(cf, rows, other[:2])
@@ -108,7 +145,7 @@ def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees
 def test_where_one_change_suffices_it_is_the_nearest_legal_one_of_all_columns(asked, constraints):
     gen, n = np.random.default_rng(0), 150
     X = pd.DataFrame(dict(a=gen.integers(0, 40, n), b=gen.normal(0, 3, n).round(1), c=gen.choice(['u', 'v', 'w'], n), d=gen.choice([-9, *range(6)], n)))
-    domain = tabular(X, special=[-9])
+    domain = tabular(X, read=dict(special=[-9]))
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(domain.encode(X).x.shape[1], 2))
     with torch.no_grad(): net[0].weight *= 1000 # the margin is no step wide

@@ -53,10 +53,10 @@ def test_other_questions_go_with_it():
     rows = X[model.predict(X) == 0].head(2)
     for asked in (dict(optimal='columns'), dict(confirmed=.6), dict(max_changes=2)):
         assert (model.predict(cf.explain(rows, 1, **asked).raw) == 1).all()
-    assert 'plausible answers well within the decision' in cf.under('plausible').explain(rows, 1, optimal='columns').among
-    plain, own = (e.explain(rows, 1, optimal='columns') for e in (cf.under('sparse'), cf))  # of models trained again there is no bound
+    assert 'plausible answers well within the decision' in cf.under('plausible').explain(rows, 1, proof='columns').among
+    plain, own = (e.explain(rows, 1, proof='columns') for e in (cf.under('sparse'), cf))  # of models trained again there is no bound
     assert own.raw.equals(plain.raw) and own.proof == plain.proof and own.among == plain.among
-    assert prove(cf, plain).verdict.equals(prove(cf.under('sparse'), plain).verdict)
+    assert plain.prove().verdict.equals(plain.prove().verdict)
 
 
 @pytest.mark.night

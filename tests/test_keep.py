@@ -162,9 +162,9 @@ READ_BEHIND = dict(line=lambda: opened(LogisticRegression()), splines=lambda: op
 @pytest.mark.filterwarnings('ignore:the folder holds no model')
 def test_what_is_read_behind_a_pipeline_is_read_again(make, tmp_path):
     cf, rows = READ_BEHIND[make]()
-    answers = cf.explain(rows, optimal='distance')
+    answers = cf.explain(rows, proof='distance')
     for again in (GradualCF.load(cf.save(tmp_path/'cf'), cf.model.predictor.source), copy(cf), pickle.loads(pickle.dumps(cf))):
-        same(answers, again.explain(rows, optimal='distance'))
+        same(answers, again.explain(rows, proof='distance'))
 
 
 def test_damage_and_other_forms_are_named(loans, tmp_path):
@@ -275,8 +275,8 @@ def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
     assert bare.summary and repr(bare) != repr(cf)
     rows = X_test[(cf.model.predictor.source.predict(X_test.assign(exact=.25)) == 'refused')][:5].assign(exact=.25)
     assert bare.explain(rows, target='granted').valid.all()
-    assert bare.explain_many(rows[:1], target='granted', k=2).answers.valid.any()
-    for ask, name in ((lambda: bare.explain(rows, target='granted', confirmed=.8), 'confirmed'), (lambda: reasons(bare, rows), 'reasons'),
+    assert bare.explain(rows[:1], target='granted', k=2).answers.valid.any()
+    for ask, name in ((lambda: bare.under(hold=.8).explain(rows, target='granted'), 'confirmed'), (lambda: reasons(bare, rows), 'reasons'),
                       (lambda: evaluate(bare, rows, 'granted'), 'measures'), (lambda: bare.under(bare.settings), 'under'),
                       (lambda: bare.save(tmp_path/'full'), 'save with rows=True')):
         with pytest.raises(ValueError, match=f'{name} needs training rows, and this explainer was saved without them'): ask()
@@ -331,7 +331,7 @@ def test_an_onnx_model_comes_back_to_the_last_bit(opened, tmp_path):
     again, answers = there_and_back(cf, tmp_path, rows, target=1)
     kept, = (tmp_path/'cf').glob('model-*.onnx')
     assert kept.read_bytes() == path.read_bytes() and answers.valid.any()
-    assert again.model.predictor.threshold == .4 and again.explain_many(rows[:2], 1, k=2).answers.xp.equal(cf.explain_many(rows[:2], 1, k=2).answers.xp)
+    assert again.model.predictor.threshold == .4 and again.explain(rows[:2], 1, k=2).answers.xp.equal(cf.explain(rows[:2], 1, k=2).answers.xp)
 
 
 def test_an_onnx_model_of_texts_and_one_of_numbers_come_back(tmp_path):

@@ -73,7 +73,7 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     rows = X[cf.logits(X, cf.encode(X).x).argmax(1).numpy() == 0].iloc[:12]
     a = cf.explain(rows, target='granted')
     assert 'refused → granted, 1 <abbr' in a._repr_html_() and 'refused → ' not in cf.explain(a.raw, target='granted')._repr_html_()
-    several, plan, trace = cf.explain_many(rows.iloc[:2], 'granted', k=2), a[:2].plan(), cf.trace(rows.iloc[:1], 'granted')
+    several, plan, trace = cf.explain(rows.iloc[:2], 'granted', k=2), a[:2].plan(), cf.trace(rows.iloc[:1], 'granted')
     page = stepper(trace)
     shown = [a.text(), a._repr_html_(), several.text(), several._repr_html_(), plan.text(), plan._repr_html_(), repr(trace),
              *(f.text for f in frames(trace)), letter(a[:1], date='1 May')[0], letter(a[:1], format='html', date='1 May')[0]]
@@ -83,10 +83,10 @@ def test_a_network_is_told_its_labels_once_and_everything_says_them():
     plain = GradualCF(network(), tabular(X), 'sparse').fit(X)
     same = plain.explain(rows, 1)
     assert torch.equal(same.xp, a.xp) and same.target.tolist() == [1]*12 and 'class 1' in same.text()
-    told = audit(cf, X, (X.age > 0).rename('old'), target='granted', resamples=99)
+    told = audit(cf, X, (X.age > 0).rename('old'), target='granted', test=dict(resamples=99))
     assert set(told.advice(2).answers.target) == {'granted'}
     assert 'to be granted' in told.text() and 'class 1' not in told._repr_html_()
-    assert audit(cf, X, (X.age > 0).rename('old'), resamples=99).answers.target[0] == 'granted' # the second of two, where nobody says
+    assert audit(cf, X, (X.age > 0).rename('old'), test=dict(resamples=99)).answers.target[0] == 'granted' # the second of two, where nobody says
     assert GrowingSpheres(network(), tabular(X), classes=labels).fit(X).explain(rows[:2], 'granted').target.tolist() == ['granted']*2
     lore = LORE(network(), tabular(X), classes=labels).fit(X)
     assert because(a[:2], lore).sentence.str.contains('refused .*; granted if ').all()
@@ -130,9 +130,9 @@ def test_other_models_are_asked_by_label():
 def test_proofs_and_ways_take_labels():
     cf = GradualCF(fitted('swapped', 'forest'), tabular(X), 'sparse').fit(X)
     rows = X[cf.model.predictor.source.predict(X) == 'refused'].iloc[:4]
-    a = cf.explain(rows, 'granted', optimal='columns')
+    a = cf.explain(rows, 'granted', proof='columns')
     assert len(ways(cf, rows, 'granted', k=1)) and a.valid.all()
-    assert len(prove(cf, a)) == 4 and cf.explain(rows, 'granted', robust=dict(noise=dict(income=.01))).target.tolist() == ['granted']*4
+    assert len(a.prove()) == 4 and cf.under(hold=dict(noise=dict(income=.01))).explain(rows, 'granted').target.tolist() == ['granted']*4
 
 
 @pytest.mark.parametrize('kind', KINDS)

@@ -134,7 +134,7 @@ def decided(shop):
     "Three refused rows of the shop with an answer and two others each."
     cf, df = shop
     rows = refused(cf, df).iloc[:3]
-    return rows, cf.explain(rows, 1, bounds={'share': (.1, .9)}), cf.explain_many(rows, 1, k=2, bounds={'share': (.1, .9)})
+    return rows, cf.explain(rows, 1, bounds={'share': (.1, .9)}), cf.explain(rows, 1, k=2, bounds={'share': (.1, .9)})
 
 
 @pytest.mark.night
@@ -144,14 +144,14 @@ def test_letters_in_every_language_prove_themselves(shop, decided, language):
     levels = {'': ('Z_1' if language == 'en' else 'Wohnen'), 'own': 'Eigen<tum>'}
     own = dict(units={'income': 'EUR', 'late | payments': '{} ×'}, names={'income': ('A|B', 'A|B !', 'A|B ?'), 'home': levels, 'so': {0: 'nein', 1: 'ja'}},
                why={'born': 'nobody chooses it.'})
-    found = reasons(cf, rows, 3, codes={'home': 4, 'member': ('M', 'Membership')}, target=1, never=['born'], language=language)
+    found = reasons(cf, rows, 3, target=1, house=dict(codes={'home': 4, 'member': ('M', 'Membership')}, never=['born'], language=language))
     for form in FORMATS:
-        texts = letter(answer, format=form, date=DAY, others=several, reasons=found, language=language, strict=None, **own)
-        check = check_evidence(texts, cf, rows, date=DAY, reasons=found, **own)
+        texts = letter(answer, format=form, date=DAY, others=several, language=language, house=dict(reasons=found, strict=None), **own)
+        check = check_evidence(texts, cf, rows, date=DAY, house=dict(reasons=found), **own)
         assert check[['legal', 'row', 'model']].to_numpy().all() and (check.flips == answer.valid).all() and check.flips.any()
         if language != 'en': assert '1 March 2026' not in texts[0] and ('lang="en"' not in texts[0])
-        with pytest.raises(ValueError, match='text must'): check_evidence(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, reasons=found, **own)
-    told = [json.loads(t) for t in letter(answer, format='json', date=DAY, reasons=4, language=language, strict=None)]
+        with pytest.raises(ValueError, match='text must'): check_evidence(texts[0].replace('language', 'Language').replace(language_of(language).say('About this decision'), 'x').replace('"row"', '"raw"'), cf, house=dict(reasons=found), **own)
+    told = [json.loads(t) for t in letter(answer, format='json', date=DAY, language=language, house=dict(reasons=4, strict=None))]
     assert max(len(t['reasons']) for t in told) == 4 and all(t['language'] == language for t in told)
     assert check_evidence([json.dumps(t) for t in told], cf, rows).flips.any()
 
@@ -160,7 +160,7 @@ def test_letters_in_every_language_prove_themselves(shop, decided, language):
 def test_letters_of_all_languages_are_checked_together(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:7]
-    texts = [letter(cf.explain(rows.iloc[i:i + 1], 1), language=l, reasons=i or None, date=DAY, strict=None)[0] for i, l in enumerate(LANGUAGES)]
+    texts = [letter(cf.explain(rows.iloc[i:i + 1], 1), language=l, date=DAY, house=dict(reasons=i or None, strict=None))[0] for i, l in enumerate(LANGUAGES)]
     assert check_evidence(texts, cf, rows)[['row', 'model', 'legal']].to_numpy().all()
     forged = texts[1].replace('"language":"de"', '"language":"nl"')
     assert forged != texts[1]
@@ -175,7 +175,7 @@ def test_four_reasons_are_told_where_four_exist():
     cf = linear(tabular(df, immutable=['f']), df, [1, 1, 1, -1, 1e-4, .5])
     rows = refused(cf, df).iloc[:25]
     answer, found = cf.explain(rows, 1), reasons(cf, rows, 4, target=1)
-    told, before = ([json.loads(t)['reasons'] for t in letter(answer, format='json', reasons=k)] for k in (4, None))
+    told, before = ([json.loads(t)['reasons'] for t in letter(answer, format='json', house=dict(reasons=k))] for k in (4, None))
     assert [len(t) for t in told] == [len(found.of(i)) for i in range(len(rows))] and not any(before)
     for i, sentences in enumerate(told):
         lines = found.frame[found.frame.row == i]
@@ -190,7 +190,7 @@ def test_a_row_without_an_answer_is_told_its_reasons():
     rows = refused(cf, df).iloc[:4]
     answer = cf.explain(rows, 1, immutable=['a', 'b', 'c'])
     for form in FORMATS:
-        with_, without = letter(answer, format=form, reasons=2, date=DAY), letter(answer, format=form, reasons=None, date=DAY)
+        with_, without = letter(answer, format=form, date=DAY, house=dict(reasons=2)), letter(answer, format=form, date=DAY, house=dict(reasons=None))
         if form != 'json': assert 'names no single reason' in without[0] and 'names no single reason' not in with_[0] and 'is too low' in with_[0]
         assert not check_evidence(with_, cf, rows).flips.any()
 
@@ -198,7 +198,7 @@ def test_a_row_without_an_answer_is_told_its_reasons():
 def test_a_letter_with_other_reasons_is_no_letter_of_ours(shop):
     cf, df = shop
     answer = cf.explain(refused(cf, df).iloc[:1], 1)
-    by_code = letter(answer, reasons=reasons(cf, answer.data, 9, codes={c: ('Z9', 'All of it') for c in df}, target=1), date=DAY)
+    by_code = letter(answer, date=DAY, house=dict(reasons=reasons(cf, answer.data, 9, target=1, house=dict(codes={c: ('Z9', 'All of it') for c in df}))))
     assert 'All of it (code Z9)' in by_code[0]
     with pytest.raises(ValueError, match='text must be the letter'): check_evidence(by_code, cf)
 
@@ -207,7 +207,7 @@ def test_a_letter_with_other_reasons_is_no_letter_of_ours(shop):
 def test_reasons_in_a_language(shop):
     cf, df = shop
     rows = refused(cf, df).iloc[:8]
-    english, german = (reasons(cf, rows, 2, codes={'home': 3}, target=1, language=l) for l in ('en', 'de'))
+    english, german = (reasons(cf, rows, 2, target=1, house=dict(codes={'home': 3}, language=l)) for l in ('en', 'de'))
     assert list(english.frame['columns']) == list(german.frame['columns']) and 'verglichen mit' in german.text() and 'lang' not in german.text()
     assert 'Zeile 0' in german.text() and 'Gründe' in german._repr_html_() and 'reasons' in repr(german)
     german.plot()
@@ -220,7 +220,7 @@ def test_a_number_not_a_class_in_words():
     cf = GradualCF(LinearRegression().fit(df, df.rooms*1000 + df['size']*500), tabular(df), 'sparse').fit(df)
     answer = cf.explain(df[df.rooms < 4].iloc[:3], (5000, None))
     for language, aim in dict(en='at least 5,000', de='mindestens 5.000', es='como mínimo 5000', fr='au moins 5\u202f000', pl='co najmniej 5000').items():
-        texts = letter(answer, language=language, reasons=2, strict=None)
+        texts = letter(answer, language=language, house=dict(reasons=2, strict=None))
         assert aim in texts[0] and 'probability' not in texts[0] and check_evidence(texts, cf).flips.all()
 
 
@@ -230,7 +230,7 @@ def test_a_row_that_was_not_read_gets_a_note_in_its_language(shop):
     rows = refused(cf, df).iloc[:3].copy()
     rows['home'] = rows['home'].astype(object)
     rows.iloc[1, list(df).index('home')] = 'castle'
-    texts = letter(cf.explain(rows, 1), language='it', format='html', reasons=2, strict=None)
+    texts = letter(cf.explain(rows, 1), language='it', format='html', house=dict(reasons=2, strict=None))
     assert 'lang="it"' in texts[1] and 'leggibili' in texts[1] and 'castle' in texts[1] and texts[1].count('<script') == 1 and check_evidence([texts[0], texts[2]], cf).model.all()
 
 
@@ -263,9 +263,9 @@ def coded():
 def test_where_words_are_given_nothing_of_the_table_is_left(coded, language, form):
     cf, rows = coded
     answer = cf.explain(rows.iloc[:12], 'granted')
-    write = lambda form: letter(answer, names=WORDS, language=language, format=form, date=DAY, strict=True)
+    write = lambda form: letter(answer, language=language, format=form, date=DAY, house=dict(names=WORDS, strict=True))
     texts = write(form)
-    check = check_evidence(texts, cf, rows.iloc[:12], names=WORDS, records=write('json') if form == 'txt' else None)
+    check = check_evidence(texts, cf, rows.iloc[:12], records=write('json') if form == 'txt' else None, house=dict(names=WORDS))
     assert check[['flips', 'row', 'model']].to_numpy().all()
     seen = [re.sub('(?s)<!--.*?-->|<(script|style).*?</|"sealed".*', '', t) for t in texts]
     for i, text in zip(answer.data.index, seen):
@@ -281,10 +281,10 @@ def test_what_has_no_words_is_named(coded):
     few = {'job_years': 'Zeit', 'home_kind': {'own_ed': 'Eigentum'}}
     missing = ["column 'debt_sum'", "column 'home_kind'", "level 'rent_ed' of 'home_kind'", "class 'refused'", "class 'granted'"]
     for language, names in (('de', few), ('en', few), ('de', None), ('de', {'fr': few})):
-        with pytest.warns(UserWarning, match='names must give words') as caught: letter(answer, names=names, language=language)
+        with pytest.warns(UserWarning, match='names must give words') as caught: letter(answer, language=language, house=dict(names=names))
         assert all(m in str(caught[0].message) for m in missing) and ("column 'job_years'" in str(caught[0].message)) == (names is not few)
-        with pytest.raises(ValueError, match='names must give words'): letter(answer, names=names, language=language, strict=True)
-    assert letter(answer, names=few, language='de', strict=None) and letter(answer)
+        with pytest.raises(ValueError, match='names must give words'): letter(answer, language=language, house=dict(names=names, strict=True))
+    assert letter(answer, language='de', house=dict(names=few, strict=None)) and letter(answer)
 
 
 @pytest.mark.parametrize('language', LANGUAGES)

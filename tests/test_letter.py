@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cover import few
-from made import linear
+from made import linear, needs_pdf
 import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -108,7 +108,7 @@ def test_letters_of_any_table_prove_themselves(df, form, language):
     rows = refused(cf, df)
     if len(rows) in (0, len(df)): return  # columns of one value
     answer = cf.explain(rows.iloc[:4], 1)
-    check = check_evidence(letter(answer, format=form, date=DAY, language=language, strict=None), cf, answer.data)
+    check = check_evidence(letter(answer, format=form, date=DAY, language=language, house=dict(strict=None)), cf, answer.data)
     assert check.row.all() and check.model.all() and (check.flips == answer.valid).all()
     assert check.legal.all()
 
@@ -161,27 +161,19 @@ def test_what_a_person_sees_is_what_the_record_gives(evil, form, forge):
         if a == b: continue
         with pytest.raises(ValueError, match='text must') as e: check_evidence(b, cf)
         assert len(str(e.value)) < 1000
-    one = letter(answer[:1], names=(names := {'home': 'Housing'}), format=form, date=DAY, strict=None)
-    assert check_evidence(one, cf, names=names, date=DAY).flips.all()
-    with pytest.raises(ValueError, match='of 2 March 2026'): check_evidence(one, cf, names=names, date=datetime.date(2026, 3, 2))
+    one = letter(answer[:1], format=form, date=DAY, house=dict(names=names := {'home': 'Housing'}, strict=None))
+    assert check_evidence(one, cf, date=DAY, house=dict(names=names)).flips.all()
+    with pytest.raises(ValueError, match='of 2 March 2026'): check_evidence(one, cf, date=datetime.date(2026, 3, 2), house=dict(names=names))
 
 
 SLOTS = dict(sender='Bank\n1 Street', addressee=['Ms. <A>', 'Mr. | B'], product='A *loan*', contact='Ms. C, 000\nc@example.invalid')
-
-
-def can_write(form):
-    "Skip where the library of a format, or what it needs of the system, is missing."
-    if form != 'pdf': return
-    try: letter(can_write.answer, format=form)
-    except ImportError as e: pytest.skip(str(e)[:200])
 
 
 @pytest.mark.parametrize('form', ['md', 'html', 'txt', 'json', 'pdf'])
 @pytest.mark.parametrize('rules', ['us-reg-b', 'eu'])
 def test_slots_are_filled_left_out_and_read_back(evil, tmp_path, form, rules):
     cf, df, answer = evil
-    can_write.answer = answer[:1]
-    can_write(form)
+    if form == 'pdf': needs_pdf()
     (tmp_path/'notice.txt').write_text('Notice: the <lender\'s> own words,\nline by line.\n\n| and a second part', encoding='utf-8')
     slots = SLOTS | dict(notices={rules: tmp_path/'notice.txt'})
     rows = df.loc[answer.data.index[:2]]
@@ -202,14 +194,13 @@ def test_slots_are_filled_left_out_and_read_back(evil, tmp_path, form, rules):
 
 def test_notices_without_their_words_are_missed(evil):
     cf, _, answer = evil
-    with pytest.warns(UserWarning, match="notices must come with the lender's own words"): letter(answer[:2], **SLOTS, notices='us-reg-b')
-    assert letter(answer[:2], **SLOTS, notices={'us-reg-b': False}, strict=None)
+    with pytest.warns(UserWarning, match="notices must come with the lender's own words"): letter(answer[:2], house=dict(notices='us-reg-b'), **SLOTS)
+    assert letter(answer[:2], house=dict(notices={'us-reg-b': False}, strict=None), **SLOTS)
 
 
 def test_a_forged_pdf_is_found(evil):
     cf, _, answer = evil
-    can_write.answer = answer[:1]
-    can_write('pdf')
+    needs_pdf()
     own, other = (letter(answer[i:i + 1], format='pdf', date=DAY)[0] for i in (0, 1))
     assert carried(own)[0] == 'pdf' and check_evidence([own, other], cf).flips.all()
     for text in (own.replace(b'endobj', b'endobk', 1), own + b'%', own[:len(own)//2], b'%PDF', b'PK', b''):
@@ -266,7 +257,7 @@ def test_what_the_question_allowed_stands_in_the_letter(evil):
     rows = refused(cf, df).iloc[:6]
     answer = confirm(cf.explain(rows, 1, immutable=['home'], bounds={'<b>income</b>': (None, 9000)}), [cf.model])
     for form in FORMATS:
-        check = check_evidence(letter(answer, others=cf.explain_many(rows, 1, k=3, immutable=['home']), format=form, date=DAY), cf, rows)
+        check = check_evidence(letter(answer, others=cf.explain(rows, 1, k=3, immutable=['home']), format=form, date=DAY), cf, rows)
         assert check[['flips', 'legal', 'row']].to_numpy().all() and (check.untested == 'confirmed').all() and (check.date == '1 March 2026').all()
         assert list(check.reference) == [str(i) for i in rows.index]
 
@@ -314,11 +305,11 @@ def test_templates_of_the_bank(evil):
     cf, _, answer = evil
     own = "{% extends 'letter' %}{% block title %}Hello {{ row }}{% endblock %}{% block closing %}Call us.{% endblock %}"
     for form in ('md', 'html'):
-        texts = letter(answer, own, format=form, date=DAY)
-        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_evidence(texts, cf, template=own).flips.all()
+        texts = letter(answer, format=form, date=DAY, house=dict(template=own))
+        assert all('Call us.' in t and 'Hello' in t for t in texts) and check_evidence(texts, cf, house=dict(template=own)).flips.all()
         with pytest.raises(ValueError, match='got in letter 0'): check_evidence(texts, cf)
     bare = "{% for l in record %}| {{ l.number }} | {{ l.before }} | {{ l.after }} |\n{% endfor %}<!-- record {{ sealed }} -->"
-    assert check_evidence(letter(answer, bare, reasons=None), cf, template=bare).flips.all()
+    assert check_evidence(letter(answer, house=dict(reasons=None, template=bare)), cf, house=dict(template=bare)).flips.all()
 
 
 def test_who_was_not_refused(evil):
@@ -335,13 +326,13 @@ def test_who_has_no_way(evil):
     cf, df, _ = evil
     answer = cf.explain(refused(cf, df).iloc[:4], 1, immutable=['<b>income</b>', 'late | payments'], bounds={})
     assert not answer.valid.all()
-    texts = letter(answer, date=DAY, reasons=None)
+    texts = letter(answer, date=DAY, house=dict(reasons=None))
     none = [t for t, ok in zip(texts, answer.valid.tolist()) if not ok]
     assert all('We found none' in t and 'principal reasons' not in t for t in none)
     check = check_evidence(texts, cf)
     assert (check.flips == answer.valid).all() and (check.changes[~check.flips] == 0).all()
     assert all('age: no other value was considered.' in t and 'home: values' not in t for t in none)
-    assert letter(answer[~answer.valid], date=DAY, reasons=None) == none  # nobody has a way
+    assert letter(answer[~answer.valid], date=DAY, house=dict(reasons=None)) == none  # nobody has a way
     assert letter(answer[:0], date=DAY) == []
 
 
@@ -385,7 +376,7 @@ def test_letter_frame_plot_and_text_print_the_same_number():
 def test_two_columns_with_the_same_words(evil):
     cf, _, answer = evil
     names = {c: 'the same' for c in ('<b>income</b>', 'late | payments', 'home', 'age')}
-    assert check_evidence(letter(answer, names=names, date=DAY, strict=None), cf, names=names).flips.all()
+    assert check_evidence(letter(answer, date=DAY, house=dict(names=names, strict=None)), cf, house=dict(names=names)).flips.all()
 
 
 def test_digests_follow_what_they_name(evil):
@@ -424,8 +415,8 @@ def test_what_is_said_of_limits_standing_and_other_ways(evil):
     cf, df, answer = evil
     rows = refused(cf, df).iloc[:6]
     sure = confirm(cf.explain(rows, 1, immutable=['home']), [cf.model])
-    several = cf.explain_many(rows, 1, k=3, immutable=['home'])
-    one = [json.loads(t) for t in letter(sure, others=several, why={'home': 'it is yours.'}, format='json', date=DAY)]
+    several = cf.explain(rows, 1, k=3, immutable=['home'])
+    one = [json.loads(t) for t in letter(sure, others=several, format='json', date=DAY, house=dict(why={'home': 'it is yours.'}))]
     for i, told in enumerate(one):
         kept = {k['name']: k['why'] for k in told['kept']}
         assert kept['home'] == 'it is yours.' and kept['age'] == 'no other value was considered.'
@@ -433,7 +424,7 @@ def test_what_is_said_of_limits_standing_and_other_ways(evil):
         assert any('100% of the other models' in l for l in told['sure']['lines'])
         same = [k for k in np.flatnonzero(several.row == i) if several.answers.xp[k].equal(sure.xp[i])]
         assert len(told['ways']) == (several.row == i).sum() - len(same)
-    with pytest.raises(ValueError, match='of the same 6 rows'): letter(sure, others=cf.explain_many(df.iloc[:6], 1))
+    with pytest.raises(ValueError, match='of the same 6 rows'): letter(sure, others=cf.explain(df.iloc[:6], 1, k=5))
 
 
 EVIL_NAME = '<b>late</b> | payments'
@@ -450,7 +441,7 @@ def shop():
     df.loc[::7, 'years'] = -9
     df = df.set_index(pd.Index([f'r{i}' for i in range(n)]))
     y = df.income/1500 - df[EVIL_NAME].fillna(2)/2 + (df.home == 'own') + df.card/2 + df.years.clip(0)/20 > 1.6
-    domain = tabular(df, categorical={'pays': ['card', 'cash']}, special=[-9], increase_only=['income'])
+    domain = tabular(df, categorical={'pays': ['card', 'cash']}, increase_only=['income'], read=dict(special=[-9]))
     cf = GradualCF(HistGradientBoostingClassifier(max_iter=8, random_state=0, categorical_features='from_dtype').fit(df, y), domain, 'sparse').fit(df)
     return cf, df
 
@@ -458,8 +449,8 @@ def shop():
 def test_values_of_other_ways_lead_there(shop):
     cf, df = shop
     rows = refused(cf, df)[3:40:3]
-    answer, several, seen = cf.explain(rows, 1), cf.explain_many(rows, 1, k=4), set()
-    for (_, row), text in zip(rows.iterrows(), letter(answer, others=several, ranges=False, format='json')):
+    answer, several, seen = cf.explain(rows, 1), cf.explain(rows, 1, k=4), set()
+    for (_, row), text in zip(rows.iterrows(), letter(answer, others=several, format='json', house=dict(ranges=False))):
         for way in json.loads(text)['ways']:
             there = pd.DataFrame([row]).astype(df.dtypes)
             for change in way['changes']:
@@ -470,7 +461,7 @@ def test_values_of_other_ways_lead_there(shop):
             assert cf.model.predictor.source.predict(there)[0]
     assert {'pays', 'home', 'years', EVIL_NAME} <= seen
     for form in FORMATS:
-        text = letter(answer[:1], others=cf.explain_many(rows[:1], 1, k=4), format=form, date=DAY)
+        text = letter(answer[:1], others=cf.explain(rows[:1], 1, k=4), format=form, date=DAY)
         assert check_evidence(text, cf, rows[:1])[['flips', 'legal', 'row']].to_numpy().all()
         assert form == 'json' or '<b>late' not in text[0] and '<i>rent' not in text[0]
 
@@ -542,7 +533,7 @@ def test_what_is_enough_is_enough(make):
             there = pd.DataFrame([row]).assign(**_corners(text, cf.domain, rng)).astype(float)
             assert model.predict(there[list(df)])[0]
     certified = lambda text: 'certified' in text.partition('<!--')[0]
-    assert certified(letter(answer[:1])[0]) and not certified(letter(answer[:1], ranges=False)[0])
+    assert certified(letter(answer[:1])[0]) and not certified(letter(answer[:1], house=dict(ranges=False))[0])
     asked = GradualCF(lambda x: torch.stack([x.sum(1)*0, x.sum(1) - 1.5], 1), tabular(df), 'sparse').fit(df)
     assert not any(map(certified, letter(asked.explain(refused(asked, df)[:3], 1))))
 

@@ -1,14 +1,17 @@
 """What a pipeline reads is told by the classes of its steps: features equal the pipeline's own, and what may read several columns is asked."""
+import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import compose, decomposition, feature_selection, impute, naive_bayes, pipeline, preprocessing, random_projection, tree
+import torch
+from sklearn import compose, decomposition, ensemble, feature_selection, impute, naive_bayes, pipeline, preprocessing, random_projection, svm, tree
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
+from gradual_cf.search import pipelines, proven
 from gradual_cf.search.boxes import _grid_of
 from gradual_cf.search.pipelines import _entries_at, _every_position, _opened_parts
 from gradual_cf.search.readings import _has_bounds
@@ -57,7 +60,7 @@ def explained(before, last, rows=X, intent='sparse'):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         model = pipeline.make_pipeline(before, last).fit(rows, Y)
-    return GradualCF(model, tabular(rows, missing='keep') if rows is X else tabular(rows), intent).fit(rows)
+    return GradualCF(model, tabular(rows, read=dict(missing='keep')) if rows is X else tabular(rows), intent).fit(rows)
 
 
 @pytest.mark.parametrize('name', READ)
@@ -75,6 +78,8 @@ def test_features_of_each_column_are_those_of_the_pipeline(name):
         assert np.array_equal(own[:, f.owner == g], values[place], equal_nan=True)
         assert np.array_equal(f.at[g], _every_position(grid, g))
     assert np.array_equal(own[:, f.owner < 0], np.tile(f.still[f.owner < 0], (200, 1)), equal_nan=True)
+    some = torch.from_numpy(rows)
+    assert torch.equal(cf.model.table(some), cf.model.read(cf.model.write(some))) # asked by its table: the same bits
 
 
 @pytest.mark.parametrize('name', ASKED)
@@ -85,7 +90,7 @@ def test_what_may_read_several_columns_is_asked(name):
         rows = X[cf.model.predictor.source.predict(X) == 'no'][:6]
         answers = cf.explain(rows, 'yes')
         assert not _has_bounds(cf) and not any(answers.proof), answers.proof
-        assert 'several columns' in cf.model.about, cf.model.about
+        assert 'several columns' in cf.model.about and cf.model.table is None, cf.model.about
         assert ((cf.model.predictor.source.predict(answers.raw) == 'yes') == answers.valid).all()
 
 
@@ -96,6 +101,62 @@ def test_a_line_over_sums_is_a_sum(before, read):
     cf = explained(before, LogisticRegression(max_iter=2000), FULL[NUMBERS])
     assert _has_bounds(cf) == read
     assert not _has_bounds(explained(before, naive_bayes.GaussianNB(), FULL[NUMBERS]))
+
+
+@pytest.mark.parametrize('last', [LogisticRegression(), svm.SVC(), ensemble.HistGradientBoostingClassifier(max_iter=20), ensemble.RandomForestClassifier(5, random_state=0)])
+def test_answers_by_the_table_are_those_of_the_whole(last):
+    "Whatever stands at the end, read or not; the steps are called a few times, and words about the model stay."
+    cf = explained(READ['scaled'], last, intent=None)
+    about, rows = str(cf.model), X[cf.model.predictor.source.predict(X) == 'no'][:8]
+    assert cf.model.table is not None
+    seen, whole = [], cf.model.write
+    cf.model.write = lambda x: seen.append(len(x)) or whole(x)
+    quick = cf.explain(rows, 'yes')
+    few, seen[:] = len(seen), []
+    cf.model.table = None
+    slow = cf.explain(rows, 'yes')
+    assert quick.raw.equals(slow.raw) and quick.proof == slow.proof and str(cf.model) == about and few < max(len(seen), 1)
+    cf.model.write = whole
+    assert pickle.loads(pickle.dumps(cf.model)).reader is None
+
+
+def test_the_table_asks_again_between_levels_and_begins_anew(monkeypatch):
+    cf = explained(READ['plain'], ensemble.RandomForestClassifier(5, random_state=0))
+    x = cf.x_train[:50].clone()
+    x[:, -5:-1] *= .5 # neither level
+    assert torch.equal(cf.model.table(x), cf.model.read(cf.model.write(x)))
+    monkeypatch.setattr(pipelines, '_HELD', 1)
+    assert torch.equal(cf.model.table(cf.x_train), cf.model.read(X)) and len(cf.model.table.met[0].key) < len(X)
+
+
+@pytest.mark.parametrize('library', ['lightgbm', 'xgboost', 'sklearn'])
+def test_listed_levels_behind_steps_are_read(library):
+    "Categories of pandas pass through a ColumnTransformer, missing ones too; no proof is denied by any other single level or number."
+    made = dict(lightgbm=('LGBMClassifier', dict(n_estimators=15, verbose=-1, n_jobs=1)), xgboost=('XGBClassifier', dict(n_estimators=15, n_jobs=1, enable_categorical=True)))
+    name, how = made.get(library, ('HistGradientBoostingClassifier', dict(max_iter=15, categorical_features='from_dtype')))
+    last = getattr(ensemble if library == 'sklearn' else pytest.importorskip(library), name)(**how)
+    rows = X.assign(job=X.job.where(np.random.default_rng(2).random(N) > .1))
+    before = compose.make_column_transformer((make(fill(), P.StandardScaler()), NUMBERS), ('passthrough', ['job']), verbose_feature_names_out=False)
+    model = make(before.set_output(transform='pandas'), last).fit(rows, Y == 'yes')
+    cf = GradualCF(model, tabular(rows, read=dict(missing='keep')), 'sparse').fit(rows)
+    some = rows[np.asarray(model.predict(rows)) == 0][:12]
+    answers = cf.explain(some, 1)
+    assert 'read as trees behind' in str(cf.model) and set(answers.proof) & {'optimal'} and cf.model.table is not None
+    for i, proof in enumerate(answers.proof):
+        one = [some.iloc[[i]*len(v)].reset_index(drop=True).assign(**{c: v.array}) for c in rows for v in [rows[c].dropna().drop_duplicates()]]
+        there = model.predict(pd.concat([f.astype(rows.dtypes) if f.flag.dtype != object else f for f in one])).any()
+        assert not there or answers.size[i] == 1 or proof not in ('optimal', 'none exists')
+
+
+@pytest.mark.parametrize('optimal', [None, 'columns', 'distance'])
+def test_a_proof_that_a_real_row_denies_is_an_error(monkeypatch, optimal):
+    "Bounds are held against real rows of the target under the rules of the question."
+    cf = explained(READ['plain'], tree.DecisionTreeClassifier(max_depth=4, random_state=0))
+    rows, real = X[cf.model.predictor.source.predict(X) == 'no'][:4], proven._by_boxes
+    assert cf.explain(rows, 'yes', proof=optimal).valid.all()
+    def false(task, *more): return real(task, *more)._replace(bound=np.full(len(task.q), np.inf), distance_bound=np.full(len(task.q), np.inf), size=np.full(len(task.q), np.inf))
+    monkeypatch.setattr(proven, '_by_boxes', false)
+    with pytest.raises(RuntimeError, match='error of the package'): cf.explain(rows, 'yes', proof=optimal)
 
 
 def test_absent_cells_are_missing_for_xgboost():

@@ -40,8 +40,8 @@ def pictures():
     groups = pd.Series(np.where(np.arange(n) % 3, 'tenants of a flat', 'owners of a house'), rows.index, name='housing')
     wide = cf.explain(refused[:5], 'granted', bounds={c: (None, None) for c in rows}, immutable=[])
     return dict(
-        answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain_many(refused[:1], 'granted', 3).plot(),
-        audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, resamples=99).plot(),
+        answers=wide.plot(), plan=answers.plan().plot(), several=cf.explain(refused[:1], 'granted', k=3).plot(),
+        audit=audit(cf, rows[:120], groups[:120], 'granted', least=9, test=dict(resamples=99)).plot(),
         reasons=reasons(cf, rows[:40], target='granted').plot(),
         card=wide[0].plot(card=True, units={'open debts': '€'}), empty=answers[:0].plot(), many=answers.plot())
 

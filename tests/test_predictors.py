@@ -177,7 +177,7 @@ def test_what_nobody_knows_is_answered_with_the_line_to_write(case):
 def test_a_network_of_raw_columns_reads_what_it_was_trained_on(codes, scale, caplog):
     df, _ = coded(codes, 'shared', float)
     with seeded(0): net = torch.nn.Sequential(torch.nn.Linear(df.shape[1], 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-    domain = tabular(df, scale=scale)
+    domain = tabular(df, read=dict(scale=scale))
     x, raw = domain.encode(df).x.float(), torch.tensor(df.to_numpy()).float()
     wide, norm = StandardScaler().fit(df.to_numpy()), torch.nn.BatchNorm1d(df.shape[1], affine=False)
     norm(raw), norm.eval()
@@ -316,8 +316,8 @@ def test_a_list_of_models_without_gradient_asks_for_none(tau):
     agreed = np.min([m.predict_proba(cfs.raw)[:, 1] for m in models], 0) >= tau
     assert cf.settings.sigma == 0 and (agreed == cfs.valid).all() and (tau == .9 or agreed.any())
     if tau != .5: return
-    robust = cf.explain(rows, 1, optimal='distance', robust=dict(noise=dict(a=1)))
-    assert (robust.size >= cf.explain(rows, 1, optimal='distance').size).all()
+    robust = cf.under(hold=dict(noise=dict(a=1))).explain(rows, 1, proof='distance')
+    assert (robust.size >= cf.explain(rows, 1, proof='distance').size).all()
 
 
 def test_models_that_disagree_decide_for_no_class():

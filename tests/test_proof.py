@@ -52,7 +52,7 @@ def test_an_even_chance_is_decided_for_the_first_class():
     assert up.valid.all() and (up.raw.a >= 8).all() and (up.raw.a == X.a)[8:].all()
     assert up.already.tolist() == [False]*8 + [True]*2 and down.already.tolist() == [True]*8 + [False]*2
     assert down.valid.all() and (down.raw.a[8:] == 7).all()
-    assert (prove(cf, replace(up, xp=torch.full_like(up.x, 7/9), decided=torch.zeros(10, 2, dtype=torch.bool)))['verdict'] != 'optimal in columns').all()
+    assert (replace(up, xp=torch.full_like(up.x, 7/9), decided=torch.zeros(10, 2, dtype=torch.bool)).prove()['verdict'] != 'optimal in columns').all()
 
 
 def stepped(seed=0):
@@ -72,17 +72,17 @@ def three():
 
 def test_three_columns_are_proven():
     cf, answer = three()
-    told = prove(cf, answer)
+    told = answer.prove()
     assert answer.valid.all() and told.verdict[0] == 'optimal in columns' and told['size'][0] == 3 and told.bound[0] == 3
-    far = prove(cf, answer, 'l1')
+    far = answer.prove('distance')
     assert far.bound[0] == pytest.approx((6 + 5 + 4)/9, abs=1e-4) and far.verdict[0] == 'optimal in distance'
-    assert prove(cf, answer, 'cost').verdict[0] == 'optimal in columns, then distance'
+    assert answer.prove('cost').verdict[0] == 'optimal in columns, then distance'
 
 
 def test_what_greedy_missed_is_found():
     cf, answer = three()
     lost = replace(answer, xp=answer.x.clone(), prob=answer.before, mask=torch.zeros_like(answer.mask), decided=np.zeros_like(answer.decided))
-    told = prove(cf, lost)
+    told = lost.prove()
     assert told.verdict[0] == 'missed: a legal change reaches the target' and told.best[0] == 3
 
 
@@ -139,7 +139,7 @@ def test_networks_with_their_own_scaling_equal_asking_everything(how, seed):
     cf = GradualCF(model, domain, 'sparse').fit(X)
     assert bounded(cf)
     answer = cf.explain(X.head(30), **rules(rng, list(X.columns)))
-    told = prove(cf, answer)
+    told = answer.prove()
     assert (told.how != 'all proposed values').all()
     holds(told, fewest_of_all(cf, answer))
 
@@ -154,8 +154,8 @@ def test_layers_that_do_not_say_what_the_model_says_are_not_bounded():
         net = Otherwise(*network(6, 2, 0))
         net.of = of
         assert bounded(GradualCF(net, domain, 'sparse').fit(X)) == read
-    certain = nn.Sequential(*network(6, 2, 0), nn.Softmax(1))
-    assert not bounded(GradualCF(predictor(certain, domain, kind='proba'), domain, 'sparse').fit(X))
+    for ends, read in (([nn.Softmax(1)], True), ([nn.Softmax(1), nn.Identity()], False), ([nn.Softmax(1), nn.Softmax(1)], False)):
+        assert bounded(GradualCF(predictor(nn.Sequential(*network(6, 2, 0), *ends), domain, kind='proba'), domain, 'sparse').fit(X)) == read
     assert bounded(GradualCF(predictor(network(6, 1, 0), domain, kind='number'), domain, 'sparse').fit(X))
 
 
@@ -171,9 +171,9 @@ def test_other_models_are_tried_on_what_is_proposed():
     X, y = stepped()
     cf = GradualCF(svm.SVC().fit(X, y), tabular(X), 'sparse').fit(X)
     answer = cf.explain(X.head(20), 1)
-    told = prove(cf, answer)
+    told = answer.prove()
     assert (told.how == 'all proposed values').sum() > 10 and (told.verdict == 'optimal in columns on all proposed values').any()
-    assert not prove(cf, answer, 'cost').verdict[told.how != 'asked'].str.startswith('optimal').any()  # of distances nothing is known
+    assert not answer.prove('cost').verdict[told.how != 'asked'].str.startswith('optimal').any()  # of distances nothing is known
 
 
 # Calibrated trees: a curve behind them, or one for each fold
@@ -201,7 +201,7 @@ def holds_everywhere(cf, every, k, optimal):
     cells, there = every.to_numpy(), there_at(cf, every, k)
     if there.all(): return 0
     rows = every[~there]
-    a = cf.explain(rows, cf.model.classes_[k], optimal=optimal)
+    a = cf.explain(rows, cf.model.classes_[k], proof=optimal)
     for i,x in enumerate(rows.to_numpy()):
         if not there.any(): assert a.proof[i] == 'none exists' and not a.valid[i]
         else:
@@ -211,7 +211,7 @@ def holds_everywhere(cf, every, k, optimal):
                 assert a.valid[i] and own[1] <= cost(cf.x_train[arrived(cf.z_train, torch.full((len(cf.z_train),), k), cf.tau)].numpy()*3)[1].min() + 1e-6 < least[1] + 1e-3
             else: assert a.proof[i] == 'optimal' and a.valid[i] and own == least
     far = (np.abs(cells[there] - rows.to_numpy()[:, None]).sum(2)/3).min(1, initial=np.inf)
-    assert np.allclose(prove(cf, a, norm='l1').bound, far, atol=1e-6)
+    assert np.allclose(a.prove(norm='distance').bound, far, atol=1e-6)
     for i,box in region(cf, a, free=list('abc')).groupby('row'):
         ends = box.set_index('feature').loc[list('abc')]
         assert there[((cells >= ends.low.to_numpy()) & (cells <= ends.high.to_numpy())).all(1)].all()
@@ -251,14 +251,14 @@ def test_several_folds_behind_a_pipeline_with_categories_and_in_a_copy():
     piped = pipeline.make_pipeline(StandardScaler(), m).fit(df, m.predict(df))
     cf = GradualCF(piped, tabular(df), 'sparse').fit(df)
     there, rows = there_at(cf, every, 1), every[::7]
-    a = cf.explain(rows, 'yes', optimal='columns')
+    a = cf.explain(rows, 'yes', proof='columns')
     fewest = (every.to_numpy()[there] != rows.to_numpy()[:, None]).sum(2).min(1)
     assert a.proof == ['optimal']*len(rows) and np.array_equal((a.raw.to_numpy() != rows.to_numpy()).sum(1), fewest)
     flagged = df.assign(d=pd.Categorical(np.where(df.index % 3, 'x', 'y')))
     hist = CalibratedClassifierCV(ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=5, categorical_features='from_dtype'), cv=4)
     hist.fit(flagged, np.where(df.a + 2*(flagged.d == 'x') > 3, 'yes', 'no'))
     cf = GradualCF(hist, tabular(flagged), 'sparse').fit(flagged)
-    assert 'read exactly' in cf.model.about and cf.explain(flagged[:20], 'yes', optimal='columns').proof == ['optimal']*20
+    assert 'read exactly' in cf.model.about and cf.explain(flagged[:20], 'yes', proof='columns').proof == ['optimal']*20
     df, every, m = of_folds('boosted', 'falling', 2)
     cf = GradualCF(m, tabular(df), 'sparse').fit(df)
     again = pickle.loads(pickle.dumps(cf))
@@ -286,7 +286,7 @@ def test_a_tie_of_shares_is_decided_as_the_forest_decides_it():
     frame = pd.DataFrame(dict(a=[0, 1, 2, 3]*10, b=[0, 1, 2, 3]*10))
     forest = next(f for f in (ensemble.RandomForestClassifier(2, max_depth=1, max_features=1, bootstrap=False, random_state=i).fit(frame, frame.a >= 2) for i in range(20))
                   if {t.tree_.feature[0] for t in f.estimators_} == {0, 1})
-    cf = GradualCF(forest, tabular(frame, integer=['a', 'b']), 'sparse').fit(frame)
+    cf = GradualCF(forest, tabular(frame, read=dict(integer=['a', 'b'])), 'sparse').fit(frame)
     for row, target, fewest in ((0, True, 2), (3, False, 1)):
-        answer = cf.explain(frame.iloc[[row]], target, optimal='columns')
+        answer = cf.explain(frame.iloc[[row]], target, proof='columns')
         assert answer.proof == ['optimal'] and answer.mask.sum() == fewest and forest.predict(answer.raw).tolist() == [target]

@@ -76,7 +76,7 @@ def test_the_fewest_columns_are_the_fewest_within_a_real_row_and_at_any_distance
     X = pd.DataFrame(rng.integers(0, 30, (600, 2)), columns=list('ab'))
     m = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(X, (X.a*X.b > 200).astype(int))
     cf, rows = GradualCF(m, tabular(X), 'sparse').fit(X), X[m.predict(X) == 0].head(80)
-    a, fewest = cf.explain(rows, 1), cf.explain(rows, 1, optimal='columns')
+    a, fewest = cf.explain(rows, 1), cf.explain(rows, 1, proof='columns')
     many, least, way = a.changed.sum(1), fewest.changed.sum(1), lambda c: (c.xp - c.x).abs().sum(1).numpy()
     beyond = way(fewest) > nearest(cf, X, rows, {})[1]*(1 + 1e-3)
     assert set(fewest.proof) == {'optimal'} and (many >= least).all() and beyond.any() and not beyond.all()

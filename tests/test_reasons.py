@@ -79,7 +79,7 @@ def test_where_four_exist_four_are_told():
 
 def test_codes_gather_columns_and_are_those_that_were_given(cf):
     rows = people(60, 4)
-    found = reasons(cf, rows, codes=dict(income=('A1', 'Too little income'), debt=1, months=1, idle='Nothing'))
+    found = reasons(cf, rows, house=dict(codes=dict(income=('A1', 'Too little income'), debt=1, months=1, idle='Nothing')))
     assert set(found.frame.code) <= {'A1', 1} and HMDA[1] in set(found.frame.reason)
     both = found.frame[found.frame.code == 1]
     assert set(both['columns']) == {'debt, months'} and both.has.str.contains('debt .*, months').all()
@@ -91,11 +91,11 @@ def test_codes_gather_columns_and_are_those_that_were_given(cf):
 
 def test_a_column_that_must_not_be_named_is_not_and_the_reader_is_told(cf):
     rows = people(60, 5)
-    free, held = reasons(cf, rows), reasons(cf, rows, never=['income'])
+    free, held = reasons(cf, rows), reasons(cf, rows, house=dict(never=['income']))
     assert 'income' in set(free.frame['columns']) and 'income' not in set(held.frame['columns'])
     assert free.withheld == {} and 0 < held.withheld['income'] <= held.refused.sum()
     assert 'must not be named' in held.text() and 'must not be named' in held._repr_html_()
-    assert reasons(cf, rows, never='idle').withheld == {}
+    assert reasons(cf, rows, house=dict(never='idle')).withheld == {}
 
 
 def test_rows_that_nobody_refuses_have_no_reasons(cf):
@@ -134,8 +134,8 @@ def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_th
 def test_a_column_without_a_name_goes_by_it():
     df = people(60).rename(columns=dict(idle=' '))
     cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df), 'sparse').fit(df)
-    assert reasons(cf, df[:10], codes=dict(income=('A1', 'Income')), never='debt').refused.any()
-    assert reasons(cf, df[:10], never=None).refused.any()
+    assert reasons(cf, df[:10], house=dict(codes=dict(income=('A1', 'Income')), never='debt')).refused.any()
+    assert reasons(cf, df[:10], house=dict(never=None)).refused.any()
 
 
 class Both(nn.Module):
@@ -161,7 +161,7 @@ def test_a_row_that_no_column_helps_alone_gets_what_is_needed_together():
 
 def test_rows_without_a_reason_that_may_be_named_are_told_and_what_was_withheld_is_said():
     cf = GradualCF(Both(), tabular(pairs()), 'sparse').fit(pairs())
-    found = reasons(cf, pd.DataFrame(dict(a=[0, 0], b=[9, 0], c=[5, 5])), never='a', language='de')
+    found = reasons(cf, pd.DataFrame(dict(a=[0, 0], b=[9, 0], c=[5, 5])), house=dict(never='a', language='de'))
     assert found.without == [0, 1] and not len(found.frame) and not found.enough.any() and found.withheld == dict(a=1)
     assert all(f'Zeile {i}: kein Grund gefunden' in page for i in (0, 1) for page in (found.text().replace('\n', ' '), found._repr_html_()))
 

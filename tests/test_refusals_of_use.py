@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from cheapest import cheapest
+from made import needs_pdf
 from PIL import Image
 from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave)
 from test_photographs import six_photographs as photos
@@ -82,10 +83,10 @@ def lacking(name, call):
     ('cheapest of a model without bounds', lambda: cheapest(own('svc'), N()[:2]), 'a model that can be bounded … explain finds short answers'),
     ('cheapest with relations', lambda: cheapest(tied(), N()[:2], optimal='distance'), 'a table with relations'),
     ('prices too small to compare', lambda: cheapest(priced(), N()[:2], optimal='cost', start=False), 'cost must have a price of at least 0.001 … got'),
-    ('a proof in a norm that is none', lambda: prove(of_table(), of_table().explain(N()[:2]), 'l2'), "norm must be one of … got 'l2'"),
-    ('a proof in no time', lambda: prove(of_table(), of_table().explain(N()[:2]), seconds=0), 'seconds must be above 0, got 0'),
-    ('a proof by distance with relations', lambda: prove(tied(), tied().explain(N()[:2]), norm='l1'), "'l0' for a table with relations, got 'l1'"),
-    ('a proof by a cost of its own', lambda: prove(priced(), priced().explain(N()[:2]), norm='cost'),
+    ('a proof in a norm that is none', lambda: of_table().explain(N()[:2]).prove('l2'), "norm must be one of … got 'l2'"),
+    ('a proof in no time', lambda: of_table().explain(N()[:2]).prove(seconds=0), 'seconds must be above 0, got 0'),
+    ('a proof by distance with relations', lambda: tied().explain(N()[:2]).prove(norm='distance'), "'l0' for a table with relations, got 'l1'"),
+    ('a proof by a cost of its own', lambda: priced().explain(N()[:2]).prove(norm='cost'),
         "norm must be 'l0' or 'l1' for a table with costs of its own, got 'cost'"),
     ('no picture', lambda: _step_page([]), 'at least one picture'),
     ('strengths beyond the last', lambda: strengths(cf(), X()[:2], 1, tried=(3,)), 'strength must be in [0, 2], got 3'),
@@ -93,7 +94,7 @@ def lacking(name, call):
     ('strengths of too few rows', lambda: strengths(cf(), X()[:2], 1), 'target must have 20 training rows that no search sees … got'),
     ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]), '20 held-out rows … got'),
     ('no bootstrap', lambda: bootstrap(lambda x, y: 0, [1, 2], [0, 1], 0), 'k must be a whole number of at least 1, got 0'),
-    ('a proof of pictures', lambda: prove(picture(), picture_answers()), 'cf must explain a table, got'),
+    ('a proof of pictures', lambda: picture_answers().prove(), 'cf must explain a table, got'),
     ('a region of pictures', lambda: region(picture(), picture_answers()), 'answers must be about a table, got'),
     ('a region of a table with relations', lambda: region(tied(), tied().explain(refused_by_trees()[:2], 1)),
         'answers must be about a table without relations'),
@@ -218,8 +219,8 @@ def aimed(target): return resealed(question=json.loads(record()['sealed'])['ques
 def celled(at, v): return answered(data=[v if g == at or at is None else u for g, u in enumerate(json.loads(record()['sealed'])['answer']['data'])])
 @cache
 def pdf_with(url):
-    pytest.importorskip('weasyprint')
-    letter(found()[:1], f"<p><img src='{url}'>{{{{ checksum }}}}", format='pdf')
+    needs_pdf()
+    letter(found()[:1], format='pdf', house=dict(template=f"<p><img src='{url}'>{{{{ checksum }}}}"))
 def picture_answers(): return picture().explain(pictures()[1][:2], 1)
 @cache
 def refused_by_trees(): return N()[of_table().model.predictor.source.predict(N()) == 0][:6]
@@ -297,9 +298,9 @@ GROUPS = {
     *each([2, 9, -1, 'x', [1., 2.]], lambda v: wrong(aimed(v)), 'text must … got', 'a class '),
     ('a letter to several rows', lambda: check_evidence(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
     *each([None, [1], {}, 10**400, float('nan'), float('inf'), 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)), 'text must … got', 'a value '),
-    *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], t), says) for t, says in TEMPLATES],
+    *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], house=dict(template=t)), says) for t, says in TEMPLATES],
     *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
-    ('a letter with no reasons', lambda: check_evidence(text(), cf(), reasons=0), 'reasons must be … got 0'),
+    ('a letter with no reasons', lambda: check_evidence(text(), cf(), house=dict(reasons=0)), 'reasons must be … got 0'),
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
     ('a letter that was about images', lambda: check_evidence('x', picture()), 'rows of a table'),
     ('a menu as other answers', lambda: letter(found()[:1], others=low()), 'others must be what explain_many says of the same 1 rows, got DataFrame'),
@@ -377,7 +378,7 @@ GROUPS = {
         ('a table', lambda: questions({'a': Counterfactuals(plain().x[:30], plain().x[:30], plain().x[:30] > 0, torch.ones(30).long(),
             torch.ones(30), plain().domain, torch.ones(30))}), 'counterfactuals of images'))],
     ('evidence of pictures', lambda: evidence(picture_answers()), 'cfs must be answers about rows of a table, got'),
-    ('words in an empty file', lambda d: letter(found()[:1], notices=written('words.txt', '', d)), 'got the empty file'),
+    ('words in an empty file', lambda d: letter(found()[:1], house=dict(notices=written('words.txt', '', d))), 'got the empty file'),
     *[(f'a PDF that loads {url}', lambda url=url: pdf_with(url), 'template must load nothing, got')
       for url in ('https://example.org/logo.png', 'file:///logo.png')],
 )
@@ -448,7 +449,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('one donor', lambda: GradualCF(redness, images(channels=3), 'sparse', quantile=.2).fit(few()).explain(few()[1:], 0),
         'quantile must be None for a class with one training row, got 0.2 and class [0]'),
     ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0), 'donors must be at most 1 for class 0, got 2'),
-    ('a picture of a text without answers', lambda: reader().explain_many(['a film'], immutable=['a', 'film']).plot(),
+    ('a picture of a text without answers', lambda: reader().explain(['a film'], immutable=['a', 'film'], k=5).plot(),
         'plot needs at least one answer, got none'),
     ('a file that is no picture', lambda d: pixels(written('b.png', 'no image', d)), 'data must be an image file, got … b.png'),
     ('a picture that is not there', lambda d: pixels(d/'none.png'), 'data must be an image file, got … none.png'),
@@ -574,7 +575,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
         ('of a layer that comes twice', Twice, lambda: torch.full((2, 3), 9.), dict(target=0), 'every layer once'),
         ('of a class that is none', two_layers, lambda: torch.rand(2, 6), dict(target=3), 'target must be in 0..2, got 3'),
         ('of no row', two_layers, lambda: torch.rand(0, 6), {}, 'at least one row'),
-        ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, 'remove the softmax'))],
+        ('of probabilities', lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(1)), lambda: torch.rand(2, 2), {}, "remove the softmax, or say predictor(net, domain, kind='proba', scaled=False)"))],
     ('relevance of a label that is none', lambda: relevance(fresh_named(), domain(), X()[:2], 'lost'), "'refused', 'granted', got 'lost'"),
     ('a start that nobody knows', lambda: init_composite(torch.zeros(2, 3), 'zeros'), "init must be 'normal' or 'input', got 'zeros'"),
     ('bounds the wrong way', lambda: box(1., 0.), 'bounds must have low ≤ high, got 1.0 and 0.0'),

@@ -118,7 +118,7 @@ def savings(n=300, seed=0):
 def test_children_follow_and_keep_their_residual():
     X = savings()
     fitted = LinearRegression().fit(X[['income']], X.saved)
-    d = tabular(X, causes={'saved': (['income'], fitted)})
+    d = tabular(X, derive={'saved': (['income'], fitted)})
     asks = lambda df: ((df.saved + .1*df.income - df.debt)/1000 - .2).to_numpy(float)
     cf = GradualCF(predictor(lambda df: np.stack([-asks(df), asks(df)], 1), d, kind='logit'), d, 'sparse').fit(X)
     cfs = cf.explain(savings(100, 1), target=1)
@@ -133,8 +133,7 @@ def test_children_follow_and_keep_their_residual():
 
 def test_a_chain_of_followers():
     X = savings().assign(twice=lambda df: 2*df.saved, more=lambda df: 2*df.saved + df.debt)
-    d = tabular(X, relations=['more == twice + debt'], derive={'twice': lambda df: 2*df.saved},
-                causes={'saved': (['income'], LinearRegression().fit(X[['income']], X.saved))})
+    d = tabular(X, relations=['more == twice + debt'], derive={**{'twice': lambda df: 2*df.saved}, **{'saved': (['income'], LinearRegression().fit(X[['income']], X.saved))}})
     x = d.encode(X).x.clone()
     x[:, 0] = 1 - x[:, 0]*.5
     new = d.decode(x, X)
@@ -234,7 +233,7 @@ def test_believable_answers_obey_beside_a_category(X, more):
 
 def test_proofs_know_what_they_do_not_know(X, answers):
     cf, cfs = answers
-    told = prove(cf, cfs[:20])
+    told = cfs[:20].prove()
     assert (told.bound <= told['size'].where(cfs[:20].valid, np.inf)).all()
 
 

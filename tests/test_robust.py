@@ -19,11 +19,11 @@ def test_plausible_answers_are_the_nearest_among_those_whose_pairs_are_met():
     rng = np.random.default_rng(3)
     X = table(rng)
     model = MODELS['pipe_logistic']().fit(X, labels(rng, X))
-    cf = GradualCF(model, tabular(X, integer=['c']), plausible(1.5)).fit(X)
+    cf = GradualCF(model, tabular(X, read=dict(integer=['c'])), plausible(1.5)).fit(X)
     rows = X.sample(2, random_state=2)
     target = 1 - model.predict(rows)
     every = pd.DataFrame(itertools.product(range(6), range(-3, 4), range(int(X.c.max()) + 1), 'wxyz'), columns=list(X)).astype(X.dtypes)
-    found = cf.explain(rows, target, optimal='distance')
+    found = cf.explain(rows, target, proof='distance')
     x, (_, enc, _, label) = cf.encode(every).x, cf.ask(rows, target)
     for i in range(len(rows)):
         same = torch.full((len(x),), i)
@@ -37,7 +37,7 @@ def test_an_answer_without_all_demands_says_what_its_proof_says():
     X, y, rows, _ = load_loans()
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(X, y)
     tight = tabular(X, immutable=['age', 'late_payments', 'income'], increase_only=['months_in_job'])
-    a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted', optimal='columns')
+    a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted', proof='columns')
     none, words = a.quality().proof == _NONE_EXISTS, 'plausible answers well within the decision'
     other, nothing = none & a.valid, none & ~a.valid
     assert a.among == words and other.any() and nothing.any() and (a.df().cf_proof == a.quality().proof.to_numpy()).all()
@@ -57,12 +57,12 @@ def test_noise_reaches_beyond_the_limits_of_a_question():
     assert cf.explain(X.iloc[[10]], 1, **ask).raw.a.tolist() == [22]
     assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, **ask).proof == [_NONE_EXISTS]
     assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 22)}, **ask).raw.a.tolist() == [22]
-    assert cf.explain(X.iloc[[38]], 1, optimal='distance', robust=dict(noise=dict(a=5))).proof == [_NONE_EXISTS] # 20 to 29 is not wide enough
+    assert cf.under(hold=dict(noise=dict(a=5))).explain(X.iloc[[38]], 1, proof='distance').proof == [_NONE_EXISTS] # 20 to 29 is not wide enough
 
 
 def test_a_deadline_holds_for_robust_answers():
     cf, model, X = fitted(np.random.default_rng(3), 'forest')
     rows = X[model.predict(X) == 0].head(30)
-    a = cf.explain(rows, 1, seconds=1e-9, robust=dict(noise=dict(a=1)))
+    a = cf.under(hold=dict(noise=dict(a=1))).explain(rows, 1, limit=1e-9)
     assert not a.valid.any() and len(a.proof) == 30
     assert 'not begun: the time was over  (no' in a[:1].text() and 'among' not in a[:1].text() # that is said of a row, not of answers

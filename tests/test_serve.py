@@ -25,7 +25,7 @@ from gradual_cf.all import GradualCF, tabular
 from gradual_cf.scale import serve
 from gradual_cf.scale.serve import serving
 from sklearn.linear_model import LogisticRegression
-from made import loans, people
+from made import loans, needs_pdf, people
 from shell import command, forked
 
 TOKEN = 'let me in'
@@ -64,7 +64,7 @@ def test_the_answers_are_those_of_explain(saved, address):
 
 @pytest.mark.parametrize('format, begins', [('md', '# '), ('txt', 'About this decision'), ('pdf', 'JVBERi')])
 def test_letters_come_and_are_checked(saved, address, format, begins):
-    if format == 'pdf': pytest.importorskip('weasyprint')
+    if format == 'pdf': needs_pdf()
     letters = json.loads(asked(address, '/letter', dict(rows=saved[3][:2], target='granted', format=format))[1])['letters']
     assert len(letters) == 2 and all(one.startswith(begins) for one in letters)
     if format == 'txt': return  # a text has no record

@@ -48,7 +48,7 @@ def test_training_numbers_between_the_steps_are_legal_and_no_others():
     domain, row = tabular(df), df[5:6]
     legal = lambda v: domain.legal(row, row.assign(v=v))[0, 0]
     assert all(map(legal, (7, 13, 22, 100, 300))) and not any(map(legal, (8, 99, 101, 150)))
-    assert tabular(df, step={'v': None}).legal(row, row.assign(v=150))[0, 0] and not tabular(df, step={'v': 50}).legal(row, row.assign(v=120))[0, 0]
+    assert tabular(df, read=dict(step={'v': None})).legal(row, row.assign(v=150))[0, 0] and not tabular(df, read=dict(step={'v': 50})).legal(row, row.assign(v=120))[0, 0]
     pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x, df), df)
     pd.testing.assert_frame_equal(domain.decode(domain.encode(df).x), df)
 
@@ -102,7 +102,7 @@ def mostly_thousands(step=None, between=False, **told):
     income = np.where(DRAW.random(400) < .1, DRAW.integers(100, 900, 400)*100, DRAW.integers(10, 90, 400)*1000)
     if between: income[:2] = 50_520, 50_550
     df = pd.DataFrame(dict(income=income, debt=DRAW.integers(0, 80, 400)*250))
-    domain = tabular(df, step=step, **told)
+    domain = tabular(df, read=dict(step=step), **told)
     cf = GradualCF(predictor(lambda d: .5 + np.tanh((d.income - 50_530)/9000)/2.01, domain, kind='proba'), domain, 'sparse').fit(df)
     return df, cf
 
@@ -134,9 +134,9 @@ def test_a_proof_is_about_the_nearest_and_none_that_was_asked_for_is_rounded():
     y = (df.income + 2*df.debt > 60_000).astype(int)
     lines = GradualCF(LogisticRegression(max_iter=5000).fit(df/1000, y), tabular(df/1000), 'sparse').fit(df/1000)
     rows = (df[lines.model.predictor.source.predict(df/1000) == 0]/1000).head(12)
-    usual, proven = lines.explain(rows, 1), lines.explain(rows, 1, optimal='distance')
+    usual, proven = lines.explain(rows, 1), lines.explain(rows, 1, proof='distance')
     assert set(proven.proof) == {'optimal'} and usual.valid.all()
-    far = [(a.xp - a.x).abs().sum(1) for a in (usual, proven, lines.explain(rows, 1, optimal='columns'))]
+    far = [(a.xp - a.x).abs().sum(1) for a in (usual, proven, lines.explain(rows, 1, proof='columns'))]
     assert (far[1] <= far[0] + 1e-9).all() and (far[0] <= 1.1*far[2] + 1e-9).all() and (far[0] > far[2] + 1e-9).any()
     assert all(told == 'optimal' or told.startswith('fewest columns; distance within') for told in usual.proof)
 
@@ -162,7 +162,7 @@ def test_what_may_only_go_one_way_is_better_that_way_unless_somebody_says_otherw
 def test_steps_and_directions_are_shown_and_kept(lender, tmp_path):
     X, _, rows = lender
     X = X[['income', 'debt', 'age']].assign(income=np.where(np.arange(len(X)) < 3, 12_345, X.income))
-    domain = tabular(X, step=dict(age=5), better=dict(debt='lower'), increase_only=['age'])
+    domain = tabular(X, better=dict(debt='lower'), increase_only=['age'], read=dict(step=dict(age=5)))
     about = domain.about().set_index('column')
     assert about.step.tolist() == ['100', '100', '5'] and about.better.tolist() == ['', 'lower', 'higher'] and about.guessed.tolist() == ['step', 'step', '']
     assert about.may.tolist() == ['changes', 'changes', 'only increases'] and '12,345' not in domain.text()

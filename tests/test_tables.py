@@ -57,7 +57,7 @@ def test_levels_that_no_row_has_are_never_proposed():
     assert not cf.domain.legal(df[:1], df[:1].assign(job='actor'))[0, 0]
     row = df[:1].assign(job=pd.Categorical(['pilot'], kinds))
     assert cf.domain.legal(row, row).all() and cf.explain(row, immutable=['job']).raw.job.item() == 'pilot'
-    listed = tabular(df, levels={'job': ['actor', 'nurse']})
+    listed = tabular(df, bounds={'job': ['actor', 'nurse']})
     assert listed.legal(df[:1], df[:1].assign(job='actor')).all() and listed.propose(listed.encode(df[:1]).x, 0).shape[1] == 2
 
 
@@ -219,7 +219,7 @@ def test_a_missing_number_is_a_constant():
 
 def test_missing_cells_may_be_left_as_a_level():
     df = pd.DataFrame({'v': [1., np.nan, 3.]*20, 'job': ['clerk', None, 'nurse']*20, 'x': filler(60)})
-    domain = tabular(df, missing='level')
+    domain = tabular(df, read=dict(missing='level'))
     assert domain.features[1].offered == ('clerk', 'nurse', None) and not domain.encode(df).frozen.any()
     filled = df.assign(v=df.v.fillna(2.), job=df.job.fillna('clerk'))
     assert domain.legal(df, filled).all() and not tabular(df).legal(df, filled)[1, :2].any()
@@ -228,7 +228,7 @@ def test_missing_cells_may_be_left_as_a_level():
     cfs = cf.explain(df, increase_only=['v'])
     assert domain.legal(df, cfs.raw).all() and (cfs.raw.isna() != df.isna()).any(axis=None)
     assert cfs.plot() and 'missing' in cfs._repr_html_()
-    assert not tabular(df, missing='level', levels={'job': ['nurse']}).legal(df, df.assign(job=None))[0, 1]
+    assert not tabular(df, read=dict(missing='level'), bounds={'job': ['nurse']}).legal(df, df.assign(job=None))[0, 1]
 
 
 def test_missing_cells_may_be_filled():
@@ -240,7 +240,7 @@ def test_missing_cells_may_be_filled():
     pd.testing.assert_frame_equal(cfs.data.astype(object).where(whole, None), df.astype(object).where(whole, None))
     assert cfs.data.float64[df.float64.isna()].iloc[0] == df.float64.quantile(.5, 'lower') and cfs.data.dtypes.equals(df.dtypes)
     assert set(cfs.data.category[df.category.isna()]) == set(df.category.mode()[:1])
-    complete = tabular(df[['int64']].assign(x=filler(60)), missing='fill')
+    complete = tabular(df[['int64']].assign(x=filler(60)), read=dict(missing='fill'))
     row = pd.DataFrame({'int64': [np.nan], 'x': [1.]})
     assert complete.rows(row).int64[0] == df.int64.quantile(.5, 'lower') and not complete.encode(row).frozen.any()
 
@@ -286,7 +286,7 @@ SCALES = {'standard': lambda df: 'standard', 'quantile': lambda df: 'quantile', 
 def test_a_scale_says_what_is_far_and_nothing_else(case):
     r = np.random.default_rng(0)
     df = pd.DataFrame({'n': r.integers(0, 40, 60), 'v': r.random(60), 'h': pd.Series(r.integers(0, 9, 60)).mask(r.random(60) < .3), 'day': DAYS, 'c': list('ab')*30})
-    domain = tabular(df, scale=SCALES[case](df), bounds={'n': (3, 30)})
+    domain = tabular(df, bounds={'n': (3, 30)}, read=dict(scale=SCALES[case](df)))
     a,b = domain.features,tabular(df, bounds={'n': (3, 30)}).features
     assert [(c.low, c.high, c.codes, c.digits) for c in a] == [(c.low, c.high, c.codes, c.digits) for c in b] and a != b
     table,enc = domain.decode.args[0], domain.encode(df)
@@ -302,9 +302,9 @@ def test_a_scale_says_what_is_far_and_nothing_else(case):
 def test_a_scaler_is_read_as_it_scales():
     df = pd.DataFrame({'a': filler(40), 'b': filler(40, 1)*9})
     for scaler in (StandardScaler(), StandardScaler(with_mean=False), StandardScaler(with_std=False), RobustScaler(), RobustScaler(with_centering=False), MaxAbsScaler(), MinMaxScaler((2, 5))):
-        x = tabular(df, scale=scaler.fit(df)).encode(df).x
+        x = tabular(df, read=dict(scale=scaler.fit(df))).encode(df).x
         np.testing.assert_allclose(x.numpy(), scaler.transform(df), atol=1e-12)
-        np.testing.assert_allclose(tabular(df, scale=clone(scaler).fit(df.to_numpy())).encode(df).x, x, atol=1e-12)
+        np.testing.assert_allclose(tabular(df, read=dict(scale=clone(scaler).fit(df.to_numpy()))).encode(df).x, x, atol=1e-12)
 
 
 # Quantiles
@@ -317,7 +317,7 @@ RANKED = {'skewed': lambda r: np.exp(r.normal(0, 3, 900)), 'whole and skewed': l
 @pytest.mark.parametrize('case', RANKED)
 def test_distances_are_shares_of_rows(case):
     df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
-    domain = tabular(df, scale='quantile')
+    domain = tabular(df, read=dict(scale='quantile'))
     enc,there = domain.encode(df), df.v.notna().to_numpy().copy()
     x,rank = enc.x[there, 0].numpy(), df.v[there].rank().to_numpy()
     assert np.abs((x - x[0]) - (rank - rank[0])/there.sum()).max() <= .011
@@ -331,7 +331,7 @@ def test_distances_are_shares_of_rows(case):
 @pytest.mark.parametrize('case', RANKED)
 def test_ranks_are_moved_to_legal_values(case):
     df = pd.DataFrame({'v': RANKED[case](np.random.default_rng(0)), 'x': filler(900)})
-    domain = tabular(df, scale='quantile', grid=40)
+    domain = tabular(df, read=dict(scale='quantile', grid=40))
     enc,c,r = domain.encode(df), domain.features[0], torch.Generator().manual_seed(0)
     for dtype in (torch.float64, torch.float32):
         moved = domain.project((enc.x + .2*torch.randn(enc.x.shape, generator=r).double()).clamp(enc.low, enc.high).to(dtype), enc.x.to(dtype))
@@ -354,7 +354,7 @@ def test_what_is_near_depends_on_how_many_lie_between():
     one,ask = pd.DataFrame({'income': [1200], 'years': [20]}), lambda rows: np.stack([-wish(rows), wish(rows)], 1)
     out = {}
     for scale in ('range', 'quantile'):
-        domain = tabular(df, scale=scale)
+        domain = tabular(df, read=dict(scale=scale))
         out[scale] = GradualCF(predictor(ask, domain, kind='logit'), domain, 'sparse').fit(df).explain(one, target=1)
         assert out[scale].valid.all() and domain.legal(one, out[scale].raw).all() and (wish(out[scale].raw) > 0).all()
     assert out['range'].raw.years.item() == 20 and out['quantile'].raw.income.item() == 1200
@@ -364,7 +364,7 @@ def test_a_network_on_raw_numbers_reads_ranks_back():
     r = np.random.default_rng(0)
     df = pd.DataFrame({'v': np.exp(r.normal(0, 1, 200)), 'n': r.integers(0, 9, 200), 'c': list('ab')*100})
     raw = torch.tensor(np.column_stack([df.v, df.n, df.c == 'a', df.c == 'b']).astype(float))
-    net,domain = tabular_mlp(4, seed=0).double(), tabular(df, scale='quantile')
+    net,domain = tabular_mlp(4, seed=0).double(), tabular(df, read=dict(scale='quantile'))
     scaler = StandardScaler().fit(raw.numpy())
     for scaled,reads in ((False, raw), (scaler, torch.tensor(scaler.transform(raw.numpy())))):
         model,x = predictor(net, domain, scaled=scaled), domain.encode(df).x.requires_grad_()
@@ -513,7 +513,7 @@ class TestRealTables:
         some = df.sample(min(800, len(df)), random_state=0).reset_index(drop=True)
         for rows,scale in ((some, 'range'), (some, 'quantile'), (some.convert_dtypes(), 'range'), (some.astype(object), 'range'),
                            (some.convert_dtypes(dtype_backend='pyarrow'), 'range')):
-            domain = tabular(rows, scale=scale)
+            domain = tabular(rows, read=dict(scale=scale))
             x = domain.encode(rows).x
             assert len(domain.features) == df.shape[1] and domain.legal(rows, rows).all()
             pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], x), rows)
@@ -579,7 +579,7 @@ def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak
     entries = np.concatenate([np.eye(c.width)[v] if c.kind == 'category' else c.encoded(v)[:, None] for c, v in zip(domain.features, everything.T)], 1)
     there = source.predict(domain.decode(torch.from_numpy(entries)))
     for optimal in [None] if model == 'asked' else [None, 'columns', 'distance']:
-        answers = cf.explain(rows, target=True, optimal=optimal)
+        answers = cf.explain(rows, target=True, proof=optimal)
         assert possible(answers.raw, parts, codes).all() and domain.legal(rows, answers.raw).all() and answers.valid.all()
         for i in np.flatnonzero([told == 'optimal' for told in answers.proof or ()]):
             far = entries[there] - answers.x[i].numpy()
@@ -636,7 +636,7 @@ def test_a_level_that_no_training_row_has_stays_and_the_row_is_answered_where_th
         if 'categor' in name: everything['job'] = everything.job.astype(pd.CategoricalDtype([*df.job.cat.categories, 'pilot']))
         few = (everything[['age', 'pay']].to_numpy() != new[['age', 'pay']].iloc[0].to_numpy()).sum(1)
         assert answers.proof[0] == 'optimal' and answers.changed[0].sum() == few[model.predict(everything)].min()
-    cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), prove(cf, answers), measures(cf, improve(cf, answers))
+    cf.region(answers), cf.plan(answers), cf.effects(answers), answers.changes(), answers.prove(), measures(cf, improve(cf, answers))
 
 
 @pytest.mark.parametrize('settings', ['sparse', None])
@@ -716,7 +716,7 @@ def test_a_column_that_a_question_fixes_cannot_follow():
 
 def test_levels_in_several_columns_are_legal_row_by_row():
     hot = pd.DataFrame(dict(a=[1, 0, 0, 0], b=[0, 1, 0, 0], c=[0, 0, 1, 1], n=[1., 2, 3, 4]))
-    domain = tabular(hot, categorical=dict(kind=['a', 'b', 'c']), levels=dict(kind=['a', 'b']))
+    domain = tabular(hot, categorical=dict(kind=['a', 'b', 'c']), bounds=dict(kind=['a', 'b']))
     new = hot.assign(a=[0, 1, 1, 0], b=[1, 1, 0, 0], c=[0, 0, 0, 1])
     assert domain.legal(hot, new)[:, 0].tolist() == [True, False, True, True]      # the second has two, the last did not move
     assert domain.legal(hot, hot.assign(a=0, b=0, c=1))[:, 0].tolist() == [False, False, True, True]
@@ -726,7 +726,7 @@ def test_levels_in_several_columns_are_legal_row_by_row():
 def test_values_that_are_tried_lie_between_the_ends(scale):
     r = np.random.default_rng(0)
     wide = pd.DataFrame({f'c{i}': r.gamma(2, 10.**i, 60) for i in range(-4, 5)})
-    domain = tabular(wide, scale=scale, grid=7)
+    domain = tabular(wide, read=dict(scale=scale, grid=7))
     for g,c in enumerate(domain.features):
         raw = c.decoded(domain.propose(domain.encode(wide).x, g)[0, :, 0].numpy())
         assert len(raw) == 7 and raw.min() >= c.low*(1 - 1e-12) and raw.max() <= c.high*(1 + 1e-12)

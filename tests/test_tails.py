@@ -68,7 +68,7 @@ def against_training_values(rng, asked=6):
     for c in domain.features:
         others = [o for o in X if o != c.name]
         answers = cf.explain(rows, 1, immutable=others)
-        proofs = prove(cf, answers) if f is model else None
+        proofs = answers.prove() if f is model else None
         values = np.unique(X[c.name].dropna())
         for i in range(len(rows)):
             if pd.isna(rows[c.name].iloc[i]): continue
@@ -77,7 +77,7 @@ def against_training_values(rng, asked=6):
             if not there.any(): continue
             assert answers.valid[i], (c.name, 'a training value reaches the target')
             assert proofs is None or proofs.verdict.iloc[i] != _NONE_EXISTS, (c.name, rows.iloc[i].to_dict())
-            told = cf.explain(rows.iloc[[i]], 1, immutable=others, optimal='distance') if f is model else None
+            told = cf.explain(rows.iloc[[i]], 1, immutable=others, proof='distance') if f is model else None
             if told is not None:
                 near = cost(c, rows[c.name].iloc[i], values[there].astype(float)).min()
                 assert float(told.size[0]) <= near*(1 + 1e-6) + 1e-9, (c.name, float(told.size[0]), near)

@@ -178,12 +178,12 @@ def test_an_isolation_forest_is_read(seed):
     share = ['auto', .2][seed % 2]
     forest = ensemble.IsolationForest(n_estimators=3 + 5*seed, max_features=[1., .7][seed % 3 == 1], max_samples=20 + 20*seed, contamination=share, random_state=seed).fit(rows)
     forest.offset_ += 1e-6  # a row at the bar, which is no outlier, is none of the question
-    cf = GradualCF(forest, tabular(rows, integer=list('abc')), 'sparse').fit(rows)
+    cf = GradualCF(forest, tabular(rows, read=dict(integer=list('abc'))), 'sparse').fit(rows)
     every = pd.DataFrame(np.stack(np.meshgrid(*(np.arange(rows[c].min(), rows[c].max() + 1) for c in rows)), -1).reshape(-1, 3), columns=list('abc'))
     said = forest.predict(every)
     for target in (1, -1):
         asked = rows[forest.predict(rows) == -target].head(5)
-        answers = cf.explain(asked, target, optimal='columns')
+        answers = cf.explain(asked, target, proof='columns')
         fewest = [(every[said == target].to_numpy() != row).sum(1).min() for row in asked.to_numpy()]
         assert (answers.raw.to_numpy(float) != asked.to_numpy()).sum(1).tolist() == fewest and {*answers.proof} == {'optimal'}
         assert (forest.predict(answers.raw.astype(float)) == target).all()

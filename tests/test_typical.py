@@ -109,7 +109,7 @@ def test_a_proof_claims_no_company_that_was_left_out(many):
     said = model.predict(X)
     rows = pd.concat([X[said == 0], X[said == 1].iloc[:many]])
     cf = GradualCF(model, tabular(X), PLAUSIBLE).fit(rows)
-    with pytest.warns(UserWarning, match='plausibility is left out'): cfs = cf.explain(rows.iloc[:8], 1, optimal="columns")
+    with pytest.warns(UserWarning, match='plausibility is left out'): cfs = cf.explain(rows.iloc[:8], 1, proof="columns")
     assert cfs.valid.all() and cfs.among == 'answers well within the decision' and set(cfs.proof) == {'optimal'}
     texts = letter(cfs)
     assert all('plausible' not in text for text in texts) and check_evidence(texts, cf, cfs.data).flips.all()

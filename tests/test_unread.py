@@ -95,13 +95,13 @@ def test_what_is_made_of_answers_goes_on(asked, tmp_path):
     given = spoilt(rows, ('b', 'city', 'Atlantis'), ('e', 'income', np.inf))
     cfs, without = cf.explain(given, 1), cf.explain(rows.drop(index=['b', 'e']), 1)
     pd.testing.assert_frame_equal(measures(cf, cfs), measures(cf, without))
-    assert prove(cf, cfs).verdict['b'].startswith("not read: 'Atlantis'")
+    assert cfs.prove().verdict['b'].startswith("not read: 'Atlantis'")
     assert cfs.plan().changes().drop(columns='row').equals(without.plan().changes().drop(columns='row'))
     assert cfs.region().drop(columns='row').equals(without.region().drop(columns='row'))
     assert np.isnan(confirm(cfs, [cf.model]).confirmed[cfs.unread]).all()
     again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), cf.domain)
     assert again.unread.tolist() == cfs.unread.tolist() and again.proof == cfs.proof
-    alone = cf.explain(given, 1, seconds=20)
+    alone = cf.explain(given, 1, limit=20)
     assert alone.proof[1].startswith('not read') and not alone.proof[0].startswith('not read')
 
 
@@ -115,7 +115,7 @@ def test_a_letter_says_that_the_row_was_not_read(asked, format):
     slots = {'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper'}
     if format == 'json': assert set(json.loads(texts[1])) - slots == {'row', 'date', 'language', 'why', 'checksum', 'sealed'}
     else: assert 'could not be read' in texts[1] and 'would have changed the decision' not in texts[1]
-    others = letter(cfs, format=format, others=cf.explain_many(spoilt(rows, ('b', 'city', '<Atlantis>')), 1))
+    others = letter(cfs, format=format, others=cf.explain(spoilt(rows, ('b', 'city', '<Atlantis>')), 1, k=5))
     assert others[1] == texts[1] and len(others) == 12
 
 

@@ -46,7 +46,7 @@ def test_a_terminal_is_not_steered(shop):
     evil = (TITLE + 'no', TITLE + 'yes')
     cf = GradualCF(cf.model, cf.domain, 'sparse', classes=evil).fit(cf.domain.decode(cf.x_train))
     answer = cf.explain(rows, evil[1])
-    texts = [answer.text(colour=True), cf.explain_many(rows[:4], evil[1], k=3).text(), answer.plan().text(), audit(cf, rows, '-home', target=evil[1], least=2).text()]
+    texts = [answer.text(colour=True), cf.explain(rows[:4], evil[1], k=3).text(), answer.plan().text(), audit(cf, rows, '-home', target=evil[1], least=2).text()]
     for text in texts: assert not steers(text) and '\\x1b]0;owned\\x07' in text
     assert terminal('a\tb\nc ü \x1b[1mx\x1b[0m') == 'a\tb\nc ü \x1b[1mx\x1b[0m' and terminal('\r\u202e\x7f') == '\\r\\u202e\\x7f'
 
@@ -91,7 +91,7 @@ def drawn(fig):
 def test_a_dollar_sign_in_a_plot_is_one(shop, tmp_path):
     cf, rows, answer = shop
     explain_dataset(cf, rows, tmp_path/'out', 1)
-    figures = [answer.plot(), cf.explain_many(rows[:4], 1, k=3).plot(), answer.plan().plot(), audit(cf, rows, '-home', target=1, least=2).plot(), plot_summary(summary(tmp_path/'out'))]
+    figures = [answer.plot(), cf.explain(rows[:4], 1, k=3).plot(), answer.plan().plot(), audit(cf, rows, '-home', target=1, least=2).plot(), plot_summary(summary(tmp_path/'out'))]
     for fig in figures: assert '$' in drawn(fig)
     assert '$' in drawn(relevance(cf.model, cf.domain, rows[:2]).plot())
     assert plot_text('a $x$\x1b') == 'a \\$x\\$\\x1b'

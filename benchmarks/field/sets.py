@@ -28,7 +28,7 @@ def our_sets(case):
     cf = ours.explainer('ours', case).fit(case.table.X)
     cf.explain(case.rows.iloc[:1], case.target[:1])
     start = time.process_time()
-    many = cf.explain_many(case.rows, case.target, k=ANSWERS)
+    many = cf.explain(case.rows, case.target, k=ANSWERS)
     seconds = np.full(len(case.rows), (time.process_time() - start)/len(case.rows))
     out, seen = np.full((len(seconds), ANSWERS, len(case.named)), np.nan), many.answers
     for i, codes, valid in zip(many.row, case.codes(seen.raw), seen.valid):

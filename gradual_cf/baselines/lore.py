@@ -314,13 +314,14 @@ class LORE(Explainer):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
     domain
-        From `tabular`, `images`, `sentences` or your own
     settings : default None
-        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels
 
@@ -332,6 +333,16 @@ class LORE(Explainer):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     samples : a whole number of at least 40, default 1000
         size of a neighbourhood, a multiple of 4
     generations : a whole number of at least 1, default 30
@@ -389,24 +400,18 @@ class LORE(Explainer):
         return torch.cat([xp for xp,_ in found])
 
     def explain(self,
-        data,                # Raw rows: many or one
-        target=None,         # Label of a class, one per row, or None for the other of two classes
-        seed:int=0,          # Seed of the neighbourhoods
-        progress:bool=False, # Show a progress bar
+        rows,                # Raw rows: many or one
+        target=None,         # Label of a class, or one per row; None for `wanted`, else the other of two classes
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
     ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not reached
         """Explain rows by factual and counterfactual rules.
 
         Parameters
         ----------
-        data
+        rows
             Raw rows: many or one
         target : default None
-            Label of a class, one per row, or None for the other of two classes
-        seed : int, default 0
-            Seed of the neighbourhoods
-        progress : bool, default False
-            Show a progress bar
+            Label of a class, or one per row; None for `wanted`, else the other of two classes
         **constraints
             `immutable`, `bounds` and the others, as `Explainer.explain` takes them
 
@@ -418,7 +423,7 @@ class LORE(Explainer):
         """
         worker = copy.copy(self)
         worker.noted = []
-        cfs = super(LORE, worker).explain(data, target, seed, progress, **constraints)
+        cfs = super(LORE, worker).explain(rows, target, **constraints)
         values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
         found = iter(worker.noted) # of the rows that could be read, as far as the time went
         return _Reasoned(**values, rules=tuple(None if no else next(found, None) for no in cfs.unread))
@@ -427,7 +432,6 @@ class LORE(Explainer):
 def because(
     cfs:Counterfactuals, # Counterfactuals of a table, from any explainer
     lore:LORE,           # Fitted, on the same table and model
-    seed:int=0,          # Seed of the neighbourhoods
 ) -> pd.DataFrame:       # For each row rule, sentence, precision, coverage, changes and valid
     """Join the factual rule of each row with its counterfactual; raises `ValueError` if `lore` explains another table.
 
@@ -437,8 +441,6 @@ def because(
         Counterfactuals of a table, from any explainer
     lore : LORE
         Fitted, on the same table and model
-    seed : int, default 0
-        Seed of the neighbourhoods
 
     Returns
     -------
@@ -457,7 +459,7 @@ def because(
     number = lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
     said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []
-    for i,why in enumerate(lore.explain(cfs.data, cfs.target, seed).rules):
+    for i,why in enumerate(lore.explain(cfs.data, cfs.target).rules):
         if why is None:
             lines.append(dict(rule=None, sentence=cfs.proof[i], precision=np.nan, coverage=np.nan, changes={}, valid=False))
             continue
@@ -664,13 +666,14 @@ class ABELE(_OfImages):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
     domain
-        From `tabular`, `images`, `sentences` or your own
     settings : default None
-        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels
 
@@ -682,6 +685,16 @@ class ABELE(_OfImages):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     latent : a whole number of at least 1, default 8
         entries of a code; the paper 4, and 8 to 16 for MNIST
     width : a whole number of at least 1, default 512

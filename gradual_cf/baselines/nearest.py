@@ -210,11 +210,14 @@ class Wachter(Explainer):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
-    domain : Domain
-        From `tabular`, `images`, `sentences` or your own
-    settings : Any, default None
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
         A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
     classes : default None
         Labels of the classes, in the order of the model's outputs; None for those that it names
     **changes
@@ -228,6 +231,16 @@ class Wachter(Explainer):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     aim : in (0, 1], default 1.0
         probability to come near, p*; the boundary with `aim=tau`
     tol : at least 0, default 0.05
@@ -396,11 +409,14 @@ class CEM(Explainer):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
-    domain : Domain
-        From `tabular`, `images`, `sentences` or your own
-    settings : Any, default None
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
         A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
     classes : default None
         Labels of the classes, in the order of the model's outputs; None for those that it names
     **changes
@@ -414,6 +430,16 @@ class CEM(Explainer):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     kappa : at least 0, default 0.0
         margin of the hinge, in logits
     beta : at least 0, default 0.1
@@ -579,11 +605,14 @@ class GrowingSpheres(Explainer):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
-    domain : Domain
-        From `tabular`, `images`, `sentences` or your own
-    settings : Any, default None
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
         A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
     classes : default None
         Labels of the classes, in the order of the model's outputs; None for those that it names
     **changes
@@ -597,6 +626,16 @@ class GrowingSpheres(Explainer):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     samples : a whole number of at least 1, default 1000
         points in a shell
     radius : above 0, default 0.2

@@ -149,13 +149,14 @@ class FIDO(_OfImages):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
     domain
-        From `tabular`, `images`, `sentences` or your own
     settings : default None
-        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels
 
@@ -167,6 +168,16 @@ class FIDO(_OfImages):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     infill : one of ('mean', 'blur', 'local'), default 'blur'
         what stands where a part is deleted
     width : above 0, default 10.0
@@ -387,13 +398,14 @@ class Goyal(_OfImages):
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
     domain
-        From `tabular`, `images`, `sentences` or your own
     settings : default None
-        A record of settings; None for those that suit the domain
     **changes
         Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
     classes : default None
         Names of the classes; None for those of the model or of the labels
 
@@ -405,6 +417,16 @@ class Goyal(_OfImages):
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     halves : default None
         (images to maps, maps to logits), two modules; None to cut a `Sequential`
     donors : a whole number of at least 1, default 1

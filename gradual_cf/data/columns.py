@@ -605,6 +605,9 @@ class Category(Column):
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return pd.Series(comparable(new[self.sources[0]])).isin(self.offered).to_numpy(bool)
+    def unknown(self, df:pd.DataFrame) -> np.ndarray: # Which rows hold no level, bool `(n,)`
+        return ~pd.Series(comparable(df[self.sources[0]])).isin(self.levels).to_numpy(bool)
+    def loose(self, df:pd.DataFrame) -> np.ndarray: return np.zeros((len(df), self.width)) # What unknown cells are encoded as, `(n, w)`
 
     def constant(self, v:Any) -> float|None: return _level_position(self.levels, v)
     def computed(self, s:pd.Series) -> np.ndarray: return _level_positions(self.levels, s)

@@ -13,7 +13,7 @@ from math import lgamma, log
 import numpy as np
 import pandas as pd
 
-from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _one_hot, _precise, _read_numbers,
+from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, _read_numbers,
                                      _SAME, _TEXTS, Category, Column, Date, Integer)
 from ..render import value_text
 
@@ -135,6 +135,10 @@ def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether the
     return [([names[j] for j in some], apart) for some,apart in out]
 
 # %% ../../nbs/data/04_found.ipynb #5ad27c90
+def _sum_text(cells:pd.Series) -> str: # '0.4 job_a + 0.6 job_b'
+    "Cells that are no level, as what they add up to."
+    return ' + '.join(f'{name}' if v == 1 else f'{v:g} {name}' for name,v in cells.items() if v) or _NONE
+
 @dataclass(frozen=True)
 class Indicators(Category):
     "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
@@ -154,13 +158,16 @@ class Indicators(Category):
     def write(self, v:np.ndarray, dtypes:dict) -> dict:
         return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
     def named(self, df:pd.DataFrame) -> np.ndarray:
-        at = self.has(df) if self.known is not None else df[list(self.sources)].to_numpy(float)
-        return _objects(self.levels)[at.argmax(1)]
+        out = _objects(self.levels)[self.has(df).argmax(1)]
+        for i in np.flatnonzero(self.unknown(df)): out[i] = _sum_text(df[list(self.sources)].iloc[i])
+        return out
+    def unknown(self, df:pd.DataFrame) -> np.ndarray: # NaN is missing
+        return ~self.has(df).any(1) & np.isfinite(df[list(self.sources)].to_numpy(float)).all(1)
+    def loose(self, df:pd.DataFrame) -> np.ndarray: # Entries that are written as the very cells
+        return df[list(self.sources)].to_numpy(float) @ np.linalg.pinv(self.rows)
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return np.any(self.has(new)[:, self.may], 1)
-    def nearest(self, df:pd.DataFrame) -> pd.DataFrame: # The same rows, each with the cells of the level that is nearest
-        off = np.abs(df[list(self.sources)].to_numpy(float)[:, None] - self.rows).sum(2)
-        return df.assign(**self.write(_one_hot(off.argmin(1), self.width), dict(df.dtypes)))
+
 
 # %% ../../nbs/data/04_found.ipynb #0f5d1c77
 def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:
@@ -519,7 +526,7 @@ def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # 
     if who: told.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not advise; '
                         f'roles={{{who[0]!r}: \'free\'}} lets one change')
     if ids: told.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; roles={{{ids[0]!r}: \'free\'}} lets it change')
-    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; special=[] takes them for numbers')
+    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; read=dict(special=[]) takes them for numbers')
     return tuple(told)
 
 # %% ../../nbs/data/04_found.ipynb #131246bc

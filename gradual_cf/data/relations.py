@@ -351,7 +351,7 @@ def _in_order(followers:Sequence[_Follower], columns) -> tuple:
     "Followers after those they need; raises `ValueError` for a circle, and for a column that is computed twice."
     always,out = [f.group for f in followers if f.when is None], []
     twice = [columns[g].name for g in dict.fromkeys(always) if always.count(g) > 1]
-    if twice: raise ValueError(f'relations, derive and causes must compute a column once, got {twice} more often')
+    if twice: raise ValueError(f'relations and derive must compute a column once, got {twice} more often')
     left = [f for f in followers if f.when is None or f.group not in always]
     while left:
         waiting = {f.group for f in left}
@@ -363,7 +363,7 @@ def _in_order(followers:Sequence[_Follower], columns) -> tuple:
                 needs,way = {f.group: f.needs for f in left}, [left[0].group]
                 while way.count(way[-1]) < 2: way.append(next(g for g in sorted(needs[way[-1]]) if g in needs))
                 circle = ' → '.join(repr(columns[g].name) for g in way[way.index(way[-1]):])
-                raise ValueError(f'relations, derive and causes must not form a circle, got {circle}')
+                raise ValueError(f'relations and derive must not form a circle, got {circle}')
         out += ready
         left = [f for f in left if f not in ready]
     return tuple(out)
@@ -407,7 +407,8 @@ def _derived_anew(told:Callable, group:int, needs, old:dict, new:dict) -> np.nda
 def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a derived column; raises `ValueError` for none. `frame`: (numbers, groups) -> rows."
     g = _column_named(columns, 'derive', name)
-    if not callable(function): raise ValueError(f'derive must be a function of a frame for {name!r}, got {function!r}')
+    if not callable(function):
+        raise ValueError(f'derive must be a function of a frame, or (parents, fitted regressor), for {name!r}, got {function!r}')
     few = df.iloc[:_TRIED_ROWS].reset_index(drop=True)
     order = np.random.default_rng(_SHUFFLE).permutation(len(few))
     told,needs = partial(_told_of, columns[g], function), []
@@ -419,7 +420,7 @@ def _derived(columns:Sequence[Column], name, function:Callable, frame:Callable, 
             if _differs(told(new), plain).any(): needs.append(i)
     except (KeyError, AttributeError, TypeError) as e:
         raise ValueError(f'derive must compute {name!r} from columns of df, got {type(e).__name__}: {e}') from e
-    if g in needs: raise ValueError(f'relations, derive and causes must not form a circle, got {name!r} → {name!r}')
+    if g in needs: raise ValueError(f'relations and derive must not form a circle, got {name!r} → {name!r}')
     value = partial(_derived_anew, partial(_of_numbers, told, frame), g, needs)
     return _Follower(g, frozenset(needs), value, None, f'derive {name!r}')
 
@@ -434,17 +435,17 @@ def _moved_along(model, frame:Callable, group:int, old:dict, new:dict) -> np.nda
 def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFrame) -> _Follower:
     "The follower of a child, which keeps its residual; raises `ValueError` where it cannot be computed."
     if not isinstance(told, (tuple, list)) or len(told) != 2 or not hasattr(told[1], 'predict'):
-        raise ValueError(f'causes must be (parents, fitted regressor) for {name!r}, got {told!r}')
+        raise ValueError(f'derive must be a function of a frame, or (parents, fitted regressor), for {name!r}, got {told!r}')
     if isinstance(told[0], str) or not len(told[0]):
-        raise ValueError(f'causes must have a list of parents for {name!r}, got {told[0]!r}')
+        raise ValueError(f'derive must have a list of parents for {name!r}, got {told[0]!r}')
     g,model = _column_named(columns, 'causes', name), told[1]
-    if columns[g].levels: raise ValueError(f'causes must have children that are numbers, got {name!r}')
+    if columns[g].levels: raise ValueError(f'derive must have children that are numbers, got {name!r}')
     needs = [_column_named(columns, 'causes', p) for p in told[0]]
-    if g in needs: raise ValueError(f'relations, derive and causes must not form a circle, got {name!r} → {name!r}')
+    if g in needs: raise ValueError(f'relations and derive must not form a circle, got {name!r} → {name!r}')
     parents = [source for p in needs for source in columns[p].sources]
     try: model.predict(df[parents].iloc[:1])
     except Exception as e:
-        raise ValueError(f'causes must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
+        raise ValueError(f'derive must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
     frame = partial(_parents_of, frame, needs, parents)
     return _Follower(g, frozenset(needs), partial(_moved_along, model, frame, g), None, f'causes {name!r}')
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval,
                                      _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
                                      _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
-from ..answers import _beside_real, CHANGED, Counterfactuals, _ranges, went
+from ..answers import _beside_real, _called, CHANGED, Counterfactuals, _ranges, _titles, went
 from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
@@ -79,6 +79,7 @@ class _Table:
     roles:dict=field(default_factory=dict) # Column -> (role, why), where it is not free
     coded:dict=field(default_factory=dict) # Column of numbers -> its cells, for models that read them as categories
     advice:str='' # 'advise' where answers are advice, 'last' where directions bind no longer; '' for explanations
+    looks:dict=field(default_factory=dict) # As `Display` holds them
 
     @cached_property
     def names(self) -> list: return list(self.labels)
@@ -609,7 +610,8 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
     real = _beside_real(cfs)
     stands = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}'*(first[l.row] == y) for y,l in enumerate(lines)]
-    names = [f'{plot_text(f"row {l.index}: {l.feature}", _WRAP)}\n{told}'.rstrip() for l,told in zip(lines, stands)]
+    named = [f'row {title}: {_called(cfs, l.feature)}' for l in lines for title in _titles(cfs)[l.row:l.row + 1]]
+    names = [f'{plot_text(name, _WRAP)}\n{told}'.rstrip() for name,told in zip(named, stands)]
     ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
     ax.spines[:].set_visible(False)
@@ -632,7 +634,7 @@ def _plot_many(table:_Table, cfs:Counterfactuals):
         ax.hlines(y, before, after, color=CHANGED, lw=min(2, 150/count), alpha=.5)
         ax.plot(before, y, 'o', color='.55', ms=min(5, 12*count**-.3))
         ax.plot(after, y, 'o', color=CHANGED, ms=min(5, 12*count**-.3))
-        ax.set_title(f'{plot_text(name, 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
+        ax.set_title(f'{plot_text(_called(cfs, name), 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
         ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[], xticks=[0, 1])
         ax.set_xticklabels(['smallest', 'largest'], fontsize=7)
         ax.tick_params(length=0)
@@ -721,7 +723,7 @@ def _all_groups(groups, shape): return groups # Of every row, whatever their num
 def _table_domain(table:_Table) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changed_columns, table), plot=partial(_plot_table, table),
-                      names=tuple(c.name for c in table.columns), columns=tuple(table.names))
+                      names=tuple(c.name for c in table.columns), columns=tuple(table.names), looks=table.looks)
     groups,write = torch.from_numpy(table.group), partial(_model_frame, table)
     apart = [zip(groups, levels) for kind,groups,levels in table.hangs if kind == '!'] # levels that never meet
     return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table),
@@ -854,29 +856,49 @@ def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular
     return named('fixed', immutable), named('category', categorical)
 
 # %% ../../nbs/04_tables.ipynb #c94
+_READ = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read, unless somebody says
+
+def _split_bounds(df, bounds:dict, categorical) -> tuple: # Column -> (low, high), or a list of levels; names of categories
+    "Limits of numbers, and levels of categories that may be proposed."
+    t = pd.api.types
+    ordered = lambda c: c in df and c not in categorical and (t.is_numeric_dtype(df[c]) or t.is_datetime64_any_dtype(df[c]))
+    levels = {c: v for c,v in bounds.items() if isinstance(v, (list, set, pd.Index, np.ndarray)) and not ordered(c)}
+    return {c: v for c,v in bounds.items() if c not in levels}, levels
+
+def _check_looks(columns, names, units, codes) -> dict: # As `Display` holds them
+    "How columns are shown; raises `ValueError` for names and units of none."
+    for name,v in dict(names=names, units=units, codes=codes).items():
+        if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict, got {v!r}')
+    told = [c for c,v in (names or {}).items() if not isinstance(v, dict)] # a dict may also be words of classes, or a language
+    _check_names(columns, names=told, units=units or ())
+    if bad := [c.name for c in columns if c.name in (units or {}) and (c.levels or c.measure)]:
+        raise ValueError(f'units must name numbers, got {bad}')
+    return {name: v for name,v in dict(names=names, units=units, codes=codes).items() if v}
+
 def tabular(
     df,                   # Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change
-    bounds:dict|None=None,# Column -> (low, high) for counterfactuals, raw units; None takes that side from the data
+    bounds:dict|None=None,# Column -> (low, high), raw units, None for that side of the data; or a list of levels
     increase_only:Sequence=(), # Columns that may only increase
     decrease_only:Sequence=(), # Columns that may only decrease
-    integer:Sequence=(),  # Columns of whole numbers that are stored as floats; integer dtypes are known
-    categorical=(),       # Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
-    max_changes:int|None=None, # Most columns changed in a row, ≥ 1; None for any number
-    special:Sequence|None=None,# Codes in integer columns that are never proposed; None recognises codes like HELOC's
-    grid:int=11,          # Candidate values between the bounds of a column with many values, ≥ 2
-    levels:dict|None=None,# Category -> levels that may be proposed; by default those that occur in `df`
-    scale='range',        # One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
-    missing:str='keep',   # Missing cells: 'keep', 'level' (may be filled in), 'fill' (by median or most frequent level)
     relations:Sequence=(),# Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
-    derive:dict|None=None,# Column -> function of a frame that recomputes it after every change; {}: look for none
-    causes:dict|None=None,# Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost:dict|None=None,  # Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
-    step:dict|None=None,  # Column -> distance of its legal numbers, None for any; others are learnt; {}: learn none
+    categorical=(),       # Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
+    names:dict|None=None, # Column -> its name; a triple (name, too low, too high); or a dict, level -> words
+    units:dict|None=None, # Column of numbers -> its unit, '€' or '{} years'
+    codes:dict|None=None, # Special code, such as -7 -> what it means
     better:dict|None=None,# Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
+    derive:dict|None=None,# Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
+    read:dict|None=None,  # integer, special, grid, scale, missing, step: how cells are read
     roles:dict|None=None, # Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else found
 ) -> Domain:
     """Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions.
+
+    In `read`: `integer`, columns of whole numbers that are stored as floats; `special`, codes in columns of numbers that are
+    never proposed, None recognises them by their gap; `grid`, candidate values of a column with many values, 11; `scale`, one step:
+    'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn; `missing`, cells that are: 'keep', 'level'
+    (may be filled in), 'fill' (by median or most frequent level); `step`, column -> distance of its legal numbers, None for any,
+    {} to learn none.
 
     Parameters
     ----------
@@ -885,39 +907,29 @@ def tabular(
     immutable : Sequence, default ()
         Columns that may not change
     bounds : dict | None, default None
-        Column -> (low, high) for counterfactuals, raw units; None takes that side from the data
+        Column -> (low, high), raw units, None for that side of the data; or a list of levels
     increase_only : Sequence, default ()
         Columns that may only increase
     decrease_only : Sequence, default ()
         Columns that may only decrease
-    integer : Sequence, default ()
-        Columns of whole numbers that are stored as floats; integer dtypes are known
-    categorical : default ()
-        Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
-    max_changes : int | None, default None
-        Most columns changed in a row, ≥ 1; None for any number
-    special : Sequence | None, default None
-        Codes in integer columns that are never proposed; None recognises codes like HELOC's
-    grid : int, default 11
-        Candidate values between the bounds of a column with many values, ≥ 2
-    levels : dict | None, default None
-        Category -> levels that may be proposed; by default those that occur in `df`
-    scale : default 'range'
-        One step: 'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn
-    missing : str, default 'keep'
-        Missing cells: 'keep', 'level' (may be filled in), 'fill' (by median or most frequent level)
     relations : Sequence, default ()
         Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
-    derive : dict | None, default None
-        Column -> function of a frame that recomputes it after every change; {}: look for none
-    causes : dict | None, default None
-        Column -> (its parents, a regressor fitted on them): it follows them and keeps its residual
     cost : dict | None, default None
         Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
-    step : dict | None, default None
-        Column -> distance of its legal numbers, None for any; others are learnt; {}: learn none
+    categorical : default ()
+        Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
+    names : dict | None, default None
+        Column -> its name; a triple (name, too low, too high); or a dict, level -> words
+    units : dict | None, default None
+        Column of numbers -> its unit, '€' or '{} years'
+    codes : dict | None, default None
+        Special code, such as -7 -> what it means
     better : dict | None, default None
         Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
+    derive : dict | None, default None
+        Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
+    read : dict | None, default None
+        integer, special, grid, scale, missing, step: how cells are read
     roles : dict | None, default None
         Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else
         found
@@ -934,21 +946,26 @@ def tabular(
     Examples
     --------
     >>> X, y, X_test, y_test = load_loans()
-    >>> tabular(X, immutable=['age'], bounds={'income': (None, 90_000)}, increase_only=['months_in_job'])
+    >>> tabular(X, immutable=['age'], bounds={'income': (None, 90_000)}, units={'income': '€'})
     """
+    told = read or {}
+    if bad := [name for name in told if name not in _READ]: raise ValueError(f'read must be a dict of {list(_READ)}, got {bad}')
+    integer,special,grid,scale,missing,step = (_READ | told).values()
+    if not isinstance(derive, (dict, type(None))): raise ValueError(f'derive must be a dict of columns, got {derive!r}')
+    causes = {c: f for c,f in (derive or {}).items() if not callable(f) and isinstance(f, (tuple, list))}
+    derive = {c: f for c,f in derive.items() if c not in causes} or (None if causes else {}) if derive is not None else None
     siblings,listed = {}, not isinstance(categorical, dict) # 0/1 columns of one category; a list of one is a whole one
     if isinstance(categorical, dict):
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
     check_range('grid', grid, least=2, whole=True)
-    check_range('max_changes', max_changes, none=True, least=1, whole=True)
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
     for name,v in dict(cost=cost, step=step, better=better, roles=roles).items():
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {v!r}')
     immutable,categorical = _with_roles(roles or {}, immutable, categorical)
     _check_frame(df, integer, siblings, categorical)
-    bounds,levels,told = bounds or {}, levels or {}, ()
+    (bounds,levels),told = _split_bounds(df, bounds or {}, categorical), ()
     siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
         own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
@@ -975,11 +992,12 @@ def tabular(
     named['immutable'] = immutable
     told = _roles_told(columns, found, guessed) + told
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
-    more = dict(most=max_changes, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, roles=found, coded=coded)
+    looks = _check_looks(columns, names, units, codes)
+    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, _fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
     _tell(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
           f'… and {len(table.told) - _MOST_TOLD + 1} more, which print(domain.text()) shows beside all columns'))
-    return _table_domain(table)
+    return replace(_table_domain(table), data=df.copy(deep=False))

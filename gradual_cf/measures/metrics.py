@@ -22,15 +22,15 @@ from ..data.columns import MISSING
 from ..gradual import plausible
 from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
-from ..search.explainer import Explainer
+from ..search.explainer import Explainer, _unbound
 from ..search.goals import in_target, leading, levels, required, shortfall
 from ..search.plausible import held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
 # %% auto #0
-__all__ = ['n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range', 'out_of_range',
-           'measures', 'evaluate', 'strengths', 'lacks', 'bootstrap', 'confirm', 'summary', 'plot_summary']
+__all__ = ['confirm', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
+           'out_of_range', 'measures', 'evaluate', 'strengths', 'lacks', 'bootstrap', 'summary', 'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
 def n_changed(
@@ -374,7 +374,7 @@ def measures(
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
     elif len(eps): lines = [dict(metric='coherence', **line) for line in coherence(x, xp, eps).to_dict('records')]
     last = domain.measures(cfs)
-    if domain.legal: last = last | dict(legal=domain.legal(cfs.data, cfs.raw).all(1))
+    if domain.legal: last = last | dict(legal=cfs.legal)
 
     gap = explainer.goal.gap(predict(explainer.model, xp), target, explainer)
     last = last | dict(
@@ -395,8 +395,6 @@ def evaluate(
     target=None,         # Label of a class, one per row, or None for the other of two classes
     judge=None,          # An independent model, or None
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
-    seed:int=0,          # Seed of the search
-    progress:bool=False, # Show a progress bar
     held=None,           # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
     """Explain rows and measure the answers: what `measures` says, and seconds.
@@ -413,10 +411,6 @@ def evaluate(
         An independent model, or None
     eps : Sequence, default (8, 12, None)
         For `coherence`; empty to leave it out
-    seed : int, default 0
-        Seed of the search
-    progress : bool, default False
-        Show a progress bar
     held : default None
         Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 
@@ -430,7 +424,7 @@ def evaluate(
     >>> evaluate(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
     start = time.perf_counter()
-    cfs = explainer.explain(data, target, seed, progress)
+    cfs = explainer.explain(data, target)
     seconds = pd.DataFrame([_metric_line('seconds_per_row', [(time.perf_counter() - start)/len(cfs)])])
     return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
 
@@ -571,43 +565,17 @@ def _wanted_of(model, cfs) -> Tensor: # As `answers.tensors.target`
     target = cfs.goal.told_of(cfs.tensors.target, ours) if ours else cfs.target # as the models call it, whatever we do
     return torch.as_tensor(cfs.goal.positions(target, theirs), device=cfs.x.device)
 
-def confirm(
-    cfs:Counterfactuals, # Answers
-    models:Sequence,     # Other models, of any kind that the domain supports, at least one
-) -> Counterfactuals:    # The same, with `confirmed`
-    """Ask other models about answers; raises `ValueError` for models of other inputs or classes.
-
-    Parameters
-    ----------
-    cfs : Counterfactuals
-        Answers
-    models : Sequence
-        Other models, of any kind that the domain supports, at least one
-
-    Returns
-    -------
-    Counterfactuals
-        The same, with `confirmed`
-
-    Raises
-    ------
-    ValueError
-        For models of other inputs or classes
-
-    Examples
-    --------
-    >>> from sklearn.base import clone
-    >>> other = clone(model).set_params(random_state=1).fit(X, y)
-    >>> confirm(answers, [other]).confirmed
-    """
-    _check_answers(cfs)
+def _confirm_of(cfs:Counterfactuals, models:Sequence) -> Counterfactuals:
+    "Ask other models about answers."
     if not isinstance(models, (list, tuple)) or not models:
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
-    own = [_adapted(cfs.domain, m) for m in models]
+    own = [_adapted(cfs.domain, _unbound(m)) for m in models]
     said = [cfs.goal.agrees(predict(m, cfs.xp), _wanted_of(m, cfs)) for m in own]
     agreed = torch.stack(said).to(cfs.tensors.prob).mean(0)
     agreed[torch.from_numpy(np.flatnonzero(cfs.unread))] = torch.nan
     return replace(cfs, confirmed=agreed)
+
+confirm = Counterfactuals.confirm
 
 # %% ../../nbs/measures/00_metrics.ipynb #c51
 def _goals_in_words(answers):

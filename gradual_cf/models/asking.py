@@ -297,7 +297,8 @@ def check_logits(
     _check_finite(z, numbers)
     if z.shape[1] == 1: return z
     if (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
-        raise ValueError('model must return raw logits, got probabilities (rows sum to 1): remove the softmax')
+        raise ValueError('model must return raw logits, got probabilities (rows sum to 1): remove the softmax, or say '
+                         "predictor(net, domain, kind='proba', scaled=False), without scaled for a network of encoded rows")
     alone = (z == 0).all(0).any() # One logit beside a constant 0; where all of it is low, it only looks normalized
     if not alone and z.logsumexp(1).abs().max() < 1e-3:
         raise ValueError('model must return raw logits, got log-probabilities (logsumexp is 0): remove the log-softmax')

@@ -276,6 +276,8 @@ class FrameModel(Adapted):
     "A fitted model of any make, asked with encoded rows."
     inside = '' # As what its inside was read, so that answers are proven
     unread = '' # What kept its inside from being read, where that is known
+    table:Any = None # Encoded rows `(n, d)` -> the same log-odds, quickly, or None where the whole has to be asked
+    reader:Any = None # Reads its inside, once somebody wants to know
 
     def __init__(self,
         predictor:Predictor,  # The model
@@ -298,7 +300,9 @@ class FrameModel(Adapted):
     @property
     def cut(self) -> float|None: return self.predictor.cut
 
-    def forward(self, x:Tensor) -> Tensor: return self.read(self.write(x)).to(x)
+    def forward(self, x:Tensor) -> Tensor:
+        z = self.table(x) if self.table is not None and len(x) else None
+        return (self.read(self.write(x)) if z is None else z).to(x)
 
     def read(self,
         rows, # Raw: a frame, or what `frames` makes one of
@@ -316,10 +320,12 @@ class FrameModel(Adapted):
     @property
     def about(self) -> str:
         "What it is, and how it is asked."
+        if self.reader is not None and not self.inside + self.unread: self.reader()
         if self.inside: return f'{self.predictor!r}, read as {self.inside}'
         return f'{self.predictor!r}, asked' + (f', since it has {self.unread}' if self.unread else '')
 
     def __repr__(self): return f'FrameModel({self.about})'
+    def __getstate__(self): return self.__dict__ | dict(reader=None) # Another process has its own explainer
 
 # %% ../../nbs/models/02_decisions.ipynb #d21
 _TRIED = 1000 # Training rows, and mixtures of two

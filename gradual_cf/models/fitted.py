@@ -195,9 +195,23 @@ def settled(model, rows) -> Any: # A model, or several that must agree; raw trai
 def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
     return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
 
-def decisions(model, rows) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
-    "The classes that a model's own `predict` names, where it has to be asked beside the numbers."
-    if not isinstance(model, _Agreed): return model.decides(rows) if len(rows) and _may_deny(model) else None
+_BY_LARGEST = 'RandomForest ExtraTrees DecisionTree ExtraTree HistGradientBoosting GradientBoosting LogisticRegression LGBM'.split()
+_CLEAR = 1e-6 # Lead in log-odds that no rounding makes a tie
+
+def _names_largest(p:Predictor) -> bool:
+    "Whether `predict` names the class of the largest of the numbers that are asked, by its class."
+    if p.kind != 'proba' or p.threshold != .5 or p.whole is not p.source: return False
+    model = p.whole
+    while type(model).__name__ == 'Pipeline' and type(model).__module__ == 'sklearn.pipeline': model = model.steps[-1][1]
+    library,name = type(model).__module__.split('.')[0], type(model).__name__.removesuffix('Classifier')
+    return library in ('sklearn', 'lightgbm') and name in _BY_LARGEST and 'predict' not in vars(model)
+
+def decisions(model, rows, z=None) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
+    "The classes that a model's own `predict` names, where it has to be asked beside the numbers `z`."
+    if not isinstance(model, _Agreed):
+        if not len(rows) or not _may_deny(model): return None
+        clear = z is not None and _names_largest(model.predictor) and bool((z.topk(2).values.diff() < -_CLEAR).all())
+        return None if clear else model.decides(rows)
     each = [said for m in model.models if (said := decisions(m.model, rows)) is not None]
     if len(each) < len(model.models): return None
     return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)

@@ -257,7 +257,7 @@ def _run_table6(part, path):
     some, target = _some_rows(task, part['rows'], part['seed'])
     e = _explainer_for(part['method'], task)
     start = time.perf_counter()
-    cfs = e.explain(some, target, part['seed'])
+    cfs = e.under(seed=part['seed']).explain(some, target)
     seconds = dict(metric='seconds_per_row', mean=(time.perf_counter() - start)/len(cfs))
     table = pd.concat([measures(e, cfs, task.judge), pd.DataFrame([seconds])], ignore_index=True)
     each = dict(valid=cfs.tensors.valid.int(), l1=n_changed(cfs.x, cfs.xp), l2=l2_change(cfs.x, cfs.xp))
@@ -342,7 +342,7 @@ def _run_believed(part, path):
         found |= dict(confirmed=torch.stack([predict(m, x).argmax(1) == label for m in networks]).float().mean(0))
         table = pd.DataFrame([dict(metric=m, mean=v.float().mean().item()) for m,v in found.items()])
     else:
-        cfs = confirm(e.explain(some, target, seed), networks)
+        cfs = e.under(seed=seed).explain(some, target).confirm(networks)
         table = measures(e, cfs[cfs.valid], None, (), held)
         table.loc[table.metric == 'valid', 'mean'] = cfs.valid.mean()
         table = table[table.metric.isin(_STANDING)]
@@ -368,7 +368,7 @@ def _run_row(part, path):
     row, same = _find_row(task, values)
     columns = dict(data=part['data'], row=row.index[0], agree=same, feature=row.columns, printed=values)
     for method in _FOUR:
-        cfs = _explainer_for(method, task).explain(row, seed=part['seed'])
+        cfs = _explainer_for(method, task).under(seed=part['seed']).explain(row)
         columns |= {method: (cfs.xp - cfs.x)[0].tolist(), f'{method}: probability': cfs.prob.item()}
     units = (cfs.raw.iloc[0] - row.iloc[0]).to_numpy(float) # of the last method, `SPARSE`
     return pd.DataFrame(columns | {'ours, sparse, in units': units, 'probability before': cfs.before.item()})
@@ -614,8 +614,8 @@ def ablate(
     lines = []
     for a in _lines_of_choices(axes, task.domain.kind):
         domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
-        cf = GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
-        measured = evaluate(cf, some, target, task.judge, eps, seed)
+        cf = GradualCF(task.model, domain, base or 'sparse', **dict(seed=seed) | a.changes).fit(task.X)
+        measured = evaluate(cf, some, target, task.judge, eps)
         near = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
         names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, near)] # `coherence@8`, `l1`
         means = dict(zip(names, measured['mean']))

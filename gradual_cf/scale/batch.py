@@ -66,12 +66,13 @@ def _target_column(explainer, target, there) -> str|None: # Names of all columns
     raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c24
-def _plain_question(explainer, target, seed, constraints):
+def _plain_question(explainer, target, constraints):
     "What is asked about every row, as JSON can hold it."
+    target = explainer.wanted if target is None else target
     if not isinstance(target, str) or target in explainer.classes: # else a column
         aimed = explainer.aimed(target, explainer.z_train[:1])
         target = None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
-    question = dict(target=target, seed=seed, **constraints)
+    question = dict(target=target, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     for name, v in question.items():
         try: json.dumps(v)
@@ -243,14 +244,14 @@ _AT_ONCE = 8192 # Rows that are asked at once, whatever an engine hands out: mem
 
 class Batches:
     "A batch of rows in, their answers out, whatever engine holds them: `schema` for Arrow, `ddl` Spark, `meta` Dask."
-    def __init__(self, source, target=None, keep=None, form='wide', **asked): # `seed`, and constraints
+    def __init__(self, source, target=None, keep=None, form='wide', **asked): # Constraints
         import pyarrow as pa
         cf = _explainer_from(source)
         self.source, self.read = source, _columns(cf)
         self.tidy = form == 'tidy'
         if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
             raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
-        self.question = _plain_question(cf, target, asked.pop('seed', 0), asked)
+        self.question = _plain_question(cf, target, asked)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
         self.told = _answer_types(cf, self.tidy)
         named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
@@ -334,10 +335,9 @@ class Batches:
 # %% ../../nbs/scale/01_batch.ipynb #ab000027
 def as_batches(
     explainer,       # Fitted, or the folder of one that was saved
-    target=None,     # Label of a class, name of a column with one per row, or None for the other of two classes
+    target=None,     # Label of a class, or name of a column with one per row; None for `wanted`, else the other of two classes
     keep:dict|None=None, # Columns that pass through, with their Arrow types: dict(customer='int64')
     form:str='wide', # 'wide': a line a row, with `cf:column` for each column; 'tidy': a line a change, as text
-    seed:int=0,      # Seed of everything random
     **constraints,   # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 ) -> Batches:        # Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
     """A function that takes a fitted explainer to the rows in Spark, Dask, Ray, Polars, DuckDB or others; pickles.
@@ -347,13 +347,12 @@ def as_batches(
     explainer
         Fitted, or the folder of one that was saved
     target : default None
-        Label of a class, name of a column with one per row, or None for the other of two classes
+        Label of a class, or name of a column with one per row; None for `wanted`, else the other of two
+        classes
     keep : dict | None, default None
         Columns that pass through, with their Arrow types: dict(customer='int64')
     form : str, default 'wide'
         'wide': a line a row, with `cf:column` for each column; 'tidy': a line a change, as text
-    seed : int, default 0
-        Seed of everything random
     **constraints
         `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 
@@ -362,7 +361,7 @@ def as_batches(
     Batches
         Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
     """
-    return Batches(_to_travel(explainer), target, keep, form, seed=seed, **constraints)
+    return Batches(_to_travel(explainer), target, keep, form, **constraints)
 
 # %% ../../nbs/scale/01_batch.ipynb #c51
 def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow table or its bytes -> Arrow table
@@ -493,9 +492,8 @@ def explain_dataset(
     explainer:Explainer, # Fitted
     ds,                  # A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
     out,                 # Folder for the parts and the manifest; one of the same run is resumed
-    target=None,         # Label of a class, name of a column with one per row, or None for the other of two classes
+    target=None,         # Label of a class, or name of a column with one per row; None for `wanted`, else the other of two classes
     batch_size:int=1024, # Rows per part, ≥ 1: they are explained together; a crash loses at most one part
-    seed:int=0,          # Seed of everything random
     workers:int=0,       # Processes of one thread each; 0 for this process
     progress:bool=False, # Show a progress bar with rate and time left
     **constraints,       # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
@@ -511,11 +509,10 @@ def explain_dataset(
     out
         Folder for the parts and the manifest; one of the same run is resumed
     target : default None
-        Label of a class, name of a column with one per row, or None for the other of two classes
+        Label of a class, or name of a column with one per row; None for `wanted`, else the other of two
+        classes
     batch_size : int, default 1024
         Rows per part, ≥ 1: they are explained together; a crash loses at most one part
-    seed : int, default 0
-        Seed of everything random
     workers : int, default 0
         Processes of one thread each; 0 for this process
     progress : bool, default False
@@ -533,7 +530,7 @@ def explain_dataset(
     explainer.check_fitted()
     out, source = Path(out), open_source(ds)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
-    f, schema = Batches(explainer, target, seed=seed, **constraints), source.data.schema
+    f, schema = Batches(explainer, target, **constraints), source.data.schema
     if lost := [c for c in f.read if c not in schema.names]:
         raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
     _target_column(explainer, target, schema.names)

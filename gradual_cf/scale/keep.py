@@ -361,7 +361,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
     _check_place(folder)
     domain,learnt = (cf.domain, _learnt(cf)) if rows else _without_rows(cf)
     to_plain(cf.settings, {}, 'settings', _KNOWN | mine)
-    values = dict(domain=_checked_domain(domain), settings=cf.settings, classes=cf.classes, learnt=learnt)
+    values = dict(domain=_checked_domain(domain), settings=cf.settings, wanted=cf.wanted, classes=cf.classes, learnt=learnt)
     with _locked(folder/'.lock'):
         for left in folder.glob('.new-*'): shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix='.new-', dir=folder) as room:
@@ -416,7 +416,7 @@ def load_explainer(cls, folder:str|Path, model=None, trusted=()): # Types that a
     about,values = _read_folder(folder)
     try:
         told = values(_KNOWN | {cls.Settings.__name__: cls.Settings})
-        domain,settings,classes,learnt,asked = (told[k] for k in ('domain', 'settings', 'classes', 'learnt', 'asked'))
+        domain,settings,wanted,classes,learnt,asked = (told[k] for k in ('domain', 'settings', 'wanted', 'classes', 'learnt', 'asked'))
         domain = _domain_again(domain)
     except Exception as e: # of a file that nobody damaged: of another explainer
         raise ValueError(f'folder must hold an explainer, got {str(folder)!r} ({type(e).__name__}: {e})') from None
@@ -424,4 +424,4 @@ def load_explainer(cls, folder:str|Path, model=None, trusted=()): # Types that a
     if not given and file is None:
         raise ValueError(f'model must be given, since {str(folder)!r} holds none: {about["model"]["why"]}')
     if not given: model = _model_again(_model_file(folder, about['model']), asked, domain, trusted)
-    return _remembered(cls(model, domain, settings, classes=classes or None), learnt, about['rows'], given)
+    return _remembered(cls(model, domain, settings, wanted=wanted, classes=classes or None), learnt, about['rows'], given)

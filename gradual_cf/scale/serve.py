@@ -57,7 +57,7 @@ def _forms() -> dict:
         decrease_only: list[str]|None = None
         bounds: dict[str, aim]|None = Field(None, description='Column to [low, high]') # pyright: ignore[reportInvalidTypeForm]
         max_changes: int|None = Field(None, ge=1)
-        seed: int = Field(0, ge=0)
+        seed: int|None = Field(None, ge=0)
     class About(Question):
         format: Literal['md', 'html', 'txt', 'json', 'pdf'] = Field('md', description='A pdf comes in base64')
         language: Literal['en', 'de', 'fr', 'es', 'it', 'nl', 'pl'] = 'en'
@@ -133,13 +133,14 @@ def _explained(cf, q, until:float, share:float=1.) -> Any: # Answers
     told,names = q.model_dump(exclude_none=True, exclude={'rows', 'seconds', 'format', 'language'}), _names_of(cf)
     for k in {'immutable', 'increase_only', 'decrease_only'} & {*told}: told[k] = [names.get(c, c) for c in told[k]]
     if 'bounds' in told: told['bounds'] = {names.get(c, c): ends for c,ends in told['bounds'].items()}
-    return cf.explain(_request_frame(cf, q.rows), seconds=max(_LEAST, share*(until - time.time())), **told)
+    if (seed := told.pop('seed', None)) is not None: cf = cf.under(seed=seed)
+    return cf.explain(_request_frame(cf, q.rows), limit=max(_LEAST, share*(until - time.time())), **told)
 
 def _in_time(all, make:Callable, until:float) -> list: return [make(one) if time.time() < until else None for one in all]
 
 def _letters(cf, q, until:float) -> dict:
     cfs = _explained(cf, q, until, _SEARCH)
-    made = lambda i: letter(cfs[i:i + 1], format=q.format, language=q.language, strict=None)[0]
+    made = lambda i: letter(cfs[i:i + 1], format=q.format, language=q.language, house=dict(strict=None))[0]
     text = lambda v: base64.b64encode(v).decode() if isinstance(v, bytes) else str(v)
     begun = [i for i,p in enumerate(cfs.proof) if not p.startswith('not begun')]
     return dict(letters=(_in_time(begun, lambda i: text(made(i)), until) + [None]*len(cfs))[:len(cfs)])
@@ -362,7 +363,7 @@ def _predicted(cf, model_input, params:dict|None=None) -> pd.DataFrame: # One li
     if other := [k for k in told if k not in _ASKS]: raise ValueError(f'params must be among {list(_ASKS)}, got {other}')
     target,seconds = (told.get(k) for k in _ASKS)
     if target is not None: target = cf.goal.parse(str(target), cf.classes)
-    cfs = cf.explain(_request_frame(cf, model_input), target, seconds=_LEAST if seconds == 0 else seconds)
+    cfs = cf.explain(_request_frame(cf, model_input), target, limit=_LEAST if seconds == 0 else seconds)
     names = [json_value(c.name) for c in cf.domain.features]
     changed = [[names[g] for g in np.flatnonzero(on)] for on in cfs.changed]
     return _mlflow_frame(cfs.df()).assign(cf_changed=pd.Series(changed, cfs.raw.index, dtype=object))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from ..core import Effort, Question, check_range
+from ..core import Effort, Question
 from ..models.asking import _Agreed as _Several, _given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
@@ -101,7 +101,7 @@ def jury(cf, k:int) -> list: # Functions of encoded rows
     list
         Functions of encoded rows
     """
-    cf.check_rows('confirmed')
+    cf.check_rows('hold')
     while len(cf.jurors) < k:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore') # of a library about what it learns
@@ -163,9 +163,8 @@ def until_confirmed(
     ValueError
         If no model can be retrained
     """
-    check_range('confirmed', share, above=0, most=1)
-    if not hasattr(cf, 'under') or cf.numbers or not cf.domain.features:
-        raise ValueError(f'confirmed needs GradualCF, a table and a model of classes, got {cf!r}')
+    if not hasattr(cf.settings, 'logit_margin') or cf.numbers or not cf.domain.features:
+        raise ValueError(f'hold needs GradualCF, a table and a model of classes, got {cf!r}')
     models = jury(cf, _JURORS)
     n = len(question)
     target = question.target
@@ -246,7 +245,7 @@ def _promise_for(cf, label:int) -> dict: # margin; agreed and usual, of jurors, 
     found = {}
     while low <= high:
         i = (low + high)//2
-        own = cf.under(replace(cf.settings, agree=None, logit_margin=_SHARES[i]))
+        own = cf.under(replace(cf.settings, hold=None, logit_margin=_SHARES[i]))
         xp = own.search(Question(None, enc, None, target))
         there = arrived(predict(cf.model, xp), target, cf.tau).cpu().numpy()
         found[i] = _agreed(jury(cf, _PANEL), xp, target)[there].mean() if there.any() else 0.
@@ -262,7 +261,7 @@ class _Jurors(NamedTuple):
     jury:list    # Functions of encoded rows
 
     about,compares,inside = 'other models', False, False
-    words,unproven = '', 'the setting agree'
+    words,unproven = '', 'hold'
     def parts(self, s) -> dict: return {}
     def take(self, i) -> _Jurors: return _Jurors(self.ahead[i], self.jury) # Rows `i`
     def least(self, s) -> Tensor: # The least lead, `(n,)`
@@ -275,7 +274,7 @@ class _Jurors(NamedTuple):
 
 def _three_jurors(cf) -> list: # Functions of encoded rows
     "Three jurors of boosted trees, whatever the model is: they are the same wherever it was read from."
-    cf.check_rows('agree')
+    cf.check_rows('hold')
     while len(cf.panel) < _PANEL:
         rows,label = _bootstrap(cf.z_train, seed := len(cf.panel) + 1, cf.labels)
         cf.panel.append(_stand_in(cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)], label, seed))

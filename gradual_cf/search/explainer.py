@@ -4,7 +4,7 @@
 
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
-import inspect, time
+import inspect, threading, time
 from collections.abc import Callable
 from contextlib import contextmanager
 from copy import copy
@@ -15,15 +15,15 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..use.alternatives import Alternatives, several
+from ..use.alternatives import several
 from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
-from ..data.tables import _cast
-from ..core import (changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
+from ..data.tables import _cast, tabular
+from ..core import (arrow_table, changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
                              check_range, _range_text, by_target)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
@@ -32,18 +32,20 @@ from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
     _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
+from ..models.decisions import FrameModel
 from ..models.fitted import decisions, predictor, ruled, settled
+from .pipelines import tabled
 from .confirmed import until_confirmed
 from .proven import _Wanted, answered, by_default
 from .ranges import region
-from .readings import _log_odds
+from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .real import _nearest_real
 from ..use.enough import _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
-__all__ = ['setting', 'told', 'Common', 'Explainer', 'from_frames']
+__all__ = ['setting', 'told', 'Common', 'wanted_of', 'Explainer', 'from_frames']
 
 # %% ../../nbs/search/00_explainer.ipynb #c5
 def setting(
@@ -130,6 +132,14 @@ def told(
     return cls
 
 # %% ../../nbs/search/00_explainer.ipynb #c22
+def _read_hold(hold, known:tuple) -> dict|None: # As somebody says it; the names that there are
+    "What answers must hold for; raises `ValueError` for anything else."
+    if hold is None or isinstance(hold, dict) and not hold: return None
+    told = hold if isinstance(hold, dict) else dict(models=hold)
+    if bad := [name for name in told if name not in known]: raise ValueError(f'hold must be a share, or a dict of {known}, got {bad}')
+    for name in {*told} - {'noise'}: check_range('hold', told[name], above=0, most=1)
+    return told
+
 @told
 @dataclass(frozen=True, kw_only=True)
 class Common:
@@ -139,8 +149,16 @@ class Common:
     legal:bool=setting(True, 'Obey limits and rules of the domain, and round to legal raw values',
                        options=(True, False))
     batch_size:int=setting(1024, 'Rows searched at a time', least=1)
+    hold:Any=setting(None, 'What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures '
+                     'it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows margin=share', none=True)
+    diversity:float=setting(.5, 'Weight of other groups against nearness where a row has several answers', least=0, most=1)
+    seed:int=setting(0, 'Seed of everything random', least=0)
+    progress:bool=setting(False, 'Whether to show a progress bar', options=(True, False))
+
+    holds = 'models', 'noise' # What `hold` may name
 
     def __post_init__(self):
+        object.__setattr__(self, 'hold', _read_hold(self.hold, self.holds))
         for f in fields(self):
             v,m = getattr(self, f.name), f.metadata
             if not m['options']: check_range(f.name, v, m['none'], **_limits_of(f))
@@ -162,18 +180,21 @@ def _suited(cls, presets, domain): # Class of the settings, name -> settings of 
 def _settle(cls, presets, domain, settings, changes) -> Any: # A record of `cls`
     "The settings of an explainer; raises `ValueError` for an unknown name or another class of settings."
     if settings is not None and not isinstance(settings, cls):
-        raise ValueError(f'settings must be {cls.__name__}(...), got {type(settings).__name__}')
+        raise ValueError(f'intent must be {cls.__name__}(...), got {type(settings).__name__}')
     known = [f.name for f in fields(cls)]
     if bad := sorted(set(changes) - set(known)): raise ValueError(f'settings must be among {sorted(known)}, got {bad}')
-    return replace(settings or _suited(cls, presets, domain), **changes)
+    own = settings or _suited(cls, presets, domain)
+    hold = changes.get('hold') # is demanded beside what the intent demands
+    if hold is not None and own.hold: changes = changes | dict(hold=own.hold | cast(Any, _read_hold(hold, own.holds)))
+    return replace(own, **changes)
 
 # %% ../../nbs/search/00_explainer.ipynb #c33
 def _signature(cls):
     "The signature of an explainer, with a keyword for each setting."
     kind = inspect.Parameter
-    first = [kind('model', kind.POSITIONAL_OR_KEYWORD), kind('domain', kind.POSITIONAL_OR_KEYWORD, annotation='Domain'),
-             kind('settings', kind.POSITIONAL_OR_KEYWORD, default=None, annotation=cls.__name__ + '|None'),
-             kind('classes', kind.KEYWORD_ONLY, default=None)]
+    first = [kind('model', kind.POSITIONAL_OR_KEYWORD), kind('X', kind.POSITIONAL_OR_KEYWORD, annotation='DataFrame|Domain'),
+             kind('intent', kind.POSITIONAL_OR_KEYWORD, default=None, annotation=cls.__name__ + '|None'),
+             *(kind(name, kind.KEYWORD_ONLY, default=None) for name in ('wanted', 'classes'))]
     value = lambda f: {} if f.default is MISSING else f.default
     more = [kind(f.name, kind.KEYWORD_ONLY, default=value(f), annotation=f.type) for f in fields(cls)]
     return inspect.Signature(first + more)
@@ -201,6 +222,10 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
+    for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
+        if isinstance(m, FrameModel):
+            m.table = tabled(m, x.detach().cpu().double().numpy())
+            m.reader = told_by(cf) if m.predictor.source is not None and not limited else None
     if not limited: _check_steady(cf.model, x[:64])
     outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
@@ -214,19 +239,21 @@ def _suited_domain(cf, domain:Domain, model) -> Domain:
 
 def _read_anew(model, domain:Domain): # What `predictor` made of a model
     "The same model for a domain that knows further categories."
-    same = [c.width for c in model.columns] == [c.width for c in domain.features]
-    return model if same else domain.adapt(model.predictor)
+    if isinstance(model, (list, tuple)): return type(model)(_read_anew(m, domain) for m in model)
+    if not isinstance(model, FrameModel) or [c.width for c in model.columns] == [c.width for c in domain.features]: return model
+    return domain.adapt(model.predictor)
 
 def _summary_of(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
     named = f', {len(cf.classes)} classes ({listed(cf.classes)})' if cf.classes else ''
     what = 'training rows' if cf.summary is None else 'prototypes in place of training rows'
-    learnt = 'not fitted' if cf.z_train is None else \
-        f'{len(cf.x_train):,} {what}{named or cf.goal.counted(cf.z_train)}'
+    learnt = f'{len(cf.x_train):,} {what}{named or cf.goal.counted(cf.z_train)}' if cf.z_train is not None else \
+        'not fitted' if cf.given is None else f'fits itself on {len(cf.given):,} rows when first asked'
+    wanted = [] if cf.wanted is None else [f'wanted={cf.wanted!r}']
     own = [f'{f.name}={_brief(v)}' for f in fields(usual)
            if (v := getattr(cf.settings, f.name)) != getattr(usual, f.name)]
-    return f'{type(cf).__name__}({", ".join([*([about] if about else []), repr(cf.domain), learnt, *own])})'
+    return f'{type(cf).__name__}({", ".join([*([about] if about else []), repr(cf.domain), learnt, *wanted, *own])})'
 
 # %% ../../nbs/search/00_explainer.ipynb #c57
 def _check_fitted(cf):
@@ -243,7 +270,64 @@ def _aimed(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for numbers,
     if cf.goal is not CLASSES and not cf.reaches_intervals:
         raise ValueError(f'model must answer with classes for {type(cf).__name__}, got numbers')
     own = z[:, :-1] if isinstance(cf.model, _Agreed) else z # the last column of several is doubt
-    return cf.goal.read(target, own, cf.classes)
+    if target is None and cf.wanted is None and (cf.numbers or own.shape[1] > 2): raise ValueError(_unsaid(cf, 'explain'))
+    return cf.goal.read(cf.wanted if target is None else target, own, cf.classes)
+
+def _unsaid(cf, call:str) -> str: # A name
+    "What a call lacks where nobody said what people want."
+    labels = cf.classes or tuple(range(cf.z_train.shape[1]))
+    what,one = ('an interval of numbers', (None, 0)) if cf.numbers else (f'one of the labels {listed(labels)}', labels[0])
+    return f'{call} must know what people want, {what}: write {type(cf).__name__}(model, X, wanted={one!r})'
+
+def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; what asks -> a label, or an interval
+    """What rows are compared with; raises `ValueError` where nobody said what people want.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    target
+        Target of each row, as `aimed` returns it
+    call : str
+
+    Returns
+    -------
+    Any
+        As `explain` takes it, or None; what asks -> a label, or an interval
+
+    Raises
+    ------
+    ValueError
+        Where nobody said what people want
+    """
+    cf.check_fitted()
+    if target is None and cf.wanted is None: raise ValueError(_unsaid(cf, call))
+    return cf.wanted if target is None else target
+
+def _check_wanted(cf, z:Tensor):
+    "Raise `ValueError` for what the model never says; `z`: logits of one row."
+    try: cf.goal.read(cf.wanted, z[:, :-1] if isinstance(cf.model, _Agreed) else z, cf.classes)
+    except ValueError as e: raise ValueError('wanted' + str(e).removeprefix('target')) from None
+
+def _read_wanted(cf, wanted) -> Any: # A label, an interval, or None
+    "What people want, checked as far as labels are known; raises `ValueError` for more than one target."
+    cf.wanted = wanted = tuple(wanted) if cf.goal is NUMBERS and isinstance(wanted, list) else wanted
+    single = np.ndim(wanted) == 0 if cf.goal is CLASSES else isinstance(wanted, tuple) and len(wanted) == 2
+    if wanted is not None and not single:
+        raise ValueError(f'wanted must be one label, or of numbers one interval (low, high), got {wanted!r}')
+    if wanted is not None and (cf.classes or cf.goal is NUMBERS): _check_wanted(cf, torch.zeros(1, len(cf.classes) or 1))
+    return wanted
+
+_FITTING = threading.RLock() # One fit at a time: who comes second waits
+
+def _fit_once(cf):
+    "Fit an explainer on the rows that its domain was made from; what was learnt is there all at once."
+    with _FITTING:
+        if cf.given is None: return # another thread was first
+        new = object.__new__(type(cf))
+        vars(new).update(vars(cf) | dict(given=None))
+        new.fit(cf.given)
+        vars(cf).update(vars(new))
 
 # %% ../../nbs/search/00_explainer.ipynb #c51
 def _most_changes(max_changes, enc:Encoded) -> Tensor|None:
@@ -363,9 +447,10 @@ def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number,
 def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Counterfactuals:
     "Decode what was found, encode it again, and ask the model about that."
     data,enc,z,target = q
-    found,told = xp, raw is not None # raw rows of somebody else stand as they are
-    if raw is None: raw = cf.domain.decode(xp, data, cf.settings.legal)
-    xp = cf.domain.confirm(found, found if told else cf.encode(raw).x)
+    found = xp
+    if raw is None:
+        raw = cf.domain.decode(xp, data, cf.settings.legal)
+        xp = cf.domain.confirm(xp, cf.encode(raw).x)
     groups,new = cf.groups(xp), cf.logits(raw, xp)
     before_decoding = new if found.equal(xp) else predict(cf.model, found)
     mask,typical = changed_groups(enc.x, xp, groups)[:, groups], cf.typical(xp, target) if standing else None
@@ -390,12 +475,19 @@ def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given
     return class_labels(own if classes is None else classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #038e6649
-def _check_domain(model, domain):
-    "Raise `ValueError` for what is no domain."
-    if hasattr(domain, 'encode'): return
-    if isinstance(model, Domain):
-        raise ValueError(f'model must come first and domain second, got {model!r} and then {type(domain).__name__}')
-    raise ValueError(f'domain must be a Domain, as tabular, images and sentences make it, got {type(domain).__name__}')
+def _domain_of(model, X) -> Domain:
+    "What is explained; raises `ValueError` for what is neither a frame nor a domain."
+    if hasattr(X, 'encode'): return X
+    if isinstance(model, (Domain, pd.DataFrame)):
+        raise ValueError(f'model must come first and X second, got {type(model).__name__} and then {type(X).__name__}: '
+                         'write GradualCF(model, X)')
+    if isinstance(X, pd.DataFrame) or arrow_table(X) is not None: return tabular(X)
+    raise ValueError(f'X must be a frame, or what tabular, images, sentences or series make, got {type(X).__name__}: write '
+                     'GradualCF(model, pd.DataFrame(X))')
+
+def _unbound(model) -> Any: # `model.predict_proba` -> `model`
+    if isinstance(model, (list, tuple)): return type(model)(map(_unbound, model))
+    return model.__self__ if inspect.ismethod(model) and hasattr(model.__self__, 'predict') else model
 
 def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them -> their positions `(n,)`
     "What training rows really were; raises `ValueError` for labels of numbers, too few of them, or unknown ones."
@@ -568,7 +660,7 @@ def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothin
         if (wider := cast(Any, cf.domain.extend)(rows)) is None: return cf
         there = np.flatnonzero([not words for words in wider.unread(rows)])
         if len(there) == lost.count(''): return cf
-        new = type(cf)(cf.model.predictor, wider, cf.settings, classes=cf.classes or None)
+        new = type(cf)(cf.model.predictor, wider, cf.settings, wanted=cf.wanted, classes=cf.classes or None)
         if not len(there) or not torch.isfinite(new.model.read(take_rows(rows, there))).all(): return cf
         new.widens = cf
         return new.fit(cf.domain.decode(cf.x_train.cpu(), None, False))
@@ -585,22 +677,54 @@ def _restored_on_error(cf):
         raise
 
 def _check_alone(**others):
-    "Raise `ValueError` for what cannot be asked together with `confirmed`."
+    "Raise `ValueError` for what cannot be asked together with models that must agree."
     if named := [name for name,v in others.items() if v is not None]:
-        raise ValueError(f'{named[0]} must be left out where confirmed is, got {others[named[0]]!r}')
+        raise ValueError(f'{named[0]} must be left out where answers must hold for other models, got {others[named[0]]!r}')
+
+def _limits(limit) -> dict: # Seconds, or a dict, or None
+    "What a question may take, by name; raises `ValueError` for other names."
+    if limit is None: return {}
+    known = 'seconds', 'gap', 'calls', 'rows'
+    if not isinstance(limit, dict): return dict(seconds=limit)
+    if bad := [name for name in limit if name not in known]: raise ValueError(f'limit must be seconds, or a dict of {known}, got {bad}')
+    return {name: v for name,v in limit.items() if v is not None}
+
+def _check_several(k, proof, hold:dict, limited:bool):
+    "Raise `ValueError` for what cannot be asked of several answers."
+    check_range('k', k, least=1, whole=True)
+    asked = proof is not None or limited or not {*hold}.isdisjoint(('models', 'noise'))
+    if k > 1 and asked: raise ValueError(f'k must be 1 with proof, calls or rows in limit, and models or noise in hold, got {k}')
+
+def _several_with_unread(found:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Of the rows that were read
+    "The same with the rows that were laid aside, one line each."
+    if aside is None: return found
+    rows,why,aims = aside
+    times = np.ones(len(why), int)
+    times[[not words for words in why]] = np.diff(np.append(np.flatnonzero(found.answer == 1), len(found)))
+    at = np.repeat(np.arange(len(why)), times)
+    return _with_unread(found, (take_rows(rows, at), [why[i] for i in at], aims[at]))
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
-class Explainer:
+_OFFERED = ('explain', 'trace', 'fit', 'under', 'save', 'load', 'model', 'domain', 'settings', 'classes', 'wanted', 'numbers',
+            'cut', 'parts', 'region', 'plan', 'effects', 'measure') # What people look for; all else is for those who write a method
+
+class _Listed(type): # So that the class lists the same
+    def __dir__(cls): return sorted({*_OFFERED} & {*super().__dir__()})
+
+class Explainer(metaclass=_Listed):
     """A model, a domain and settings; a subclass implements `search`.
 
     Parameters
     ----------
     model
-        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
-    domain : Domain
-        From `tabular`, `images`, `sentences` or your own
-    settings : Any, default None
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
         A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
     classes : default None
         Labels of the classes, in the order of the model's outputs; None for those that it names
     **changes
@@ -614,6 +738,16 @@ class Explainer:
         Obey limits and rules of the domain, and round to legal raw values
     batch_size : a whole number of at least 1, default 1024
         Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
     """
     Settings:type[Common] = Common # The class of its settings
     presets:Any = {}               # Name -> settings, for domains that name them
@@ -629,21 +763,24 @@ class Explainer:
         cls.__signature__ = _signature(cls.Settings)
 
     def __init__(self,
-        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; a list for models that must all agree
-        domain:Domain, # From `tabular`, `images`, `sentences` or your own
-        settings:Any=None, # A record of settings; None for those that suit the domain
+        model,         # Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+        X,             # Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+        intent:Any=None, # A record of settings; None for those that suit the domain
         *,
+        wanted=None,   # What people want, for all questions: a label, or an interval (low, high); None: the other of two classes
         classes=None,  # Labels of the classes, in the order of the model's outputs; None for those that it names
         **changes,     # Single settings by name
     ):
-        _check_domain(model, domain)
-        self.settings:Any = _settle(self.Settings, self.presets, domain, settings, changes)
-        self.domain = domain = _suited_domain(self, domain, model)
-        if domain.features and hasattr(model, 'predictor'): model = _read_anew(model, domain)
+        domain,model = _domain_of(model, X), _unbound(model)
+        self.settings:Any = _settle(self.Settings, self.presets, domain, intent, changes)
+        self.given = domain.data # Rows that it fits itself on when it is first asked; None once it is fitted
+        self.domain = domain = replace(_suited_domain(self, domain, model), data=None)
+        if domain.features: model = _read_anew(model, domain)
         self.model = _asked_in_float(_adapted(domain, model))
         own = _given_model(self.model)
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
         self.classes:tuple = _labels_of_classes(self, model, classes) # What its classes are called; () for 0, 1, …
+        self.wanted:Any = _read_wanted(self, wanted)
         self.place = place(self.model)
         self.x_train:Any = None
         self.z_train:Any = None
@@ -656,7 +793,11 @@ class Explainer:
         self.widens:Any = None # The explainer whose question has levels that no training row has; None for its own
         self.summary:dict|None = None # Fingerprints of what it was fitted on, where it was loaded without these rows
 
-    def __getstate__(self): return self.__dict__ | dict(read=None, jurors=[]) # Another process makes them
+    def __getstate__(self): # Another process makes readings and jurors; it never fits
+        if self.given is not None: self.check_fitted()
+        return self.__dict__ | dict(read=None, jurors=[])
+
+    def __dir__(self): return sorted({*_OFFERED} & {*super().__dir__()})
     def __repr__(self): return _summary_of(self)
 
     @property
@@ -672,7 +813,7 @@ class Explainer:
     def level(self, tau:float|None) -> Any: return _level(self, tau) # The same of a probability that is asked for
     def says(self, z:Tensor, target:Tensor) -> Tensor: return said(z, target, self.cut) # To people, `(n,)`
     def decided(self, data, z:Tensor) -> Tensor: # Raw rows, logits -> classes, long `(n,)`; by its own `predict`
-        own = decisions(self.model, data)
+        own = decisions(self.model, data, z)
         return z.argmax(1) if own is None else own.to(z.device)
     def decides(self, data, z:Tensor, target:Tensor) -> Tensor: # Raw rows, logits, targets -> bool `(n,)`
         return in_target(z, target) if self.numbers else self.decided(data, z) == target
@@ -726,11 +867,16 @@ class Explainer:
             self.x_train = x
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
+            if self.wanted is not None: _check_wanted(self, self.z_train[:1])
             if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
             elif told := _reads_raw(self): _tell([told])
+            self.given = None
         return self
 
-    def check_fitted(self): _check_fitted(self)
+    def check_fitted(self): # Fits itself on the rows of its domain, if nobody did
+        if self.given is not None: _fit_once(self)
+        _check_fitted(self)
+
     def check_rows(self, name:str): # What it is that needs training rows
         why = 'and this explainer was saved without them: save it with rows=True'
         if self.summary is not None: raise ValueError(f'{name} needs training rows, {why}')
@@ -755,6 +901,24 @@ class Explainer:
         return predict(self.model, x) if read is None else read(data).to(x.device, x.dtype)
 
     def aimed(self, target, z:Tensor) -> Tensor: return _aimed(self, target, z) # As `explain` takes it -> as a tensor
+
+    def under(self,
+        intent=None, # Other settings: a record, or a name where there are some; None for the same
+        **changes,   # Single settings by name
+    ): # The same class of explainer, fitted
+        """The same model, domain and training rows with other settings; what `hold` demands is added to what it demanded.
+
+        Parameters
+        ----------
+        intent : default None
+            Other settings: a record, or a name where there are some; None for the same
+        **changes
+            Single settings by name
+        """
+        self.check_fitted()
+        new = copy(self)
+        new.settings = _settle(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
+        return new
 
     def ask(self,
         data,             # Raw inputs: many rows or one
@@ -861,36 +1025,27 @@ class Explainer:
 
     # What it answers
     def explain(self,
-        data,            # Raw inputs, as `fit` takes them: many rows or one
-        target=None,     # Label of a class, one per row, or None for the other of two classes
-        seed:int=0,      # Seed of everything random
-        progress:bool=False, # Show a progress bar
-        *,
+        rows,            # Raw inputs, as `fit` takes them: many rows or one
+        target=None,     # Label of a class, an interval, or one a row; None for `wanted`, else the other of two classes
+        k:int=1,         # Most answers of a row, ≥ 1: with other groups first, then with other values
         immutable=(),    # Groups that may not change: a list for all rows, or a list for each row
         bounds=None,     # Group -> (low, high) in raw units, None for an open side; or one such dict a row
         increase_only=(),# Groups that may only increase
         decrease_only=(),# Groups that may only decrease
         max_changes=None,# Most groups changed: a number, or one per row
-        optimal:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
-        seconds:float|None=None, # Time limit for all rows together; None: none, or 10 seconds a row with `robust`
-        gap:float=0.,    # How far from the optimum an answer may be, as a share of it
-        robust:dict|None=None, # What answers must withstand: dict(noise={column: how far it may be off})
-        confirmed:float|None=None, # Share of five retrained models that must agree, in (0, 1]
-        calls:int|None=None, # Most calls of the model, for all rows together; None for any number
-        rows:int|None=None,  # Most rows that it is asked about, for all rows together; None for any number
+        proof:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: where it is quick
+        limit=None,      # Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None for none
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
         Parameters
         ----------
-        data
+        rows
             Raw inputs, as `fit` takes them: many rows or one
         target : default None
-            Label of a class, one per row, or None for the other of two classes
-        seed : int, default 0
-            Seed of everything random
-        progress : bool, default False
-            Show a progress bar
+            Label of a class, an interval, or one a row; None for `wanted`, else the other of two classes
+        k : int, default 1
+            Most answers of a row, ≥ 1: with other groups first, then with other values
         immutable : default ()
             Groups that may not change: a list for all rows, or a list for each row
         bounds : default None
@@ -901,20 +1056,10 @@ class Explainer:
             Groups that may only decrease
         max_changes : default None
             Most groups changed: a number, or one per row
-        optimal : str | None, default None
-            Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: default
-        seconds : float | None, default None
-            Time limit for all rows together; None: none, or 10 seconds a row with `robust`
-        gap : float, default 0.0
-            How far from the optimum an answer may be, as a share of it
-        robust : dict | None, default None
-            What answers must withstand: dict(noise={column: how far it may be off})
-        confirmed : float | None, default None
-            Share of five retrained models that must agree, in (0, 1]
-        calls : int | None, default None
-            Most calls of the model, for all rows together; None for any number
-        rows : int | None, default None
-            Most rows that it is asked about, for all rows together; None for any number
+        proof : str | None, default None
+            Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: where it is quick
+        limit : default None
+            Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None for none
 
         Returns
         -------
@@ -923,27 +1068,31 @@ class Explainer:
         Examples
         --------
         >>> answers = cf.explain(X_test[:5], 'granted', immutable=['housing'], bounds={'income': (None, 90_000)})
-        >>> cf.explain(X_test[:5], 'granted', optimal='columns', seconds=20).proof
-        >>> cf.explain(X_test[:1], 'granted', robust=dict(noise={'income': 500})).text(0)
-        >>> cf.explain(X_test[:1], 'granted', rows=60).calls
+        >>> cf.explain(X_test[:5], 'granted', k=3).text()
+        >>> cf.explain(X_test[:5], 'granted', proof='columns', limit=20).proof
+        >>> cf.under(hold=dict(noise={'income': 500})).explain(X_test[:1], 'granted').text()
+        >>> cf.explain(X_test[:1], 'granted', limit=dict(rows=60)).calls
         """
+        self.check_fitted()
         rules = dict(immutable=immutable, bounds=bounds, increase_only=increase_only, decrease_only=decrease_only)
-        data = read_once(data)
-        limited = calls is not None or rows is not None
-        if not limited and (knowing := _knowing_levels(self, data)) is not self:
-            return knowing.explain(data, target, seed, progress, **rules, max_changes=max_changes, optimal=optimal,
-                                   seconds=seconds, gap=gap, robust=robust, confirmed=confirmed)
-        effort,wanted = Effort(seed, progress), _Wanted(optimal, seconds, gap, robust)
-        with remembering(), spending(calls, rows, progress, self.domain.spliced is not None) as own:
-            question = _where_read(self, data, target, max_changes, **rules)
-            if confirmed is not None:
-                _check_alone(optimal=optimal, seconds=seconds, robust=robust, calls=calls, rows=rows)
-                answers = until_confirmed(self, question, confirmed, effort)
+        rows,most,h = read_once(rows), _limits(limit), self.settings
+        limited,hold = not {*most}.isdisjoint(('calls', 'rows')), h.hold or {}
+        _check_several(k, proof, hold, limited)
+        if not limited and (knowing := _knowing_levels(self, rows)) is not self:
+            return knowing.explain(rows, target, k, **rules, max_changes=max_changes, proof=proof, limit=limit)
+        effort = Effort(h.seed, h.progress)
+        wanted = _Wanted(proof, most.get('seconds'), most.get('gap', 0.), {n: v for n,v in hold.items() if n == 'noise'} or None)
+        with remembering(), spending(most.get('calls'), most.get('rows'), h.progress, self.domain.spliced is not None) as own:
+            question = _where_read(self, rows, target, max_changes, **rules)
+            if k > 1: return _several_with_unread(several(self, question, k, h.diversity, h.seed, wanted.seconds), question.aside)
+            if 'models' in hold:
+                _check_alone(proof=proof, limit=limit, noise=wanted.robust)
+                answers = until_confirmed(self, question, hold['models'], effort)
             elif limited: answers = _answered_by_kind(self, question, effort, wanted)
             else:
-                again,begun = partial(_where_read, data=data, target=target, max_changes=max_changes, **rules), time.perf_counter()
+                again,begun = partial(_where_read, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
                 answers = self.answer(question, effort, wanted)
-                left = None if seconds is None else seconds - time.perf_counter() + begun
+                left = None if wanted.seconds is None else wanted.seconds - time.perf_counter() + begun
                 answers = _mended(self, again, answers, effort, wanted._replace(seconds=left))
         return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
@@ -1030,47 +1179,6 @@ class Explainer:
     def enc_of(self, cfs): return self.encode(cfs.data) if cfs.enc is None else cfs.enc # Read again for answers from a file
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
 
-    def explain_many(self,
-        data,            # Raw inputs, as `fit` takes them: many rows or one
-        target=None,     # Label of a class, one per row, or None for the other of two classes
-        k:int=5,         # Most answers of a row, ≥ 1
-        diversity:float=.5, # Weight of new groups against nearness, in [0, 1]
-        seed:int=0,      # Seed of everything random
-        seconds:float|None=None, # Most time of all rows together; None for as long as it takes
-        **constraints,   # As `explain` takes them
-    ) -> Alternatives:
-        """Find several answers for each row: different groups first, then different values; no change is idle.
-
-        Parameters
-        ----------
-        data
-            Raw inputs, as `fit` takes them: many rows or one
-        target : default None
-            Label of a class, one per row, or None for the other of two classes
-        k : int, default 5
-            Most answers of a row, ≥ 1
-        diversity : float, default 0.5
-            Weight of new groups against nearness, in [0, 1]
-        seed : int, default 0
-            Seed of everything random
-        seconds : float | None, default None
-            Most time of all rows together; None for as long as it takes
-        **constraints
-            As `explain` takes them
-
-        Returns
-        -------
-        Alternatives
-        """
-        data = read_once(data)
-        if (knowing := _knowing_levels(self, data)) is not self:
-            return knowing.explain_many(data, target, k, diversity, seed, seconds, **constraints)
-        with remembering():
-            question = _where_read(self, data, target, **constraints)
-            found = several(self, question, k, diversity, seed, seconds)
-        first = _with_unread(found.first, question.aside)
-        return Alternatives(first, found.answers, np.flatnonzero(~first.unread)[found.row])
-
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
         """How far each answer may vary: one line for each column of each row, certified or estimated on random rows.
 
@@ -1104,19 +1212,16 @@ class Explainer:
         self.check_fitted()
         return plan_of(_explainer_of(self, cfs), cfs)
 
-    def card(self, cfs:Counterfactuals, names:dict|None=None, units:dict|None=None): # One row; words, units
+    def card(self, cfs:Counterfactuals): # One row
         """One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib.
 
         Parameters
         ----------
         cfs : Counterfactuals
-            Answers, as `explain` returns them
-        names : dict | None, default None
-        units : dict | None, default None
-            One row; words, units
+            One row
         """
         self.check_fitted()
-        return _plot_card(_explainer_of(self, cfs), cfs, names, units)
+        return _plot_card(_explainer_of(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
@@ -1135,6 +1240,21 @@ class Explainer:
         return effects_of(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
+def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`
+    "Answers encoded; a category may hold what is none of its levels."
+    columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.kind == 'category']
+    strange = [(g, c, no) for g,c in columns if (no := c.unknown(raw)).any()]
+    if not strange: return cf.encode(raw).x
+    known = raw.copy()
+    for _,c,no in strange:
+        some = list(c.sources)
+        known[some] = _laid_in(given[some], raw.loc[~no, some], ~no)
+    x = cf.encode(cf.domain.rows(known)).x.clone()
+    for g,c,no in strange:
+        i,at = (torch.from_numpy(no).to(x.device).nonzero(), (cf.groups(x) == g).nonzero()[:, 0])
+        x[i, at] = torch.from_numpy(c.loose(raw[no])).to(x)
+    return x
+
 def from_frames(
     cf:Explainer, # Fitted; its model and domain are asked
     rows,         # Raw rows, as `explain` takes them
@@ -1169,10 +1289,7 @@ def from_frames(
     if isinstance(raw, pd.DataFrame):
         none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
         if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
-    near = raw
-    for c in cf.domain.features:
-        if len(c.sources) > 1: near = cast(Any, c).nearest(near) # of no level
-    xp = cf.encode(near).x
+    xp = _encoded_answers(cf, given, raw)
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
     return cf.measure(cf.ask(given, target), xp, raw=raw)

@@ -512,7 +512,7 @@ class ClassGoal:
     def reread(self, texts, labels=()) -> list: return [self.parse(unquote(t), labels) for t in texts]
     def anything(self, labels=()) -> Any: return labels[0] if labels else 0 # Some target
     def first(self, z, z_train, labels=()) -> Any: # To begin with
-        return self.plain(1 if len(z) == 2 else z.argsort(descending=True)[1], labels)
+        return self.plain(z.argsort(descending=True)[1], labels)
 
     def words(self, target, lang=ENGLISH) -> str: return class_words(target, lang)
     def name(self, target, lang=ENGLISH) -> str|None: return class_words(target, lang) # None where a target has none

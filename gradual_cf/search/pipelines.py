@@ -4,20 +4,24 @@
 
 # %% ../../nbs/search/08_pipelines.ipynb #p3
 from __future__ import annotations
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
+from torch import Tensor
 
-from ..models.decisions import asked_alike, FrameModel
+from ..models.asking import account, charged, log_odds
+from ..models.decisions import _asked_of, _single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
 from .trees import _Ensemble, _Unfit
 
 # %% auto #0
-__all__ = []
+__all__ = ['tabled']
 
 # %% ../../nbs/search/08_pipelines.ipynb #c17
 class _Source(NamedTuple):
@@ -170,16 +174,37 @@ class _Features(NamedTuple):
     still:np.ndarray # Features that never move, `(j,)`; 0 elsewhere
     of:Any           # Encoded rows `(n, d)` -> features `(n, j)`
     ask:Any          # (column, positions) -> its features `(positions, its features)`
+    levels:dict = {} # Feature -> levels in the order of the codes that stand for them
 
 def _features_asked(model:FrameModel, transform, absent:float=0.) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
     return lambda x: _as_dense(asked_alike(transform, model.predictor, model.write(torch.from_numpy(x))), absent)
 
-def _as_dense(v, absent:float=0.) -> np.ndarray: # … what a sparse one does not hold: XGBoost takes it for a missing number
-    if not hasattr(v, 'toarray'): return np.asarray(v, float)
-    out,some = np.full(v.shape, absent), v.tocoo()
-    out[some.row, some.col] = some.data
-    return out
+def _absent_in(last) -> float: return np.nan if type(last).__module__.startswith('xgboost.') else 0. # What a sparse matrix does not hold
+
+def _named_in(v) -> list: # Numbers of columns of a frame
+    "Which columns hold categories of pandas."
+    return [j for j,d in enumerate(v.dtypes) if isinstance(d, pd.CategoricalDtype)] if isinstance(v, pd.DataFrame) else []
+
+def _as_dense(v, absent:float=0.) -> np.ndarray: # Rows that a step hands on -> `(n, j)`; codes of levels, NaN for none
+    if hasattr(v, 'toarray'):
+        out,some = np.full(v.shape, absent), v.tocoo()
+        out[some.row, some.col] = some.data
+        return out
+    named = _named_in(v)
+    if not named: return np.asarray(v, float)
+    codes = {j: np.where((at := v.iloc[:, j].cat.codes.to_numpy()) < 0, np.nan, at) for j in named}
+    return np.stack([codes[j] if j in codes else np.asarray(v.iloc[:, j], float) for j in range(v.shape[1])], 1)
+
+def _as_given(v:np.ndarray, like, absent:float=0.) -> Any: # … and back
+    "Features as the last step was given them: sparse, as a frame, or of a dtype."
+    if hasattr(like, 'toarray'):
+        row,column = np.nonzero(v != 0 if absent == 0 else ~np.isnan(v))
+        return type(like)((v[row, column].astype(like.dtype), (row, column)), v.shape)
+    if not isinstance(like, pd.DataFrame): return v.astype(like.dtype)
+    codes = {j: pd.Categorical.from_codes(np.nan_to_num(v[:, j], nan=-1).astype(int), dtype=like.dtypes.iloc[j]) for j in _named_in(like)}
+    cells = {j: codes[j] if j in codes else v[:, j].astype(dtype) for j,dtype in enumerate(like.dtypes)}
+    return pd.DataFrame(cells).set_axis(like.columns, axis=1)
 
 def _every_position(grid:_Grid, g:int) -> np.ndarray: # Ascending
     "Where a column may be: its legal values, or its levels."
@@ -225,11 +250,15 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
 
     Raises `_Unfit` where a feature reads several columns, or where that cannot be told.
     """
-    raw,asked = _raw_sources(model, x), [_features_asked(model, partial(_through_all, steps), absent) for steps in chains]
+    raw,table = _raw_sources(model, x), model.table
+    known = lambda steps: table is not None and [*map(id, steps)] == [*map(id, table.steps)] and np.array_equal(absent, table.absent, True)
+    asked = [table.features if known(steps) else _features_asked(model, partial(_through_all, steps), absent) for steps in chains]
     of = asked[0] if len(asked) == 1 else lambda x: np.concatenate([one(x) for one in asked], 1)
-    sources = []
+    sources,levels = [], {}
     for steps,one in zip(chains, asked):
-        told,n = _sources_of(steps, raw), one(x[:1]).shape[1]
+        said = asked_alike(partial(_through_all, steps), model.predictor, model.write(torch.from_numpy(x[:1])))
+        told,n = _sources_of(steps, raw), said.shape[1]
+        levels |= {len(sources) + j: list(said.dtypes.iloc[j].categories) for j in _named_in(said)}
         sources += [told]*n if isinstance(told, _Source) else told
         if not isinstance(told, _Source) and len(told) != n: raise _Unfit('features that nothing here reads')
     own = _own_positions(grid, x, np.nan)[0]
@@ -242,9 +271,10 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
         for g,v in enumerate(values): v[i:i + len(said)] = said[:len(v[i:i + len(said)]), owner == g]
     for g,(there,said) in enumerate(zip(at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
-        if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)): return None
+        if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)):
+            raise _Unfit(f'more than {_MOST_VALUES:,} values in a column ({grid.columns[g].name}) that a step bends')
     def ask(g, there): return np.concatenate([v for _,v in _said_together(of, grid, x[:1], {g: there})])[:, owner == g]
-    made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask)
+    made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask, levels)
     return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
 
 def _one_way(v:np.ndarray) -> bool: # `(q, j)`
@@ -266,6 +296,134 @@ def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`
 def _through_all(steps:list, rows) -> Any:
     for step in steps: rows = step.transform(rows)
     return rows
+
+# %% ../../nbs/search/08_pipelines.ipynb #bt000002
+_METHODS = dict(proba='predict_proba', decision='decision_function', number='predict') # Who gives numbers of a kind
+
+def _steps_of(source) -> list: # Of a pipeline, and of those within it, without those that do nothing
+    if not hasattr(source, 'steps'): return [source]
+    some = [step for _,step in source.steps if step is not None and not isinstance(step, str)]
+    return [inner for step in some for inner in _steps_of(step)]
+
+def _booster_says(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
+    out = booster.predict(v, num_threads=1)
+    return np.stack([1 - out, out], 1) if shares and out.ndim == 1 else out
+
+def _reordered(ask:Callable, order:np.ndarray, v:np.ndarray) -> Any: return ask(v[:, order])
+
+def _asked_with_numbers(last, method:str) -> Callable: # Numbers `(n, j)`, codes of levels -> what it says
+    "How a last step is asked without a frame."
+    library = type(last).__module__.split('.')[0]
+    if library == 'lightgbm': return partial(_booster_says, getattr(last, 'booster_', last), method == 'predict_proba')
+    if library == 'catboost': return getattr(last, method)
+    (one := copy(last)).__dict__.pop('feature_names_in_', None)
+    if getattr(last, '_preprocessor', None) is None: return getattr(_single_threaded(one), method)
+    one._preprocessor,named = None, np.asarray(last.is_categorical_) # histogram boosting puts categories first
+    return partial(_reordered, getattr(one, method), np.r_[np.flatnonzero(named), np.flatnonzero(~named)])
+
+class _Met(NamedTuple):
+    "The features of one column at cells that were met."
+    key:np.ndarray   # What stands encoded there, or the level, `(m,)`, ascending
+    value:np.ndarray # `(m, its features)`
+
+    def at(self, key:np.ndarray) -> np.ndarray: return np.searchsorted(self.key, key).clip(max=max(len(self.key) - 1, 0)) # Places
+    def new(self, key:np.ndarray) -> np.ndarray: # The first of each that was not met
+        lost = np.flatnonzero(self.key[self.at(key)] != key) if len(self.key) else np.arange(len(key))
+        return lost[np.unique(key[lost], return_index=True)[1]]
+    def joined(self, key:np.ndarray, value:np.ndarray) -> _Met:
+        order = np.argsort(key := np.r_[self.key, key])
+        return _Met(key[order], np.concatenate([self.value, value])[order])
+
+class _Table:
+    "A fitted model through the features of cells that were met; raises `_Unfit` where one reads several columns."
+    def __init__(self, model:FrameModel, x:np.ndarray): # A training row, encoded `(1, d)`
+        *self.steps,self.last = _steps_of(model.predictor.source)
+        self.predictor,self.write,self.start = model.predictor, model.write, x
+        self.absent = _absent_in(self.last)
+        self.like = self.through(x)
+        told,self.still = _sources_of(self.steps, _raw_sources(model, x)), _as_dense(self.like, self.absent)[0]
+        if isinstance(told, _Source) or any(len(s.columns) > 1 for s in told) or len(told) != len(self.still):
+            raise _Unfit('features of several columns')
+        owner,first = np.array([next(iter(s.columns), -1) for s in told], int), np.cumsum([0, *(c.width for c in model.columns)])
+        each = [(np.flatnonzero(owner == g), slice(first[g], first[g + 1]), c.ordered) for g,c in enumerate(model.columns)]
+        self.read = [some for some in each if len(some[0])] # features, entries, is it a number?
+        self.met = [_Met(np.zeros(0), np.zeros((0, len(mine)))) for mine,*_ in self.read]
+        self.ask:Any = None # Features -> what the model says
+
+    def through(self, x:np.ndarray) -> Any: # Encoded rows -> as the last step is given them
+        return asked_alike(partial(_through_all, self.steps), self.predictor, self.write(torch.from_numpy(x)))
+
+    def keys(self, x:np.ndarray) -> list|None: # Of each column `(n,)`; None where rows are between two levels, or missing
+        out = [x[:, at.start] if ordered else x[:, at].argmax(1) for _,at,ordered in self.read]
+        whole = all(ordered or ((part := x[:, at]) == 1).sum(1).all() and (part != 0).sum() == len(x) for _,at,ordered in self.read)
+        return out if whole and not np.isnan(x).any() else None
+
+    def features(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, j)`
+        "What the last step reads."
+        if (keys := self.keys(x)) is None: return _as_dense(self.through(x), self.absent)
+        met = self.met if sum(m.value.size for m in self.met) <= _HELD else [_Met(m.key[:0], m.value[:0]) for m in self.met]
+        new = [m.new(key) for m,key in zip(met, keys)]
+        if most := max(map(len, new), default=0):
+            rows = np.repeat(self.start, most, 0)
+            for i,(_,at,_) in zip(new, self.read): rows[:len(i), at] = x[i, at]
+            said = _as_dense(self.through(rows), self.absent)
+            met = [m.joined(key[i], said[:len(i), mine]) if len(i) else m for m,key,i,(mine,*_) in zip(met, keys, new, self.read)]
+            self.met = met # at once: another thread may read it
+        out = np.tile(self.still, (len(x), 1))
+        for m,key,(mine,*_) in zip(met, keys, self.read): out[:, mine] = m.value[m.at(key)]
+        return out
+
+    def given(self, v:np.ndarray) -> Any: return getattr(self.last, _METHODS[self.predictor.kind])(_as_given(v, self.like, self.absent))
+
+    def __call__(self, x:Tensor) -> Tensor|None: # Encoded rows -> `(n, k)`; None where the whole has to be asked
+        "What the model says."
+        if (own := account()) is not None and own.keeps: return None # about each row once
+        try: v = self.features(x.detach().cpu().double().numpy())
+        except Exception: return None # of a cell that a step refuses, and so the whole
+        out = charged(lambda: self.ask(v), len(x))
+        return log_odds(torch.from_numpy(np.array(out, np.float64, order='C')), self.predictor.kind, self.predictor.threshold)
+
+
+# %% ../../nbs/search/08_pipelines.ipynb #bt000003
+_ROWS = 1000     # Training rows, and as many mixtures of two, on which two ways to ask are compared
+_ROUNDED = 1e-13 # What the order of sums explains, where steps are asked as ever
+
+def _compared_rows(model:FrameModel, x:np.ndarray) -> np.ndarray: # Training rows -> some, mixtures, and one with each level
+    rng,n,first = np.random.default_rng(0), len(x), np.cumsum([0, *(c.width for c in model.columns)])
+    levels = [x[:, a:b].argmax(0) for c,a,b in zip(model.columns, first, first[1:]) if not c.ordered]
+    some = x[np.unique(np.concatenate([np.linspace(0, n - 1, min(n, _ROWS)).astype(int), *levels]))]
+    one,other = some[rng.integers(0, len(some), (2, len(some)))]
+    which = rng.random((len(some), len(model.columns))) < .5
+    return np.concatenate([some, np.where(np.repeat(which, np.diff(first), 1), one, other)])
+
+def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, encoded `(n, d)`
+    """A model by the table of its cells; None where that says something else than the whole, or where nothing is gained.
+
+    Parameters
+    ----------
+    model : FrameModel
+    x : np.ndarray
+        Encoded rows, `(n, *s)`
+
+    Returns
+    -------
+    _Table | None
+        Training rows, encoded `(n, d)`
+    """
+    p,own = model.predictor, account()
+    if p.source is None or p.over or p.kind not in _METHODS or getattr(p.ask, 'func', None) in (by_votes, of_labels): return None
+    if not model.columns or own is not None and own.limited: return None
+    try:
+        table,rows = _Table(model, x[:1]), _compared_rows(model, x)
+        v,whole = table.features(rows), _asked_of(p, model.write(torch.from_numpy(rows))).numpy()
+        ways = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)] + [(table.given, _ROUNDED)]*bool(table.steps)
+    except (_Unfit, *_UNLIKE): return None
+    for table.ask,room in ways:
+        try: far = np.abs(np.asarray(table.ask(v), float).reshape(whole.shape) - whole).max()
+        except Exception: continue # of a library that wants a frame
+        if far <= room*max(1., np.abs(whole).max()): return table
+    return None
+
 
 # %% ../../nbs/search/08_pipelines.ipynb #c20
 def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)`, bool `(nodes, q)` -> ascending
@@ -295,20 +453,37 @@ def _codes_outside(grid:_Grid, g:int) -> np.ndarray: # Positions
     at = grid.up_to(g, np.array(grid.columns[g].codes, float))
     return np.unique(at[(at < grid.low[g]) | (at > grid.high[g])])
 
+def _ways_of_codes(e:_Ensemble, f:_Features, place:np.ndarray) -> dict: # Node -> where each code goes, and no level, bool
+    "Nodes that list levels, by the codes that features have for these."
+    by_place = dict(zip(f.levels, e.codes)) if isinstance(e.codes, list) else {place[i]: v for i,v in e.codes.items()}
+    out,start = {}, 0
+    for t in e.trees:
+        for i,codes in enumerate(t.listed):
+            if codes is None: continue
+            here = f.levels[j := place[t.feature[i]]]
+            known = by_place.get(j, here)
+            way = [known.index(v) in codes if v in known else t.missing[i] for v in here]
+            out[start + i] = np.array([*way, t.missing[i]], bool)
+        start += len(t.listed)
+    return out
+
 def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
-    "What trees behind a pipeline do with the cells of its table; None where they list codes of levels."
+    "What trees behind a pipeline do with the cells of its table; None where they list levels that are no column's own."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
-    if any(codes is not None for t in e.trees for codes in t.listed): return None
+    coded = _ways_of_codes(e, f, place)
     asked = [np.where(t.feature < 0, -1, place[t.feature]) for t in e.trees]
     group = [np.where(v < 0, -1, np.maximum(f.owner[v], 0)) for v in asked] # column 0 for what never moves
     every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
     feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
+    if len(coded) and not grid.named[column[[*coded]]].all(): return None
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
     _check_size(_bytes_of(steps, nodes, 1, 64))
     def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
         mine = np.flatnonzero(column == g)
         v = values[:, feature[mine]].T
-        return np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
+        way = np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
+        for i in np.flatnonzero(np.isin(mine, [*coded])): way[i] = coded[mine[i]][np.nan_to_num(v[i], nan=-1).astype(int)]
+        return way
     def whole(values, g): # Features of a column beside those that never move
         rows = np.tile(f.still, (len(values), 1))
         rows[:, f.owner == g] = values

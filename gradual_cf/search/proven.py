@@ -22,13 +22,13 @@ from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
-from .real import _lawful_rows, _never_farther
+from .real import _asked_at, _has_rows, _lawful_rows, _never_farther, _put_over, _rows_of_target, _states_of_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,
                                      _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
 from ..data.columns import MISSING
-from ..answers import _explainer_of, _check_answers, Counterfactuals
+from ..answers import Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
@@ -53,11 +53,16 @@ def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
     return _distance_price(grid, rows, toll=2.**_toll_bits(grid, rows.near).max())
 
 # %% ../../nbs/search/13_proven.ipynb #6a08f58a
+_MOST_PRICED = 2**20 # Values of a column that a function may be asked to price, 8 MiB a row
+
 def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
     "What functions ask for each value of their column, row by row."
     levels,tables = {}, {}
     for c,_,function in cost.functions:
         g = next(i for i,column in enumerate(grid.columns) if column.name == c.name)
+        if grid.high[g] - grid.low[g] > 2*_MOST_PRICED:
+            raise ValueError(f"cost must be a price of a unit in a column of more than {_MOST_PRICED:,} values for proof='cost', "
+                             f'got a function for {c.name!r}')
         entries = _entries_at(grid, g, _every_position(grid, g))
         own,n = rows.x[:, grid.first[g]:grid.first[g + 1]], len(rows.x)
         v = _function_price(c, function, np.repeat(own, len(entries), 0), np.tile(entries, (n, 1))).reshape(n, -1)
@@ -78,8 +83,10 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 # %% ../../nbs/search/13_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
 _FEWEST,_MISSED = 'fewest columns', 'missed: a legal change reaches the target'
+_NEARER = 'nearer than the fewest columns' # Of these, not of the answer, is the bound
 _TELLING = 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
+_APART = 1e-4 # … that rounding explains, in 32 bits
 
 def _proof(row:Sequence, optimal:str=_DISTANCE, best:float=np.inf, counted:str='') -> str:
     "One row's proof in words: of its own answer, where the smallest that was met has the size `best`."
@@ -87,6 +94,7 @@ def _proof(row:Sequence, optimal:str=_DISTANCE, best:float=np.inf, counted:str='
     if size == np.inf and best < np.inf: return _MISSED
     if size == np.inf: return _NONE_EXISTS if bound == np.inf else _NONE_FOUND
     columns = optimal == _COLUMNS
+    if np.isnan(distance_bound): return _NEARER
     if bound < size*(1 - _EQUAL) and (columns or bound <= 0): return _BEST_SO_FAR
     if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL + counted
     gap = np.inf if distance_bound <= 0 else max(1., np.ceil(100*(distance/distance_bound - 1)))
@@ -121,17 +129,17 @@ def _in_parts(cost:np.ndarray, toll:np.ndarray) -> tuple: # Of each row `(n,)` -
 # %% ../../nbs/search/13_proven.ipynb #1726e25a
 def _check_question(cf, optimal:str, seconds, gap:float):
     "Raise `ValueError` for a question that the search over boxes cannot answer."
-    if optimal not in _OPTIMAL: raise ValueError(f'optimal must be one of {_OPTIMAL}, got {optimal!r}')
+    if optimal not in _OPTIMAL: raise ValueError(f'proof must be one of {_OPTIMAL}, got {optimal!r}')
     if not cf.domain.features:
-        raise ValueError(f'optimal must be None for what is no table, got {optimal!r} and {cf.domain!r}')
+        raise ValueError(f'proof must be None for what is no table, got {optimal!r} and {cf.domain!r}')
     _check_limits(seconds, gap)
     if cf.domain.relations is not None:
-        raise ValueError(f'optimal must be left out for a table with relations, got {optimal!r}: '
-                         'explain with seconds instead')
+        raise ValueError(f'proof must be left out for a table with relations, got {optimal!r}: '
+                         'explain with a limit of seconds instead')
     for kind in cf.demanded:
-        if kind.unproven: raise ValueError(f'optimal must be left out with {kind.unproven}, got {optimal!r}')
+        if kind.unproven: raise ValueError(f'proof must be left out with {kind.unproven}, got {optimal!r}')
     if optimal == _COST and cf.domain.cost is None:
-        raise ValueError("optimal='cost' needs a table with costs, got none: tabular(..., cost={...})")
+        raise ValueError("proof='cost' needs a table with costs, got none: write tabular(X, cost={'income': 2})")
 
 def _check_limits(seconds, gap:float):
     "Raise `ValueError` for an invalid time or gap."
@@ -142,17 +150,34 @@ def _readings_of(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
     grid = _grid_of(cf.domain.features)
     if far := _shared_places(grid):
-        raise ValueError(f'optimal needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
+        raise ValueError(f'proof needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
     readings = _readings(cf, grid)
     if readings is None:
-        raise ValueError(f'optimal needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
+        raise ValueError(f'proof needs a model that can be bounded, got {optimal!r} and {cf.model!r}; '
                          'trees of scikit-learn, XGBoost and LightGBM, linear models, sums of one term a column, networks of '
                          'linear layers with a bounded activation, and pipelines of them have them, and explain finds '
                          'short answers for any other, with '
-                         'seconds as long as you like')
+                         'a limit of as many seconds as you like')
     return readings
 
 # %% ../../nbs/search/13_proven.ipynb #c17
+_REAL = 2**14  # Most real rows of a target that a proof is held against
+
+def _check_real(cf, s:State, known:_Certificate, optimal:str=_COLUMNS): # Rows at their inputs
+    "Raise `RuntimeError` for a proof that a real row of the target denies, under the rules of its question."
+    if not _has_rows(cf): return
+    for i in np.flatnonzero(known.bound > (optimal == _COLUMNS)).tolist(): # one column is no claim
+        real,cells = (v[::-(-len(v)//_REAL) or 1] for v in _rows_of_target(cf, s.target.label[i]))
+        some = s.take(torch.full((len(real),), i, device=real.device))
+        xp,bound,near = _put_over(cf, some.enc, real, cells), known.bound[i], known.distance_bound[i]
+        size,far = _measured_size(cf, some.enc, xp, np.ones(len(xp), bool), optimal)
+        less = size < bound - _APART*(1 + size)
+        if np.isfinite(near): less |= (size <= bound + _APART) & (far < near - _APART*(1 + far))
+        at = torch.from_numpy(np.flatnonzero(less & (size > 0)))
+        if len(at) and _asked_at(cf, some.take(at), xp[at]).any():
+            raise RuntimeError(f'a proof must hold for real rows, got a bound of {bound:.9g} by {optimal} for row {i}, and a training '
+                               'row of its target that keeps to the question with less: this is an error of the package, please report it')
+
 _AT_ONCE = 32  # Rows searched together where there is a deadline: fewer overrun it less, and cost more each
 
 class _Task(NamedTuple):
@@ -271,10 +296,13 @@ def _only_near(cf) -> bool:
 
 def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
 
+def _deciding_alone(cf) -> Any: # An explainer
+    "The same without what presets demand besides the decision."
+    return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    if not _agreeing(cf): return cf
-    return cf.under(replace(cf.settings, agree=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
+    return _deciding_alone(cf) if _agreeing(cf) else cf
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
@@ -322,10 +350,17 @@ def by_boxes(cf, q:Question) -> _Certificate|None:
     "The fewest columns and the nearest values by boxes alone, or that there are none; None where they do not come first."
     if not len(q) or not _proves_by_default(cf): return None
     task = _Task(cf, q, Effort(work=_BUDGET/2), _light_readings(cf)) # one of several questions about a row
-    return _by_boxes(task) if _boxes_first(task) else None
+    if not _boxes_first(task): return None
+    _check_real(cf, _states_of_rows(cf, q.enc, q.target), known := _by_boxes(task))
+    return known
 
 def _best_known(task:_Task) -> tuple:
-    "`_Certificate` of rows, and whether they were begun."
+    "`_Certificate` of rows, and whether they were begun; held against real rows."
+    known,begun = _known_of_rows(task)
+    if task.robust is None: _check_real(task.cf, _states_of_rows(task.cf, task.q.enc, task.q.target), known, task.optimal)
+    return known, begun
+
+def _known_of_rows(task:_Task) -> tuple: # As `_best_known`
     cf,q,effort,readings,optimal,robust = task
     few,first,more = (told(task) for told in (_of_columns, _boxes_first, _beyond_decision))
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
@@ -365,8 +400,6 @@ def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest 
 # %% ../../nbs/search/13_proven.ipynb #24f04c84
 _NOT_BEGUN = 'not begun: the time was over'
 
-_APART = 1e-4 # Relative difference of two sizes that rounding explains, in 32 bits
-
 def _check_measured(answers:Counterfactuals, known:_Certificate, optimal:str, among:str):
     "Raise `RuntimeError` for a proof of another row than the one that is handed out."
     there = answers.valid & (np.isfinite(known.size) | (among == '')) # other answers have not all demands
@@ -405,7 +438,8 @@ def _no_farther(cf, q:Question, known:_Certificate, begun:np.ndarray, until:floa
     xp = _never_farther(cf, q, known.xp, begun & there, until)
     i = (xp != known.xp).any(1).cpu().numpy()
     size,far = _measured_size(cf, q.enc, xp, there, _COLUMNS)
-    return known._replace(xp=xp, size=np.where(i, size, known.size), distance=np.where(i, far, known.distance))
+    near = np.where(i & known.fewest() & (size > known.size), np.nan, known.distance_bound) # of another number of columns
+    return known._replace(xp=xp, size=np.where(i, size, known.size), distance=np.where(i, far, known.distance), distance_bound=near)
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
@@ -424,10 +458,11 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
     xp = _never_farther(cf, q, _rounder(cf, q.enc, q.target, xp), begun, effort.until)
     priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
-    if not (_agreeing(cf) or priced): return xp, {}
+    if not (_agreeing(cf) or getattr(cf.settings, 'plausibility', None) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
-    plain = _of_decision(cf)
-    readings = len(i) and (_light_readings(cf) if priced else _proves_by_default(plain))
+    if not len(i): return xp, {}
+    plain = cf if priced else _deciding_alone(cf)
+    readings = _light_readings(cf) if priced else _proves_by_default(plain)
     if not readings: return xp, {}
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
     if priced:
@@ -453,7 +488,7 @@ def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counter
     _check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if optimal is not None: cf = _of_decision(cf)
-    if gap and optimal is None: raise ValueError(f'gap must be left out without optimal, got {gap!r}')
+    if gap and optimal is None: raise ValueError(f'gap must be left out without proof, got {gap!r}')
     if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(q)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     effort = effort._replace(gap=gap, calm=calm, until=np.inf if seconds is None else time.perf_counter() + seconds)
@@ -585,45 +620,19 @@ def _check_norm(cf, norm:str, seconds:float):
         raise ValueError(f"norm must be 'l0' or 'l1' for a table with costs of its own, got {norm!r}")
 
 # %% ../../nbs/search/13_proven.ipynb #c35
-def prove(
-    cf,                     # The fitted explainer that gave the answer
-    answer:Counterfactuals, # What `cf.explain`, or any other method, returned
-    norm:str='l0',          # 'l0': columns; 'l1': distance; 'cost': columns first and then distance
-    seconds:float=5.,       # Time limit for each row, in seconds
-    better:bool=False,      # Whether to return the smaller changes that were found, too
-) -> Any:                   # One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-    """Certify answers, in the words of `explain`, or as missed; `ValueError` for an unknown norm.
-
-    Parameters
-    ----------
-    cf
-        The fitted explainer that gave the answer
-    answer : Counterfactuals
-        What `cf.explain`, or any other method, returned
-    norm : str, default 'l0'
-        'l0': columns; 'l1': distance; 'cost': columns first and then distance
-    seconds : float, default 5.0
-        Time limit for each row, in seconds
-    better : bool, default False
-        Whether to return the smaller changes that were found, too
-
-    Returns
-    -------
-    Any
-        One line a row: verdict, size, bound, best, how, seconds; with `better` also answers
-
-    Examples
-    --------
-    >>> prove(cf, answers, seconds=1)
-    """
-    _check_answers(answer, 'answer')
-    cf = _of_decision(_explainer_of(cf, answer))
+def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
+    if norm not in _NORM_OF: raise ValueError(f'norm must be one of {tuple(_NORM_OF)}, got {norm!r}')
+    cf,norm = _of_decision(answer.explainer), _NORM_OF[norm]
     _check_norm(cf, norm, seconds)
     s = _question_of_answer(cf, answer)
     own,demands = _of_answer(cf, answer, s.enc), _demands_again(cf, answer, s)
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
+    if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
     told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
-    return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if better else told
+    return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
+
+_NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
+prove = Counterfactuals.prove
 
 # %% ../../nbs/search/13_proven.ipynb #7979d20d
 _MOST_WAYS = 2000 # Sets of columns that are asked about, at most
@@ -677,7 +686,8 @@ def ways(
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
-    found,xp,_ = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
+    found,xp,toll = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
+    _check_real(cf, _states_of_rows(cf, many, label[row]), _certificate(found, xp, toll), _DISTANCE)
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
     lines = [(i, tuple(columns[g].name for g in chosen), _proof((cost, bound)*2), cost,

@@ -14,12 +14,14 @@ from torch import Tensor
 
 from ..answers import _check_answers, Counterfactuals
 from ..core import changed_groups
+from ..data.columns import MISSING
 from ..data.tables import _check_names
 from .bounds import _LOWEST
 from .boxes import (_boxed, _both_halves, _Grid, _grid_of, _legal_ends, _of_one_target, _Question,
-                                     _question_of, _rows_at_positions)
+                                     _own_positions, _question_of, _rows_at_positions)
 from .goals import at_level
 from .readings import _decided_for_target, _conditions_kept, _readings
+from .real import _has_rows
 
 # %% auto #0
 __all__ = ['region']
@@ -146,6 +148,22 @@ def _regions_around(q:_Question, holds, varied:_Varied, looks:np.ndarray) -> _Ra
             low[held],high[held] = a[held], z[held]
     return _Range(row, low, high)
 
+_REAL = 1000 # Most real rows that a certified box is held against
+
+def _check_real(cf, q:_Question, target, box:_Range, tau):
+    "Raise `RuntimeError` for certified boxes that a real row leaves: of each its cells that lie in the box, else those of the answer."
+    if not _has_rows(cf): return
+    real = cf.x_train[::-(-len(cf.x_train)//_REAL)].double().cpu().numpy()
+    theirs,_ = _own_positions(q.grid, real, MISSING)
+    for row,low,high in zip(*box):
+        own = q.rows.own[row]
+        inside = np.stack([q.sets[g].masks[low[g]][v] if q.grid.named[g] else (v >= low[g]) & (v <= high[g]) & (v % 2 == 0)
+                           for g,v in enumerate(theirs.T)], 1)
+        x = _rows_at_positions(q.grid, q.rows, np.full(len(real), row), np.where(inside, theirs, own))
+        if not _decided_for_target(cf, x, target[row].expand(len(x), *target.shape[1:]), tau).all():
+            raise RuntimeError(f'a region must hold for real rows, got one of row {row} that a training row leaves: '
+                               'this is an error of the package, please report it')
+
 def region(
     cf,                     # The explainer, fitted
     answers:Counterfactuals,# Its answers, or those of any other method
@@ -191,6 +209,7 @@ def region(
             kept = _conditions_kept(readings, some, label, np.full(len(i), float(at_level(cf.level(answers.tau), label))))
             holds = partial(_certified, some, kept, looks)
         around = _regions_around(some, holds, varied.take(i), looks)
+        if readings is not None: _check_real(cf, some, answers.tensors.target[torch.from_numpy(i)], around, cf.level(answers.tau))
         for j,g in zip(*np.nonzero((changed | open_)[i])):
             lines.append(_range_line(some, answers, i[j], g, _Range(*(v[[j]] for v in around))))
     out = pd.DataFrame(lines, columns=['row', 'feature', 'value', 'low', 'high', 'levels', 'open'])

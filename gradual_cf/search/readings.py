@@ -8,6 +8,7 @@ import operator
 from copy import copy
 from functools import partial
 from typing import Any, cast, NamedTuple
+from weakref import ref
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from ..models.fitted import TensorModel, _Affine, _parsed
 from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
                                      _LeafLines, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
                                      _TANH, _TreeBound, _with_one_kink)
-from .pipelines import _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
+from .pipelines import _absent_in, _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
 from .sums import (_additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind,
@@ -27,7 +28,7 @@ from .sums import (_additive_scores, _is_linear_whole, _steps_of, _SumBound, _Te
 from .trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
-__all__ = []
+__all__ = ['told_by']
 
 # %% ../../nbs/search/10_readings.ipynb #lit90002
 def _exactly(v:Tensor) -> np.ndarray: return v.detach().cpu().double().numpy() # 64 bits
@@ -208,18 +209,25 @@ def _behind(net:_Net, do) -> _Net:
     return net._replace(weight=weight, bias=bias)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90026
+def _before_shares(model:TensorModel) -> nn.Module|None:
+    "A network; of one that answers with probabilities what stands before these, None where that is not plain."
+    if model.kind != 'proba': return model.model
+    *rest,last = model.model.children() if type(model.model) is nn.Sequential else [model.model]
+    return nn.Sequential(*rest) if type(last) is nn.Sigmoid or type(last) is nn.Softmax and last.dim in (1, -1) else None
+
 def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
         net = _layers_of(model, width, categories)
         return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
-    net,parts = _layers_of(model.model, width), list(model.scaled.children()) or [model.scaled]
+    inner = _before_shares(model)
+    net,parts = None if inner is None else _layers_of(inner, width), list(model.scaled.children()) or [model.scaled]
     affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
-    if net is None or not affine or model.kind == 'proba': return None
+    if net is None or not affine: return None
     slope,shift = _affine_map(model.scaled, width) # a scaling in front of the layers, entry by entry
     net = net._replace(scale=np.diag(slope), shift=shift)
     if answers_numbers(model): return net
-    return _behind(net, partial(log_odds, kind=model.kind, threshold=model.threshold))
+    return _behind(net, partial(log_odds, kind='logit' if model.kind == 'proba' else model.kind, threshold=model.threshold))
 
 # %% ../../nbs/search/10_readings.ipynb #lit90029
 def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
@@ -383,8 +391,7 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
     if e is not None and terms is not None and not e.trees:
         return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     chains,e = _seen_through(e, model, steps, x) if e is not None and any(e.views) else ([steps[:-1]], e)
-    absent = np.nan if type(steps[-1]).__module__.startswith('xgboost.') else 0. # what a sparse matrix does not hold
-    try: f = _opened_parts(model, chains, grid, x, absent)
+    try: f = _opened_parts(model, chains, grid, x, _absent_in(steps[-1]))
     except _Unfit as why:
         raise why if isinstance(why.args[0], str) else _Unfit(_words_of_mixed(steps, model.predictor.names, *why.args)) from None
     if f is None: return None
@@ -442,6 +449,34 @@ def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that ha
         cf.read = now, out
     return cf.read[1]
 
+def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
+    parts = getattr(step, 'transformers_', None) or getattr(step, 'transformer_list', None) or getattr(step, 'steps', ())
+    if not parts: return [type(step).__name__]*(getattr(step, 'func', step) is not None)
+    return [name for _,part,*_ in parts if part is not None and not isinstance(part, str) for name in _classes_of_step(part)]
+
+def _steps_named(model:FrameModel) -> str:
+    "The steps before the last one, in words; '' where there are none."
+    names = dict.fromkeys(name for step in _steps_of(model.predictor.source)[:-1] for name in _classes_of_step(step))
+    return f' behind {", ".join(names)}' if names else ''
+
+def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
+    """Reads the model of an explainer that is still there.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    Any
+        A fitted explainer -> what its model asks to be read
+    """
+    return partial(_read_again, ref(cf))
+
+def _read_again(of):
+    if (cf := of()) is not None and cf.x_train is not None: _readings(cf, _grid_of(cf.domain.features))
+
 def _always_one_level(grid:_Grid) -> set: # First and end of the entries of each category that is never missing
     ends = zip(grid.columns, grid.named, grid.first, grid.first[1:])
     return {(int(a), int(b)) for c,named,a,b in ends if named and not c.missing}
@@ -468,7 +503,7 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
         except _Unfit as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
         if isinstance(m, FrameModel) and not isinstance(m, _Trees):
-            m.inside,m.unread = (_INSIDE[r.of], '') if r is not None else ('', m.unread or _NOTHING_READ)
+            m.inside,m.unread = (_INSIDE[r.of] + _steps_named(m), '') if r is not None else ('', m.unread or _NOTHING_READ)
         if r is None: return None
         out.append(r)
     return out

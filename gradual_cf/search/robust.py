@@ -387,7 +387,7 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's o
 def _check_robust(columns, robust:dict):
     "Raise `ValueError` for what answers cannot be made to withstand, such as noise in a column that is not a number."
     if not isinstance(robust, dict) or set(robust) != {'noise'}:
-        raise ValueError(f'robust must be dict(noise={{column: how far}}), got {robust!r}')
+        raise ValueError(f'hold must be dict(noise={{column: how far}}), got {robust!r}')
     noise = robust['noise']
     if not isinstance(noise, dict) or not noise: raise ValueError(f'noise must be a dict of columns, got {noise!r}')
     _check_names(columns, noise=list(noise))

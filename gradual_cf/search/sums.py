@@ -13,7 +13,7 @@ from ..models.decisions import FrameModel
 from ..models.fitted import _curve_of
 from .bounds import _Layers, _needed, _Net, _rate
 from .pipelines import (_every_position, _Features, _features_asked, _HELD, _leaves_sums, _MOST_VALUES,
-                                        _raw_sources, _sources_of, _through_all)
+                                        _raw_sources, _sources_of, _steps_of, _through_all)
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
 from .trees import _Ensemble, _Link, _Unfit
 from ..data.columns import MISSING
@@ -39,11 +39,6 @@ def _is_sum(last) -> bool: # A fitted estimator
     terms = [t for t in getattr(last, 'terms', None) or () if hasattr(t, 'istensor')] # of pygam
     if any(t.istensor or getattr(t, 'by', None) is not None for t in terms): return False
     return type(last).__module__.split('.')[0] in _LIBRARIES or type(last).__name__ in _NAIVE or _is_linear(last)
-
-def _steps_of(source) -> list: # Of a pipeline, and of those within it, without those that do nothing
-    if not hasattr(source, 'steps'): return [source]
-    some = [step for _,step in source.steps if step is not None and not isinstance(step, str)]
-    return [inner for step in some for inner in _steps_of(step)]
 
 def _scores_said(last, numbers:bool, rows) -> np.ndarray: # What it reads -> `(n, k)`
     "What an estimator says that is nearest to its sum."
@@ -216,6 +211,7 @@ def _terms_of_layer(f, values:list, grid:_Grid, x:np.ndarray, net:_Net) -> _Term
 
 def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None:
     "A sum behind an opened pipeline that bends numbers; None where a column was not asked at each of its values."
+    if _many_values(grid): return None
     legal = [c.width if way is None else len(way) for c,way in zip(grid.columns, _ways(grid))]
     if [len(v) for v in f.values] != legal: return None
     t = _terms_of_layer(f, f.values, grid, x, net)

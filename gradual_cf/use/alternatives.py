@@ -6,7 +6,7 @@
 from __future__ import annotations
 import math, time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice, product
 from typing import Any, cast
 
@@ -15,9 +15,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import aimed_at, as_array, CHANGED, Counterfactuals, _row_names, _unread_text, way_of
-from ..core import changed_groups, check_range, Effort, per_row, Question, State, Target
-from ..render import change_text, count_text, Exports, plot_text, render, subplots, value_text
+from ..answers import Counterfactuals
+from ..core import changed_groups, Effort, per_row, Question, State, Target
 from ..models.asking import _Over, _until
 from ..search.goals import most_groups
 from ..search.masking import _legal_values, _plain_lack, _trials
@@ -26,7 +25,7 @@ from ..search.shorten import _group_sizes
 from .plans import _Between, _legal_steps, _own_changes, each_put_back
 
 # %% auto #0
-__all__ = ['minimal', 'Alternatives']
+__all__ = ['minimal']
 
 # %% ../../nbs/use/00_alternatives.ipynb #c8
 def _newly(cfs) -> Tensor: # bool `(n,)`
@@ -354,192 +353,6 @@ def _add_swapped(pool, k:int):
         pool.add(row[kept], xp[kept])
         if len(pool.row) == before or (_number_of_answers(pool) == old).all(): return
 
-# %% ../../nbs/use/00_alternatives.ipynb #c45
-@dataclass(frozen=True, repr=False)
-class Alternatives(Exports):
-    """Several answers to each question, the best first: distinct, and without idle changes.
-
-    Attributes
-    ----------
-    first : Counterfactuals
-        Each row with its first answer; as it was where there is none
-    answers : Counterfactuals
-        All answers, those of one row together
-    row : np.ndarray
-        Position of the row that each answer belongs to, ascending, `(m,)`
-    """
-    _TABLES = dict(answers=lambda a: a.df(), changes=lambda a: a.changes())
-    first:Counterfactuals   # Each row with its first answer; as it was where there is none
-    answers:Counterfactuals # All answers, those of one row together
-    row:np.ndarray          # Position of the row that each answer belongs to, ascending, `(m,)`
-
-    @property
-    def number(self) -> np.ndarray: # From 1, `(m,)`
-        """The number of each answer among those of its row.
-
-        Returns
-        -------
-        np.ndarray
-            From 1, `(m,)`
-        """
-        return pd.Series(self.row).groupby(self.row).cumcount().to_numpy(int) + 1
-
-    def __len__(self): return len(self.first)
-    def __getitem__(self, i:int) -> Counterfactuals: # The answers of one row
-        if not -len(self) <= i < len(self): raise IndexError(f'row must be one of {len(self)}, got {i}')
-        return self.answers[np.flatnonzero(self.row == i % len(self)).tolist()]
-
-    def __repr__(self):
-        most = max(np.bincount(self.row), default=0) if len(self.row) else 0
-        return f'{len(self.answers)} answers for {len(self)} rows, at most {most} a row{_unread_text(self.first)}'
-
-    def changes(self) -> pd.DataFrame: # One line a change: row, answer, feature, before, after
-        """What changed, as a tidy frame.
-
-        Returns
-        -------
-        pd.DataFrame
-            One line a change: row, answer, feature, before, after
-        """
-        df = self.answers.changes()
-        at = df.row.to_numpy(int)
-        df = df.assign(row=self.row[at])
-        df.insert(1, 'answer', self.number[at])
-        return df
-
-    def df(self) -> pd.DataFrame: # One line an answer
-        """The answers in short: row, answer, features, changes, distance, probability (number).
-
-        Returns
-        -------
-        pd.DataFrame
-            One line an answer
-        """
-        a,on = self.answers, self.answers.tensors.changed
-        names = a.domain.display.names or [f'group {g}' for g in range(on.shape[1])]
-        features = [tuple(names[g] for g in one.nonzero()[:, 0].tolist()) for one in on]
-        named = {'row': self.row, 'answer': self.number, 'features': pd.Series(features, dtype=object)}
-        far = as_array(way_of(a.domain, a.x, a.xp))
-        return pd.DataFrame({**named, 'changes': on.sum(1).cpu().numpy(), 'distance': far,
-                             a.goal.said: a.prob.astype(float)})
-
-    def diversity(self) -> pd.DataFrame: # One line a row: answers, sets, features, apart, distance
-        """Answers of a row, sets of features, features that any changes; means over pairs: Jaccard distance, distance.
-
-        Returns
-        -------
-        pd.DataFrame
-            One line a row: answers, sets, features, apart, distance
-        """
-        on = self.answers.changed
-        xp = self.answers.xp.flatten(1).double().cpu()
-        out = []
-        for i in range(len(self)):
-            at = np.flatnonzero(self.row == i)
-            a,b = (at[one] for one in np.triu_indices(len(at), 1)) # its pairs; without any, means are NaN
-            jaccard = pd.Series((on[a] ^ on[b]).sum(1)/(on[a] | on[b]).sum(1), dtype=float)
-            out.append(dict(answers=len(at), sets=len({one.tobytes() for one in on[at]}),
-                            features=int(on[at].any(0).sum()), apart=jaccard.mean(),
-                            distance=(xp[a] - xp[b]).norm(dim=1).mean().item()))
-        return pd.DataFrame(out, index=pd.Index(range(len(self)), name='row'))
-
-    def plot(self,
-        row:int=0,  # Position of the row
-        most:int=5, # Answers drawn, ≥ 1
-    ): # A matplotlib figure
-        """Draw the answers of one row side by side.
-
-        Parameters
-        ----------
-        row : int, default 0
-            Position of the row
-        most : int, default 5
-            Answers drawn, ≥ 1
-        """
-        return _plot_several(self, row, most)
-
-    def _shown(self, format:str) -> str: # As text every answer; else those of the first rows, side by side
-        if format == 'txt': return _text_several(self)
-        return render('answers/several', rows=_shown_answers(self, _SHOWN), more=max(len(self) - _SHOWN, 0))
-
-# %% ../../nbs/use/00_alternatives.ipynb #c50
-_SHOWN = 5 # Rows on a page
-
-def _crossed(lines:pd.DataFrame) -> tuple: # Features with their values before, and after by (feature, answer)
-    "The changes of one row's answers, to be shown side by side."
-    before = dict(zip(lines.feature, lines.before))
-    return before, {(l.feature, l.answer): l.after for l in lines.itertuples()}
-
-def _predictions_in_words(v, goal) -> list: return [goal.text(p) for p in v.tolist()] # As people read them
-
-def _shown_answers(several, most:int|None=None) -> list:
-    "What is shown of the first rows: name, aim, what is said of it now and of each answer, and the changes of each."
-    lines,out = several.changes(), []
-    for i,name in enumerate(_row_names(several.first)[:most]):
-        answers,own = several[i], lines[lines.row == i]
-        before,after = _crossed(own)
-        now, = _predictions_in_words(several.first.before[i:i + 1], several.first.goal)
-        unread = several.first.proof[i] if several.first.unread[i] else ''
-        out.append(dict(name=name, aim=aimed_at(several.first, i), now='' if unread else now, unread=unread,
-                        before=before, after=after, said=_predictions_in_words(answers.prob, several.first.goal),
-                        parts=[list(part.itertuples()) for _,part in own.groupby('answer')]))
-    return out
-
-# %% ../../nbs/use/00_alternatives.ipynb #c55
-def _text_several(several) -> str:
-    "Every answer as a line of plain text: its changes, and what the model says of it."
-    out = []
-    for row in _shown_answers(several):
-        known = row['unread'] or count_text(len(row['said']), 'answer')
-        out.append(f'row {row["name"]}: to be {row["aim"]}, {known}')
-        told = enumerate(zip(row['parts'], row['said']), 1)
-        out += [f'    {n}. {", ".join(map(change_text, part))}  ({said})' for n,(part,said) in told]
-    return '\n'.join(out)
-
-# %% ../../nbs/use/00_alternatives.ipynb #c58
-_BESIDE = -.06 # Where a missing cell stands: beside the track
-
-def _place_on_track(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
-    "Where a value stands on its track, from the smallest to the largest legal value."
-    c = next((c for c in domain.features if c.name == feature and c.ordered), None)
-    if c is None: return end
-    share = c.share(cell)
-    return share if -.5 <= share <= 1.5 else _BESIDE
-
-# %% ../../nbs/use/00_alternatives.ipynb #c61
-def _answer_panel(ax, n:int, before:dict, after:dict, domain):
-    "One answer: an arrow for each feature that it changes."
-    for y,(feature,cell) in enumerate(before.items()):
-        ax.plot([0, 1], [-y, -y], color='.85', lw=2, zorder=1)
-        a = _place_on_track(domain, feature, cell, 0.)
-        ax.plot(a, -y, 'o', mfc='w', mec='.5', ms=6, zorder=2)
-        if (feature, n) not in after: continue
-        b = _place_on_track(domain, feature, after[feature, n], 1.)
-        ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
-        side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
-        style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
-        ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
-
-# %% ../../nbs/use/00_alternatives.ipynb #c63
-_WRAP = 24 # Characters of a line beside the answers
-
-def _plot_several(several, row:int, most:int):
-    "The answers of one row side by side."
-    answers,lines = several[row][:most], several.changes()
-    if not (several.first.domain.features or several.first.domain.words) or not len(answers): return answers.plot()
-    before,after = _crossed(lines[(lines.row == row) & (lines.answer <= most)])
-    size = 1.6 + 1.7*len(answers), 1 + .5*len(before)
-    fig,axes = subplots(1, len(answers), sharey=True, squeeze=False, figsize=size)
-    for n,(ax,said) in enumerate(zip(axes[0], _predictions_in_words(answers.prob, answers.goal)), 1):
-        _answer_panel(ax, n, before, after, answers.domain)
-        ax.set(title=f'answer {n}\n{said}', xticks=[], xlim=(-.1, 1.1), ylim=(-len(before) + .5, .75))
-        ax.title.set_fontsize(9)
-        ax.spines[:].set_visible(False)
-        ax.tick_params(length=0)
-    names = [plot_text(str(f), _WRAP) + plot_text(f'\n{value_text(v)} now') for f,v in before.items()]
-    axes[0, 0].set_yticks([-y for y in range(len(before))], names, fontsize=8)
-    return fig
-
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
 
@@ -563,23 +376,21 @@ def _found_again(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows,
     if again is None or (left := pool.until - time.perf_counter()) <= 0: return pool.row[:0], pool.xp[:0]
     rows,explainer,question = again
     found = several(explainer, question, *how, seconds=None if math.isinf(left) else left)
-    return torch.from_numpy(rows[found.row]).to(pool.row), found.answers.xp
+    new = found.valid & ~found.already
+    return torch.from_numpy(rows[(found.answer == 1).cumsum() - 1][new]).to(pool.row), found.xp[torch.from_numpy(new)]
 
-def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Alternatives:
-    "Find several answers to a question of `ask`; raises `ValueError` for a number or a weight that makes no sense."
-    check_range('k', k, least=1, whole=True)
+def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Counterfactuals:
+    "Up to `k` answers to each row of a question of `ask`, in `answer` their numbers; a row without one stays as it is."
     _check_limits(seconds, 0.)
-    check_range('diversity', diversity, least=0, most=1)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
     begun,own = _filled(pool, k, diversity, seed)
     best = _best_of_pool(pool, k, diversity)
     others,their = _found_again(pool, own, k, diversity, seed)
     best = best[~torch.isin(pool.row[best], others)]
-    row,chosen = torch.cat([pool.row[best], others]), torch.cat([pool.xp[best], their])
+    none = _everybody(pool)[~torch.isin(_everybody(pool), torch.cat([pool.row[best], others]))]
+    row,xp = torch.cat([pool.row[best], others, none]), torch.cat([pool.xp[best], their, pool.enc.x[none]])
     order = row.argsort(stable=True)
-    row,chosen = row[order], chosen[order]
-    xp,top = pool.enc.x.clone(), torch.cat([row[:1] >= 0, row[1:] != row[:-1]]) # the first of each row
-    xp[row[top]] = chosen[top]
-    first = _with_begun(pool.measured(_everybody(pool), xp, standing=True), begun)
-    answers = pool.measured(row, chosen, standing=True) if len(row) else first[:0]
-    return Alternatives(first, answers, row.cpu().numpy())
+    row,xp = row[order], xp[order]
+    at = row.cpu().numpy()
+    found = _with_begun(pool.measured(row, xp, standing=True), begun[at])
+    return replace(found, answer=pd.Series(at).groupby(at).cumcount().to_numpy() + 1)

@@ -20,7 +20,7 @@ from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
 from ..core import changed_groups, check_range, comparable, Effort, Question
 from ..data.columns import _decoded_numbers, _entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
-from ..search.explainer import Explainer
+from ..search.explainer import Explainer, wanted_of
 from ..search.goals import leading_by
 from .alternatives import several
 from .plans import _legal_steps, _own_changes
@@ -433,7 +433,7 @@ def _advice_for(rows:_Advised, terms:tuple, seed:int) -> list: # Most pieces, mo
     spread = lambda n, most: np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist()
     at = spread(len(rows.question), _SAMPLE)
     few = _Advised(rows.explainer, rows.question.take(at))
-    found = several(rows.explainer, few.question.take(spread(len(at), _ASKED)), _EACH, .5, seed).answers
+    found = several(rows.explainer, few.question.take(spread(len(at), _ASKED)), _EACH, .5, seed)
     whole,singles = _candidates(few, found, terms[2])
     best = _improved(few, [*whole, *((m,) for m in singles)], terms, singles, _ROUNDS, _KEPT)
     return _improved(rows, best, terms, [], _LAST, 0)
@@ -676,13 +676,9 @@ def audit(
     cf:Explainer,      # Fitted
     rows,              # Raw rows, those refused and those not; columns that the model does not read are left out
     by,                # Columns of `rows` that tell groups apart; or a Series or a frame, one line for each row
-    target=None,       # Target of the rows: a label, or an interval of numbers; None for the second of two classes
+    target=None,       # Target of the rows: a label, or an interval of numbers; None for the explainer's `wanted`
     least:int=30,      # Smallest group that is measured, ≥ 2
-    level:float=.05,   # Corrected p-value up to which a difference counts as found, in (0, 1)
-    crossed:int=2,     # Most columns of groups that are crossed, ≥ 1
-    resamples:int=1999,# Permutations, and draws of each interval, ≥ 99
-    seed:int=0,        # Seed of the search, the permutations and the draws
-    progress:bool=False, # Show progress bars
+    test:dict|None=None, # level (.05, corrected p-value up to which a difference counts), crossed (2 columns), resamples (1999)
     **constraints,     # As `explain` takes them, for all rows or for each
 ) -> Audit:
     """Measure how far groups have to go, and test the differences; raises `ValueError` if nothing can be compared.
@@ -696,19 +692,12 @@ def audit(
     by
         Columns of `rows` that tell groups apart; or a Series or a frame, one line for each row
     target : default None
-        Target of the rows: a label, or an interval of numbers; None for the second of two classes
+        Target of the rows: a label, or an interval of numbers; None for the explainer's `wanted`
     least : int, default 30
         Smallest group that is measured, ≥ 2
-    level : float, default 0.05
-        Corrected p-value up to which a difference counts as found, in (0, 1)
-    crossed : int, default 2
-        Most columns of groups that are crossed, ≥ 1
-    resamples : int, default 1999
-        Permutations, and draws of each interval, ≥ 99
-    seed : int, default 0
-        Seed of the search, the permutations and the draws
-    progress : bool, default False
-        Show progress bars
+    test : dict | None, default None
+        level (.05, corrected p-value up to which a difference counts), crossed (2 columns), resamples
+        (1999)
     **constraints
         As `explain` takes them, for all rows or for each
 
@@ -726,6 +715,10 @@ def audit(
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """
+    told = dict(level=.05, crossed=2, resamples=1999)
+    if bad := [name for name in test or {} if name not in told]: raise ValueError(f'test must be a dict of {list(told)}, got {bad}')
+    level,crossed,resamples = (told | (test or {})).values()
+    target,h = wanted_of(cf, target, 'audit'), cf.settings
     for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
         check_range(name, v, least=fewest, whole=True)
     check_range('level', level, above=0, below=1)
@@ -733,10 +726,9 @@ def audit(
     largest = max(int(member.sum()) for *_,member in groups)
     if largest < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
-    if target is None and cf.z_train.shape[1] == 2: target = cf.goal.plain(1, cf.classes)
     question = cf.ask(_read_by(cf, rows), target, **constraints)
-    refused,answers = _refused_answers(cf, question, target, Effort(seed, progress))
+    refused,answers = _refused_answers(cf, question, target, Effort(h.seed, h.progress))
     measures = _measures_of(refused, answers)
-    frame = _measures_frame(measures, groups, (least, resamples, seed), progress)
+    frame = _measures_frame(measures, groups, (least, resamples, h.seed), h.progress)
     columns = _column_lines(groups, measures['changes'][0], answers[answers.valid], least)
     return Audit(frame, columns, answers, refused, least, level, resamples, _impact_lines(groups, refused, least))

@@ -16,7 +16,7 @@ from ..answers import Counterfactuals, told_of
 from ..core import check_range, take_rows
 from ..measures.metrics import _frames
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
-from ..search.explainer import Explainer
+from ..search.explainer import Explainer, wanted_of
 from ..search.goals import in_target, spent
 from .audit import _axis_limits, _cohorts, _holm, _read_by, _share_line, _told_apart
 from .reasons import against_direction, reasons
@@ -68,15 +68,15 @@ class _Measured(NamedTuple):
 
 class _Run:
     "Two models, or a model and earlier answers, and the rows they are asked about."
-    def __init__(self, cf, champion, issued, rows, target, effort:tuple): # Seed and progress
-        self.cf,self.champion,self.issued,self.rows,self.target,self.effort = cf, champion, issued, rows, target, effort
+    def __init__(self, cf, champion, issued, rows, target):
+        self.cf,self.champion,self.issued,self.rows,self.target = cf, champion, issued, rows, target
 
     def said_by(self, cf) -> _Said:
         "The answers for rows that a model refuses; none is valid where it decides for nobody."
         read = _read_by(cf, self.rows)
         if not in_target(cf.z_train, cf.aimed(self.target, cf.z_train[:1])[0]).any():
             return _Said(self.rows, read, np.zeros(len(read), bool))
-        answers = cf.explain(read, self.target, *self.effort)
+        answers = cf.explain(read, self.target)
         refused = ~answers.decided[:, 0] & ~answers.unread
         return _Said(take_rows(self.rows, refused), take_rows(answers.raw, refused), answers.valid[refused])
 
@@ -280,11 +280,9 @@ def checks(
     rows=None,       # Today's rows, raw; None for those of the earlier answers
     limits:dict|None=None, # Check -> its threshold; None: what became of what was said earlier
     by=None,         # Columns that define groups; they must be in the earlier rows and in today's
-    target=None,     # Target, where the earlier answers do not say it
+    target=None,     # Target, where the earlier answers do not say it; None for the explainer's `wanted`
     level:float=.05, # Corrected p-value up to which a line fails, in (0, 1)
     fewest:int=30,   # Smallest group that is measured, ≥ 2
-    seed:int=0,      # Seed of the search
-    progress:bool=False, # Show a progress bar
 ) -> Checks:
     """Check a model, alone or beside what was said earlier; raises `ValueError` for what cannot be measured.
 
@@ -302,15 +300,11 @@ def checks(
     by : default None
         Columns that define groups; they must be in the earlier rows and in today's
     target : default None
-        Target, where the earlier answers do not say it
+        Target, where the earlier answers do not say it; None for the explainer's `wanted`
     level : float, default 0.05
         Corrected p-value up to which a line fails, in (0, 1)
     fewest : int, default 30
         Smallest group that is measured, ≥ 2
-    seed : int, default 0
-        Seed of the search
-    progress : bool, default False
-        Show a progress bar
 
     Returns
     -------
@@ -334,10 +328,10 @@ def checks(
     if champion is not None: champion.check_fitted()
     elif earlier is not None: issued,target = _said_then(earlier, cf, target)
     if rows is None and issued is None: raise ValueError('rows must be given where there are no earlier answers, got None')
-    if target is None: raise ValueError('target must be given where earlier answers do not say it, got None')
+    target = wanted_of(cf, target, 'checks')
     if rows is not None and not isinstance(rows, pd.DataFrame):
         raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
     rows = cast(Any, issued).data if rows is None else rows.reset_index(drop=True)
     _members(rows, by)
-    run = _Run(cf, champion, issued, rows, target, (seed, progress))
+    run = _Run(cf, champion, issued, rows, target)
     return Checks(_judged(_lines_of(run, limits, by, fewest), level), level)

@@ -125,7 +125,7 @@ def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
 # %% ../../nbs/use/04_drawing.ipynb #c25
 def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Several answers side by side: a line for each column that any of them changes."
-    a,domain = several.answers, several.first.domain
+    a,domain = several, several.domain
     typical = [np.nan]*len(a.x) if a.typical is None else a.typical.tolist()
     lang,said = terms.lang, [a.goal.text(p, '.0%', terms.lang) for p in a.prob.tolist()]
     how = lambda v, t: lang.say(N_('{value}, looks like real cases: {percent}'), value=v, percent=lang.percent(f'{t:.0%}'))
@@ -187,12 +187,12 @@ def _change_picture(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # On
 
 def _others_picture(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     "Other answers, as the kind of data wants them."
-    if not len(several.answers): return '<p>' + terms.lang.say(N_('No other answer.')) + '</p>'
-    return _OTHERS.get(several.first.domain.kind, _others_table)(several, terms)
+    if not len(several): return '<p>' + terms.lang.say(N_('No other answer.')) + '</p>'
+    return _OTHERS.get(several.domain.kind, _others_table)(several, terms)
 
 def _other_images(several, terms:_ColumnNames=_PLAIN) -> str: # Of one image
     "Other images, side by side."
-    lang,numbered = terms.lang, enumerate(zip(several.answers.xp, several.answers.prob.tolist()), 1)
+    lang,numbered = terms.lang, enumerate(zip(several.xp, several.prob.tolist()), 1)
     named = [(x, lang.say(N_('answer {number}'), number=i), lang.percent(f'{p:.0%}')) for i,(x,p) in numbered]
     return render('drawing/image', **_images(*((x, f'{name}, {p}', name) for x,name,p in named)))
 

@@ -60,7 +60,7 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     "The ways to search that suit a domain and a model, the explainer's own first where they are none of the presets."
     own,domain,known,out = cf.settings, cf.domain, {}, {}
     if isinstance(cf, GradualCF) and domain.kind in PRESETS:
-        known = dict(legal=True, tau=own.tau, batch_size=own.batch_size, max_changes=own.max_changes)
+        known = {name: getattr(own, name) for name in ('tau', 'batch_size', 'max_changes', 'seed', 'diversity')} | dict(legal=True)
     for name in INTENTS if known else ():
         try: settled = _settled(replace(by_name(name, domain), **known), domain, cf.model)
         except ValueError: continue # not for this model
@@ -82,10 +82,10 @@ _KEPT_PARTS = 200     # Parts of answers that a desk remembers
 
 class _Desk:
     "The rows of a panel, the model's predictions, and the answers so far."
-    def __init__(self, cf:Explainer, rows, k:int=5, seed:int=0, lang:Language=ENGLISH): # Raw rows; `k` answers beside
+    def __init__(self, cf:Explainer, rows, lang:Language=ENGLISH): # Raw rows
         cf.check_fitted()
         self.cf:Any = cf
-        self.domain,self.rows,self.k,self.seed,self.lang = cf.domain, cf.domain.rows(rows), k, seed, lang
+        self.domain,self.rows,self.lang = cf.domain, cf.domain.rows(rows), lang
         if not len(self.rows): raise ValueError('rows must hold at least one row, got none')
         self.names = list(map(str, rows.index if isinstance(rows, pd.DataFrame) else range(len(self))))
         cf.encode(self.rows if cf.domain.features else self.one(0))
@@ -144,7 +144,7 @@ def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None
 # %% ../../nbs/use/05_editors.ipynb #c26
 def _checked_target(cf:Explainer, z:torch.Tensor, target) -> Any: # Logits of a row, `(k,)` -> class, or an interval
     "The target of a panel, or the one it starts with for None; raises `ValueError` for anything else."
-    if target is None: return cf.goal.first(z, cf.z_train, cf.classes)
+    if target is None and cf.wanted is None: return cf.goal.first(z, cf.z_train, cf.classes)
     return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
 
 # %% ../../nbs/use/05_editors.ipynb #c29
@@ -207,15 +207,17 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if open_ else told
 
 # %% ../../nbs/use/05_editors.ipynb #c38
+_BESIDE = 5 # Most answers side by side
+
 def _several_answers(desk:_Desk, q:_RowQuestion):
     "Several answers to a question."
-    ask = lambda: desk.explainer(q).explain_many(desk.one(q.row), q.target, desk.k, seed=desk.seed, **q.rules())
-    return desk.once('others', q, ask)
+    ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, _BESIDE, **q.rules())
+    return desk.once('others', q, lambda: (found := ask())[found.valid & ~found.already])
 
 def _answer_shown(desk:_Desk, q:_RowQuestion) -> Counterfactuals: # One row
     "The answer that a question looks at: the first, or another where there are so many."
-    if q.number > 1 and q.number <= len(answers := _several_answers(desk, q).answers): return answers[q.number - 1]
-    ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, desk.seed, **q.rules())
+    if q.number > 1 and q.number <= len(answers := _several_answers(desk, q)): return answers[q.number - 1]
+    ask = lambda: desk.explainer(q).explain(desk.one(q.row), q.target, **q.rules())
     return desk.once('answer', q, ask)
 
 # %% ../../nbs/use/05_editors.ipynb #c41

@@ -18,7 +18,7 @@ from torch import Tensor
 from ..core import comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
 from ..data.found import Indicators
-from ..answers import aimed_at, CHANGED, decided, needed
+from ..answers import _called, _look, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
 from ..search.goals import arrived, said
@@ -358,19 +358,19 @@ _CARD_PLACES = 0., .34, .57 # Where its three texts begin
 _CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word makes the card wider, up to 1.6 times
 _CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
 
-def _card_lines(explainer, answer, names:dict, units:dict) -> tuple: # (name, now, enough or '') each, a probability
+def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
     some = answer.valid[0] and answer.mask[0].any()
     found:dict = enough_of(explainer, answer, _put_back(explainer, answer)[1], certified(explainer, answer))[0] if some else {}
     out,reached = [], []
     for g,c in enumerate(answer.domain.features):
-        local,unit = _in_language(c, ENGLISH), units.get(c.name, '')
+        local,unit = _in_language(c, ENGLISH), _look(answer, 'units').get(c.name, '')
         amount = lambda text, unit=unit: with_unit(text, unit) if unit else text
         now = _column_texts(c, answer.data)[0]
         told = found.get(g, _Enough('own', (now,)))
         reached.append(told.texts[:1])
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
-        name = str(names.get(c.name, str(c.name).replace('_', ' ')))
+        name = _called(answer, c.name) if c.name in _look(answer, 'names') else str(c.name).replace('_', ' ')
         out.append((name, now, _line_said(c, told, local, amount) if g in found else ''))
     return out, said(_asked_texts(explainer, reached)[1], answer.tensors.target, explainer.cut).item()
 
@@ -395,14 +395,11 @@ def _card_title(answer) -> str:
     share = goal.sided(float(answer.before[0]), bar)
     return f'{was}: “{aimed_at(answer, 0)}” has {share}' + ('' if bar is None else f', {bar:.0%} is needed')
 
-def _plot_card(explainer, answer, names=None, units=None): # One row; column -> what people call it, and its unit
+def _plot_card(explainer, answer): # One row
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
-    for told in (names, units):
-        if not isinstance(told, (dict, type(None))):
-            raise ValueError(f'names and units must be dicts of columns, got {told!r}')
-    lines,after = _card_lines(explainer, answer, names or {}, units or {})
+    lines,after = _card_lines(explainer, answer)
     lines.sort(key=lambda line: not line[2])
     shown = lines[:max(_MOST_LINES, sum(bool(line[2]) for line in lines))]
     foot = [f'and {len(lines) - len(shown)} other columns, as they are']*(len(lines) > len(shown))

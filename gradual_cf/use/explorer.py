@@ -15,8 +15,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from ..answers import aimed_at, needed
-from ..core import check_range
+from ..answers import _called, aimed_at, firsts, needed, one_target
 from ..render import csv_text, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
@@ -73,7 +72,7 @@ def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
         words=words | dict(heads=[lang.say(text) for text in _HEADS]), kind=desk.domain.kind, lang=lang.name, tabs=tabs,
         columns=_columns_for_page(desk, terms), presets=[(name, lang.say(name)) for name in desk.presets],
         targets=None if desk.cf.numbers else [class_words(label, lang) for label in desk.labels], count=desk.k,
-        numbers=[lang.say(text) for text in _NUMBERS[:desk.k]], wide=desk.wide,
+        numbers=[lang.say(text) for text in _NUMBERS], wide=desk.wide,
         regions=[f'{at//desk.wide + 1}.{at % desk.wide + 1}' for at in range(len(desk.regions or ()))])
 
 def _row_page(desk:_Desk, row:int, fixed:dict, terms:_ColumnNames) -> dict:
@@ -116,7 +115,7 @@ def _order_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
 
 def _reasons_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
     names = {c.name: terms.name(c.name) for c in desk.domain.features}
-    told = reasons(desk.cf, desk.one(q.row), 4, names, q.target, language=terms.lang.name).of(0)
+    told = reasons(desk.cf, desk.one(q.row), 4, q.target, dict(codes=names, language=terms.lang.name)).of(0)
     if not told: return _soft(terms.lang.say(N_('No reasons: the model gives this row what is wanted.')))
     return '<ol>' + ''.join(f'<li>{html.escape(text)}</li>' for text in told) + '</ol>'
 
@@ -129,8 +128,7 @@ def _real_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
                   said=desk.cf.goal.text(found[1], '.0%', lang))
 
 def _letter_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
-    units = {c.name: terms.units[c.name] for c in cfs.domain.features if c.scalable and c.name in terms.units}
-    page, = letter(cfs, names=terms.names, units=units, format='html', language=terms.lang.name, strict=None)
+    page, = letter(cfs, format='html', language=terms.lang.name, house=dict(strict=None))
     return render('explorer/letter', 'html', terms.lang, page=page, data=base64.b64encode(page.encode()).decode())
 
 _PANES = dict(ways=_ways_pane, order=_order_pane, reasons=_reasons_pane, real=_real_pane, letter=_letter_pane)
@@ -170,7 +168,7 @@ def _parts(panel, q:_RowQuestion, at:list, tab:str): # Name and value of each pa
         yield 'answer', answer(known)
         if known: yield 'lines', lines(known)
     yield 'pane', (tab, desk.once((tab, q.number, 'pane'), q, lambda: _pane(desk, q, cfs, tab, terms)))
-    if tab == 'ways': yield 'many', len(_several_answers(desk, q).answers)
+    if tab == 'ways': yield 'many', len(_several_answers(desk, q))
 
 # %% ../../nbs/use/06_explorer.ipynb #c26
 class _Panel:
@@ -325,27 +323,11 @@ def _box_class():
             super().close()
     return Explorer
 
-# %% ../../nbs/use/06_explorer.ipynb #c29b
-def _check_panel(desk:_Desk, preset, k, **columns): # Name of an argument -> what it says of columns
-    "Raise `ValueError` for arguments that a panel cannot show."
-    if preset not in desk.presets: raise ValueError(f'preset must be one of {list(desk.presets)}, got {preset!r}')
-    check_range('k', k, least=1, most=len(_NUMBERS), whole=True)
-    names = list(desk.cf.domain.display.names)
-    for arg,told in columns.items():
-        bad = [name for name in told or {} if name not in names]
-        if bad: raise ValueError(f'{arg} must name columns of the data, got {bad}')
-
 # %% ../../nbs/use/06_explorer.ipynb #c31
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them
-    target=None,         # Label of the wanted class, or (low, high) of a number; None for the second of two classes
-    units:dict|None=None,# Column -> unit that is written behind its values
-    preset:str|None=None,# 'sparse', 'robust', 'plausible' or 'paper'; None for the settings of `cf`
-    k:int=5,             # Most answers side by side, in 1..5
-    seed:int=0,          # Seed of every search
-    names:dict|None=None,# Column -> what people call it
-    codes:dict|None=None,# Special code of a column, such as -7 -> what it means
+    target=None,         # A label, or (low, high) of a number; None for the explainer's `wanted`, else the other class of the first row
     language:str='en',   # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 ):                       # A widget; `kept` is its tray as a frame, `page()` a page without Python
     """A panel to ask *what if?* about one row after another; raises `ValueError` for rows that do not fit.
@@ -357,19 +339,8 @@ def explorer(
     rows
         Raw rows to look at, at least one; a frame's index names them
     target : default None
-        Label of the wanted class, or (low, high) of a number; None for the second of two classes
-    units : dict | None, default None
-        Column -> unit that is written behind its values
-    preset : str | None, default None
-        'sparse', 'robust', 'plausible' or 'paper'; None for the settings of `cf`
-    k : int, default 5
-        Most answers side by side, in 1..5
-    seed : int, default 0
-        Seed of every search
-    names : dict | None, default None
-        Column -> what people call it
-    codes : dict | None, default None
-        Special code of a column, such as -7 -> what it means
+        A label, or (low, high) of a number; None for the explainer's `wanted`, else the other class of the
+        first row
     language : str, default 'en'
         'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 
@@ -380,14 +351,20 @@ def explorer(
 
     Examples
     --------
-    >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20], units={'income': '€'})
+    >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
-    desk = _Desk(cf, rows, k, seed, language_of(language))
-    preset = next(name for name,settings in desk.presets.items() if settings is None) if preset is None else preset
-    _check_panel(desk, preset, k, units=units, names=names)
-    terms = _ColumnNames(units or {}, names or {}, codes or {}, desk.lang)
+    desk = _Desk(cf, rows, language_of(language))
+    preset = next(name for name,settings in desk.presets.items() if settings is None)
+    looks = desk.domain.display.looks
+    names = {c: _called(desk, c) for c in looks.get('names', {})}
+    terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
     box = _box_class()()
     target = _checked_target(desk.cf, desk.logits(0), target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
     box.on_msg(lambda _, told, __: box.panel.hear(told))
     return box
+
+def _explorer_of(answers, language:str): # Answers, as `explain` returns them
+    "A panel about the rows of answers."
+    some = firsts(answers)
+    return explorer(answers.explainer, some.data, one_target(some, 'explorer'), language)

@@ -4,9 +4,9 @@
 
 # %% ../../nbs/use/03_letter.ipynb #c4
 from __future__ import annotations
-import json, os, re, warnings
+import json, os, re, threading, warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from markupsafe import Markup
 from PIL import ImageFile
 
-from ..answers import _check_answers, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
-from ..core import check_range, comparable
+from ..answers import firsts, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
+from ..core import atomic, check_range, comparable
 from ..data.columns import Column
 from ..data.found import _OTHER_WAY
 from ..data.tables import _check_names
@@ -30,14 +29,13 @@ from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .alternatives import Alternatives
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
-                                   _numeric_columns, _put_back, _visible, _directions_taken)
+                                   _numeric_columns, _put_back, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
 # %% auto #0
-__all__ = ['letter', 'check_evidence']
+__all__ = ['letter', 'house_of', 'check_evidence']
 
 # %% ../../nbs/use/03_letter.ipynb #c35
 _OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
@@ -203,15 +201,11 @@ def _standing_lines(told:dict, lang:Language=ENGLISH) -> list: # A record
     return [*lines, f"{lang.say(_PROVEN[proof['of']])} {among}".rstrip()]
 
 # %% ../../nbs/use/03_letter.ipynb #c69
-def _other_ways(answer, others, read:np.ndarray) -> dict: # Row -> ways: cells of another answer, what the model says of it
-    "Further answers of each row; raises `ValueError` for those about other rows."
-    if others is None: return {}
-    if not isinstance(others, Alternatives) or len(others) != len(answer) or not others.first.x[read].equal(answer.x[read]):
-        told = repr(others) if isinstance(others, Alternatives) else type(others).__name__
-        raise ValueError(f'others must be what explain_many says of the same {len(answer)} rows, got {told}')
-    more,out = others.answers, {}
-    for k,(i,cells) in enumerate(zip(others.row.tolist(), _json_rows(more.raw, len(more)))):
-        if not more.xp[k].equal(answer.xp[i]): out.setdefault(i, []).append(dict(answer=cells, after=more.prob[k].item()))
+def _other_ways(answers) -> dict: # Position of a row -> ways: cells of another answer, what the model says of it
+    "The answers of each row but the first."
+    out,row = {}, (answers.answer == 1).cumsum() - 1
+    for k,cells in enumerate(_json_rows(answers.raw, len(answers))):
+        if answers.answer[k] > 1: out.setdefault(int(row[k]), []).append(dict(answer=cells, after=answers.prob[k].item()))
     return out
 
 def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of each row
@@ -235,7 +229,8 @@ def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> 
     z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
     known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
     found = None
-    if asked['k'] and known: found = principal_reasons(explainer, answer.data, target=answer.target, language=lang.name, **asked)
+    how = dict(codes=asked['codes'], never=asked['never'], language=lang.name)
+    if asked['k'] and known: found = principal_reasons(explainer, answer.data, asked['k'], answer.target, how)
     return found, certified(explainer, answer) if ranges else None
 
 # %% ../../nbs/use/03_letter.ipynb #c64
@@ -264,12 +259,13 @@ def _class_said(label, called:dict, lang:Language) -> str:
     return _visible(called.get(str(label)) or class_words(label, lang), lang)
 
 # %% ../../nbs/use/03_letter.ipynb #74c469d0
-def _asked_reasons(reasons) -> dict: # k, codes and never
+def _asked_reasons(house:dict) -> dict: # k, codes and never
     "How reasons are asked for; raises `ValueError` for what is neither a number nor what `reasons` says."
-    if reasons is None: return dict(k=0, codes={}, never=())
+    reasons,more = house['reasons'], dict(codes=house['codes'] or {}, never=house['never'])
+    if reasons is None: return dict(k=0) | more
     if isinstance(reasons, Reasons): return reasons.asked
     check_range('reasons', reasons, least=1, whole=True)
-    return dict(k=reasons, codes={}, never=())
+    return dict(k=reasons) | more
 
 def _principal(found:Reasons|None, answer, said:list, codes) -> list: # Of each row: sentences, are all together enough?
     "The principal reasons of each row, in the words of the bank or by their codes."
@@ -324,16 +320,11 @@ def _head_of(told:dict) -> dict: # A record
                 checksum='-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
 
 # %% ../../nbs/use/03_letter.ipynb #c78
-def _knowing(answer, explainer):
-    "The explainer of answers; raises `ValueError` unless they are about a table and it is known."
-    _check_answers(answer, 'answer')
-    if not answer.domain.features: raise ValueError(f'answer must be about rows of a table, got {answer.domain!r}')
-    explainer = answer.explainer if explainer is None else explainer
-    if explainer is None:
-        raise ValueError('explainer must be given for answers that were loaded or made by hand, got None')
-    if not isinstance(explainer, Explainer): raise ValueError(f'explainer must be an Explainer, got {explainer!r}')
-    explainer.check_fitted()
-    return explainer
+def _knowing(answer):
+    "The explainer of answers; raises `ValueError` unless they are about a table."
+    if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
+    answer.explainer.check_fitted()
+    return answer.explainer
 
 _SHOWN = 10 # Rows that an error names
 
@@ -400,13 +391,27 @@ _DAY_ZERO = datetime(1980, 1, 1)
 def _weasyprint():
     "The library; raises `ImportError` that names what to install."
     broken = ImageFile.LOAD_TRUNCATED_IMAGES # which it lets through for everybody
-    try: import weasyprint
+    try:
+        with warnings.catch_warnings(): # of what it will need some day
+            warnings.simplefilter('ignore', DeprecationWarning)
+            import weasyprint
     except ImportError as e: raise ImportError(f"format 'pdf' {_EXTRA} ({e})") from None
     except OSError as e: # of the dynamic loader
         raise ImportError("format 'pdf' needs Pango of the system: apt install libpango-1.0-0 libpangoft2-1.0-0 "
                           f'libharfbuzz-subset0, brew install pango, or on Windows MSYS2 ({e})') from None
     finally: ImageFile.LOAD_TRUNCATED_IMAGES = broken
     return weasyprint
+
+_STAMP,_STAMPING = 'SOURCE_DATE_EPOCH', threading.Lock()
+
+@contextmanager
+def _same_time():
+    "Fonts carry the same time in each run, where fontTools writes them in place of HarfBuzz-Subset."
+    with _STAMPING:
+        before = os.environ.get(_STAMP)
+        os.environ[_STAMP] = str(int(_DAY_ZERO.timestamp()))
+        try: yield
+        finally: os.environ.pop(_STAMP) if before is None else os.environ.update({_STAMP: before})
 
 def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
     "A page as a PDF that carries its record; raises `ValueError` where it would load anything."
@@ -416,7 +421,7 @@ def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
         raise ValueError(url) # which is only a line of WeasyPrint's log
     setattr(refuse, '_fail_on_errors', False) # WeasyPrint 70 looks for it
     file = weasyprint.Attachment(string=sealed, name='record.json', description='record', created=_DAY_ZERO, modified=_DAY_ZERO)
-    pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
+    with _same_time(): pdf = weasyprint.HTML(string=page, url_fetcher=refuse).write_pdf(attachments=[file], pdf_tags=True)
     if asked: raise ValueError(f'template must load nothing, got {asked[0][:100]!r}')
     return pdf
 
@@ -489,100 +494,78 @@ def _check_words(explainer, names, words:tuple, strict:bool|None): # As of `_wor
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
 
-def letter(
-    answer:Counterfactuals,  # Answers about rows of a table that were refused
-    template:str|None=None,  # A template of Jinja2, which may extend 'letter'; None for the default letter
-    names:dict|None=None,    # Column -> its name; a triple (name, too low, too high); or a dict, level -> words
-    units:dict|None=None,    # Column of numbers -> its unit, '€' or '{} years'
-    words:dict|None=None,    # Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
-    why:dict|None=None,      # Column -> why it was not considered
-    others:Alternatives|None=None, # Of the same rows under the same rules, from `explain_many`
-    ranges:bool=True,        # Also state from where on is enough, if the model can be bounded: up to .1 s a row
-    date=None,               # A date or a text; None for today
-    format:str='md',         # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
-    explainer:Explainer|None=None, # The explainer of the answers; None if they know it
-    reasons:int|Reasons|None=4, # Most principal reasons, or what `reasons` said; None for none
-    language:str='en',       # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
-    sender=None,             # Who writes; like the next three for all letters or one each, False for none
-    addressee=None,          # To whom
-    product=None,            # About what
-    contact=None,            # Whom to ask, have data corrected by, and have a person review the decision
-    notices=None,            # 'us-reg-b', 'eu', a file with the lender's own notices, or both, {'us-reg-b': file}
-    strict:bool|None=False,  # Whether a name without words is an error; else it is a warning, or nothing for None
-) -> list:                   # A text for each row, or bytes
-    """Write a letter about each row: reasons, what would have changed the decision, how to check it; or `ValueError`.
+_HOUSE = dict(codes=None, never=(), language=None, names=None, units=None, words=None, why=None, reasons=4, ranges=True,
+              sender=None, product=None, contact=None, notices=None, template=None, strict=False) # What a house says in all its letters
+
+def house_of(house) -> dict: # A dict, a JSON file of one, or None
+    """What a house says, with what nobody said; raises `ValueError` for other names.
 
     Parameters
     ----------
-    answer : Counterfactuals
-        Answers about rows of a table that were refused
-    template : str | None, default None
-        A template of Jinja2, which may extend 'letter'; None for the default letter
-    names : dict | None, default None
-        Column -> its name; a triple (name, too low, too high); or a dict, level -> words
-    units : dict | None, default None
-        Column of numbers -> its unit, '€' or '{} years'
-    words : dict | None, default None
-        Column -> why it counted, a sentence; for numbers a pair, for too low and for too high
-    why : dict | None, default None
-        Column -> why it was not considered
-    others : Alternatives | None, default None
-        Of the same rows under the same rules, from `explain_many`
-    ranges : bool, default True
-        Also state from where on is enough, if the model can be bounded: up to .1 s a row
-    date : default None
-        A date or a text; None for today
-    format : str, default 'md'
-        'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`
-    explainer : Explainer | None, default None
-        The explainer of the answers; None if they know it
-    reasons : int | Reasons | None, default 4
-        Most principal reasons, or what `reasons` said; None for none
-    language : str, default 'en'
-        'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
-    sender : default None
-        Who writes; like the next three for all letters or one each, False for none
-    addressee : default None
-        To whom
-    product : default None
-        About what
-    contact : default None
-        Whom to ask, have data corrected by, and have a person review the decision
-    notices : default None
-        'us-reg-b', 'eu', a file with the lender's own notices, or both, {'us-reg-b': file}
-    strict : bool | None, default False
-        Whether a name without words is an error; else it is a warning, or nothing for None
+    house
 
     Returns
     -------
-    list
-        A text for each row, or bytes
+    dict
+        A dict, a JSON file of one, or None
 
-    Examples
-    --------
-    >>> print(letter(answers[:1], units={'income': '€'})[0])
+    Raises
+    ------
+    ValueError
+        For other names
     """
-    explainer = _knowing(answer, explainer)
-    asked,given = _asked_reasons(reasons), dict(names=names, units=units, words=words, why=why)
+    if isinstance(house, (str, Path)):
+        try: house = json.loads(Path(house).read_text('utf-8'))
+        except (OSError, ValueError) as e: raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
+    if not isinstance(house, (dict, type(None))): raise ValueError(f'house must be a dict, or a JSON file of one, got {house!r}')
+    if bad := [name for name in house or {} if name not in _HOUSE]: raise ValueError(f'house must be a dict of {list(_HOUSE)}, got {bad}')
+    return _HOUSE | (house or {})
+
+def _given_in(house:dict, domain) -> dict: # Name -> what is said of columns
+    "What is said of columns; names and units are those of the table, unless a house has its own."
+    looks = domain.display.looks
+    return {name: looks.get(name) if house[name] is None else house[name] for name in _GIVEN}
+
+def _placed(texts:list, path, format:str, names:list) -> list: # Paths
+    "Write letters to files, each under its row; raises `ValueError` where several would share one."
+    if len(texts) > 1 and '{row}' not in str(path):
+        raise ValueError(f"path must hold {{row}} for {len(texts)} letters, got {str(path)!r}: write "
+                         f"answers.letter('letter-{{row}}.{format}')")
+    paths = [Path(str(path).replace('{row}', re.sub(r'[^\w.-]', '_', str(name)))) for name in names]
+    for p,text in zip(paths, texts):
+        with atomic(p) as tmp: tmp.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return paths
+
+def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date, addressee, house) -> list:
+    "The letters of answers, or their files."
+    if path is not None and Path(path).suffix[1:] not in _FORMATS and format is None:
+        raise ValueError(f'path must end in one of {list(_FORMATS)}, got {str(path)!r}')
+    format,others = format or (Path(path).suffix[1:] if path is not None else 'md'), {}
+    if answer.answer is not None: answer,others = firsts(answer), _other_ways(answer)
+    told = house_of(house)
+    explainer,template,strict = _knowing(answer), told['template'], told['strict']
+    asked,given = _asked_reasons(told), _given_in(told, answer.domain)
     lang = language_of(language)
     spoken = _wording_of(explainer, given, lang)
-    slots = slots_of(_row_names(answer), notices, strict, sender=sender, addressee=addressee, product=product,
-                     contact=contact)
+    slots = slots_of(_row_names(answer), told['notices'], strict, addressee=addressee, **{name: told[name] for name in _SLOTS if name != 'addressee'})
     _writer(template, format, lang) # before any row is looked at
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
-    _check_words(explainer, names, spoken, strict)
-    known,out,ways = replace(answer, explainer=explainer), {}, _other_ways(answer, others, read)
+    _check_words(explainer, given['names'], spoken, strict)
+    known,out = answer, {}
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some = known if len(at) == len(answer) else known[at]
         looked = None, None
-        if at is read: looked = _found_beside(explainer, some, asked, bool(ranges), lang)
+        if at is read: looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
-        texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=ways.get(i, [])) for i in at.tolist()])
+        texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
         pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
         out |= dict(zip(at.tolist(), pages))
-    return [out[i] for i in range(len(answer))]
+    texts = [out[i] for i in range(len(answer))]
+    return texts if path is None else _placed(texts, path, format, _row_names(answer))
+
+letter = Counterfactuals.letter
 
 # %% ../../nbs/use/03_letter.ipynb #c88
 def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JSON for one of plain text
@@ -656,10 +639,8 @@ def check_evidence(
     rows=None,    # The same rows from the bank's files; None if there are only letters
     date=None,    # The day that all letters must bear; None for any
     records:list|None=None, # The same letters in JSON, where the text has no place for its record
-    reasons:int|Reasons|None=None, # As given to `letter`; a number need not be given
-    template:str|None=None, # The bank's template, as given to `letter`; None for the default letter
-    notices=None, # As given to `letter`
-    **look,       # As given to `letter`: names, units, words, why, sender, addressee, product, contact
+    addressee=None, # As given to `letter`
+    house=None,   # As given to `letter`; the number of reasons need not be given
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
     """Ask the model about the records of letters, write them again, and tell whether the decision flips; or `ValueError`.
 
@@ -675,14 +656,10 @@ def check_evidence(
         The day that all letters must bear; None for any
     records : list | None, default None
         The same letters in JSON, where the text has no place for its record
-    reasons : int | Reasons | None, default None
-        As given to `letter`; a number need not be given
-    template : str | None, default None
-        The bank's template, as given to `letter`; None for the default letter
-    notices : default None
+    addressee : default None
         As given to `letter`
-    **look
-        As given to `letter`: names, units, words, why, sender, addressee, product, contact
+    house : default None
+        As given to `letter`; the number of reasons need not be given
 
     Returns
     -------
@@ -691,9 +668,9 @@ def check_evidence(
     """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
-    if strange := look.keys() - {*_GIVEN, *_SLOTS}:
-        raise ValueError(f'{min(strange)} must be left out, or be an argument of letter, got {look[min(strange)]!r}')
-    asked,texts = _asked_reasons(reasons), [text] if isinstance(text, (str, bytes)) else list(text)
+    told_by = house_of(house)
+    asked,texts = _asked_reasons(told_by), [text] if isinstance(text, (str, bytes)) else list(text)
+    look = _given_in(told_by, cf.domain)
     _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
     if len(beside) != len(texts):
@@ -703,7 +680,8 @@ def check_evidence(
     told,digests = [l['told'] for l in letters], _digests(cf)
     ask = own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
-    slots = slots_of(names, notices, None, **{name: look.get(name) for name in _SLOTS})
+    said = {name: told_by[name] for name in _SLOTS if name != 'addressee'} | dict(addressee=addressee)
+    slots = slots_of(names, told_by['notices'], None, **said)
     try:
         answers = answers_of(cf, [told[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}
@@ -716,7 +694,7 @@ def check_evidence(
         if out.faults[i] and out.legal[i]:
             raise ValueError(f'text must be evidence that holds, got in letter {i}: {out.faults[i][0][:_LONGEST]}')
     seen = {i: letters[i] | dict(slots=slots[i]) for i in own if letters[i]['form'] != 'record'}
-    _check_seen(cf, seen, template, look, asked)
+    _check_seen(cf, seen, told_by['template'], look, asked)
     if rows is not None: # as the bank's files have them
         files,data = cf.domain.rows(rows), cf.domain.rows(rows_told(cf, told, [t['answer']['data'] for t in told]))
         if len(files) != len(told): raise ValueError(f'rows must be one for each of {len(told)} letters, got {len(files)}')

@@ -16,12 +16,13 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
+from ..answers import firsts, one_target
 from ..core import by_target, check_range, Question
 from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
 from .enough import _way_taken
-from ..search.explainer import Explainer, _where_read
+from ..search.explainer import Explainer, wanted_of, _where_read
 from ..search.goals import in_target, leading_by
 from ..search.shorten import _with_followers
 
@@ -422,12 +423,6 @@ def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tupl
             number(tested.back), *map(number, rivals))
     return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
 
-def _second_class(cf) -> Any:
-    "The second of two classes; raises `ValueError` where they have names, whose order says nothing."
-    named = [v for v in cf.classes if isinstance(v, str)]
-    if named: raise ValueError(f'target must be given where classes have names, one of {list(cf.classes)}, got None')
-    return cf.goal.plain(1, cf.classes) if cf.z_train is not None and cf.z_train.shape[1] == 2 else None
-
 def _withheld_reasons(names, held:_Held, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each would have been a reason."
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
@@ -440,11 +435,8 @@ def reasons(
     cf:Explainer,   # Fitted, of a table
     rows,           # Raw rows, those refused and those not
     k:int=4,        # Most reasons of a row, ≥ 1
-    codes=None,     # Column -> its text, a pair (code, text) or a number in `HMDA`; others go by their names
-    target=None,    # Target of the rows: a label, or an interval; None for the second of two without names
-    never=(),       # Columns that must not be named
-    progress:bool=False, # Show a progress bar
-    language:str='en',   # Language of values, of `HMDA` and of the page
+    target=None,    # Target of the rows: a label, or an interval; None for the explainer's `wanted`
+    house=None,     # codes: column -> its text, a pair (code, text) or a number in `HMDA`; never: columns not named; language
 ) -> Reasons:
     """Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table.
 
@@ -456,16 +448,11 @@ def reasons(
         Raw rows, those refused and those not
     k : int, default 4
         Most reasons of a row, ≥ 1
-    codes : default None
-        Column -> its text, a pair (code, text) or a number in `HMDA`; others go by their names
     target : default None
-        Target of the rows: a label, or an interval; None for the second of two without names
-    never : default ()
-        Columns that must not be named
-    progress : bool, default False
-        Show a progress bar
-    language : str, default 'en'
-        Language of values, of `HMDA` and of the page
+        Target of the rows: a label, or an interval; None for the explainer's `wanted`
+    house : default None
+        codes: column -> its text, a pair (code, text) or a number in `HMDA`; never: columns not named;
+        language
 
     Returns
     -------
@@ -473,15 +460,16 @@ def reasons(
 
     Examples
     --------
-    >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4)
+    >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4, target='granted')
     """
+    codes,never,language = ({**dict(codes=None, never=(), language='en'), **(house or {})}[name] for name in ('codes', 'never', 'language'))
+    target = wanted_of(cf, target, 'reasons')
     check_range('k', k, least=1, whole=True)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     lang = language_of(language)
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
-    if target is None: target = _second_class(cf)
     question = _where_read(cf, rows, target)
     data,_,z,aims = question
     unread = {} if question.aside is None else {i: words for i,words in enumerate(question.aside[1]) if words}
@@ -490,7 +478,7 @@ def reasons(
     q,given = question.take(at), read[at.cpu().numpy()]
     groups = cf.groups(q.enc.x)
     places = [(groups == g).nonzero()[:, 0] for g in range(len(names))]
-    held = _held_back(cf, q.enc.x, q.target, places, progress)
+    held = _held_back(cf, q.enc.x, q.target, places, cf.settings.progress)
     tested = _tested_reasons(cf, q, held, units, k)
     shares = {name: v/-held.base[:, None] for name,v in (('near', held.near), ('all', held.all))}
     rivals = {name: torch.stack([v[:, u.columns].sum(1) for u in units], 1) for name,v in shares.items()}
@@ -503,13 +491,19 @@ def reasons(
     asked = dict(k=k, codes=dict(codes or {}), never=never)
     return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
 
+def _reasons_of(answers, k:int, house) -> Reasons: # Answers, as `explain` returns them
+    "The reasons behind answers, each row once."
+    some = firsts(answers)
+    known = {name: v for name,v in (house or {}).items() if name in ('codes', 'never', 'language')}
+    return reasons(answers.explainer, some.data, k, one_target(some, 'reasons'), known)
+
 # %% ../../nbs/use/07_reasons.ipynb #742600b8
 _HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Its columns
 
 def against_direction(
     cf:Explainer, # Fitted, of a table whose `better`, `increase_only` or `decrease_only` says which way is better
     rows,         # Raw rows, those refused and those not
-    target=None,  # Target of the rows: a label, or an interval; None for the second of two without names
+    target=None,  # Target of the rows: a label, or an interval; None for the explainer's `wanted`
 ) -> pd.DataFrame:# One line a column: refused rows, how many a worse value helps, and the row that it helps most
     """Where a worse value brings refused rows nearer to the target; `ValueError` unless a table with a direction.
 
@@ -520,7 +514,7 @@ def against_direction(
     rows
         Raw rows, those refused and those not
     target : default None
-        Target of the rows: a label, or an interval; None for the second of two without names
+        Target of the rows: a label, or an interval; None for the explainer's `wanted`
 
     Returns
     -------
@@ -529,7 +523,7 @@ def against_direction(
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
     if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
     cf.check_rows('against_direction')
-    data,enc,z,aims = _where_read(cf, rows, _second_class(cf) if target is None else target)
+    data,enc,z,aims = _where_read(cf, rows, wanted_of(cf, target, 'against_direction'))
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
     out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]

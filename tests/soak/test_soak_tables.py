@@ -166,5 +166,5 @@ def test_valid_is_the_decision_and_tau(made, k, tau, tiny, dtype):
         assert (valid <= decided).all()
         assert (valid == decided & (p >= tau).numpy())[sure.numpy()].all()
     if cf.domain.relations is None:
-        told = prove(cf, cfs[:4], seconds=1)
+        told = cfs[:4].prove(seconds=1)
         assert not (cfs.valid[:4] & (told.verdict == _NONE_EXISTS).to_numpy()).any()

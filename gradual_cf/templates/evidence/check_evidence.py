@@ -191,7 +191,7 @@ def of_proof(told, asked, at, notes):
     elif not a['valid'] or not of or bound is None or bound > size*(1 + NEAR) + LOOSE: good = False
     elif said == 'optimal' or columns and said.startswith('fewest columns; distance '): good = bound >= size*(1 - NEAR) - LOOSE
     elif gap and not columns and bound > 0: good = abs(float(gap[1]) - 100*(size/bound - 1)) <= 1 + NEAR
-    else: good = said == 'best so far' and bound < size
+    else: good = said in ('best so far', 'nearer than the fewest columns') and bound < size
     if size is None and a['valid'] and of or none and bound is not None: good = good and bool(among) and bound is None
     whole = len(a['changed']) if columns else a['distance'] if of == 'distance' else size
     open_ = ('proof.of', 'proof.size', 'answer.size') if of == 'cost' else ('proof.of',)*none
