@@ -19,7 +19,8 @@ from .core import Domain, Effort, Encoded, Question, State, Target, never_again,
 from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain, setting, told
+from .search.explainer import (KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain,
+                                           setting, told)
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
                                      l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
                                      prototype_distance, said, stopping, target_prob, total_variation)

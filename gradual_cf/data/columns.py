@@ -461,12 +461,12 @@ def _codes_apart(v:np.ndarray) -> tuple:
     "Numbers that no other is near: repeated, at an end, behind a gap as none of the others leave."
     u,n = np.unique(v, return_counts=True)
     if not len(u): return ()
-    steps,often = np.diff(u), n >= _REPEATED
+    with np.errstate(over='ignore'): steps,often = np.diff(u), n >= _REPEATED
     reach = lambda ends: int(np.cumprod(ends[:_MOST_CODES]).sum())
     sides = [(i, j) for i in range(reach(often) + 1) for j in range(reach(often[::-1]) + 1) if i + j and i + j < len(u) - 1]
     for i,j in sorted(sides, key=sum, reverse=True):
         core,few = u[i:len(u) - j], len(u) - i - j < _FEW_OTHERS
-        largest,width = np.diff(core).max(), core[-1] - core[0]
+        with np.errstate(over='ignore'): largest,width = np.diff(core).max(), core[-1] - core[0]
         def apart(codes, gap):
             read = all(_reads_as_code(code, core[0]) for code in codes.tolist())
             far = _FAR if not read else 1 if few else _APART

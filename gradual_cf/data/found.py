@@ -4,11 +4,14 @@
 
 # %% ../../nbs/data/04_found.ipynb #a919b288
 from __future__ import annotations
-import logging, re, unicodedata, warnings
+import json, logging, re, unicodedata, warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import combinations
 from math import lgamma, log
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -349,8 +352,8 @@ def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
         if kind == '!': pairs.append(' beside '.join(f'{columns[g].name} {columns[g].levels[k]!r}' for g,k in zip(groups, levels)))
         else:
             says = _as_formula([f'f[{name!r}]' for name in others], levels)
-            out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where they move it; '
-                       f'derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
+            out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where '
+                       f'they move it; derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
     more = f', and {len(pairs) - _TOLD} more pairs' if len(pairs) > _TOLD else ''
     return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
 
@@ -401,7 +404,8 @@ _MOST_STEPS = 5000 # Of a column whose numbers lie evenly
 def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
     "The smallest distance of numbers of full precision, of which all of them are multiples: whole numbers that were scaled."
     u = np.unique(np.abs(v))
-    if len(v) < _FEWEST_ROWS or len(u) < 2 or _fewest_decimals(v, np.dtype(c.bits or float)) < (_MOST_DECIMALS, _FULL)[c.bits > '']: return 0.
+    full = _FULL if c.bits else _MOST_DECIMALS
+    if len(v) < _FEWEST_ROWS or len(u) < 2 or _fewest_decimals(v, np.dtype(c.bits or float)) < full: return 0.
     least = np.diff(np.r_[0., u]).min()
     if u[-1] > _MOST_STEPS*least: return 0.
     step = u[-1]/np.rint(u[-1]/least)
@@ -434,60 +438,33 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
     return replace(c, known=np.unique(v)) if uneven else c
 
 # %% ../../nbs/data/04_found.ipynb #e9d2b640
-_WHO = dict( # What people are -> words of names, in English, German, French, Spanish, Italian, Dutch and Polish
-    age='age alter edad eta leeftijd wiek lebensalter',
-    sex='sex gender geschlecht sexe genre sexo genero sesso genere geslacht plec male female',
-    origin='race ethnicity ethnic ethnie ethnicite rasse hautfarbe herkunft raza etnia razza ras etniciteit rasa etnicznosc pochodzenie caste',
-    religion='religion faith konfession glaube religione godsdienst geloof religia wyznanie',
-    nation='nationality citizenship citizen native foreign foreigner immigrant country nationalitat staatsangehorigkeit staatsburgerschaft auslander '
-           'nationalite citoyennete etranger nacionalidad ciudadania extranjero nazionalita cittadinanza straniero '
-           'nationaliteit burgerschap buitenlander narodowosc obywatelstwo cudzoziemiec',
-    birth='birth birthdate birthday birthplace birthyear born dob geburt geburtsort geburtsdatum geburtsjahr geburtsland geboren naissance nacimiento '
-          'nascita geboorte geboortedatum geboorteplaats geboortejaar urodzenia',
-    marriage='marital married marriage familienstand zivilstand ehestand verheiratet matrimonial marie casado conyugal coniugale sposato huwelijk '
-             'huwelijkse gehuwd malzenski civil civile burgerlijke cywilny relationship')
-_WHO_LEVELS = dict( # Words of levels, of which two columns of two kinds or more have to have two
-    marriage='married unmarried single divorced separated widowed husband wife verheiratet ledig geschieden verwitwet marie mariee celibataire '
-             'divorce divorcee veuf veuve casado casada soltero soltera divorciado divorciada viudo viuda sposato sposata coniugato coniugata celibe '
-             'nubile divorziato divorziata vedovo vedova gehuwd getrouwd ongehuwd gescheiden weduwe weduwnaar zonaty zamezna kawaler panna '
-             'rozwiedziony rozwiedziona wdowiec wdowa',
-    sex='male female man woman men women mannlich weiblich mann frau homme femme masculin feminin hombre mujer masculino femenino uomo donna maschio '
-        'femmina maschile femminile mannelijk vrouwelijk vrouw mezczyzna kobieta',
-    origin='asian hispanic latino latina caucasian african eskimo islander indigenous mestizo mulatto',
-    religion='christian muslim jewish hindu buddhist catholic protestant orthodox sikh katholisch evangelisch muslimisch judisch catholique musulman '
-             'juif catolico musulmana judio cattolico protestante musulmano ebreo katholiek protestants moslim joods katolik protestant muzulmanin')
-_HARMLESS = ('status state stand code group grp cat category class band bin bucket range of the at in is years year yrs yr date place country customer '
-             'client applicant borrower patient person personal worker employee member holder user self id type num txt text desc name flag '
-             'int ord enc encoded legal current kunde kunden des de du del di della la el stan etat estado stato staat staatus pays pais paese kraj '
-             'land jahr jahre jahren annees ans anos anni jaar jaren lat lata gruppe groupe grupo gruppo groep grupa datum data fecha lugar lieu luogo '
-             'plaats miejsce ort klant cliente klienta person personne persona persoon osoby origin')
-_PERSON = {word: kind for kind,words in _WHO.items() for word in words.split()}
 _MEET = 10 # Draws meet unless the odds are worse than e to this: all different by design, not by luck
-_NUMBERED = {*'id ids uuid guid identifier ssn iban rowid kundennummer zip zipcode plz postcode'.split()}
-_LAST = {*'nr no number num nummer numero numer'.split()} # The same where they come last
 _MANY_NAMES = 50 # Values that a number which is called a number has
+
+@cache
+def _people() -> SimpleNamespace: # In English, German, French, Spanish, Italian, Dutch and Polish
+    "Words of names and of levels that say who somebody is, those beside which they still do, and those of identifiers."
+    told = json.loads((files('gradual_cf')/'data'/'people.json').read_text(encoding='utf-8'))
+    split = lambda kinds: {word: kind for kind,words in kinds.items() for word in words.split()}
+    return SimpleNamespace(**{k: split(v) if isinstance(v, dict) else {*v.split()} for k,v in told.items()})
 
 def _words_of(text) -> list: # Lower case, without accents
     "The words of a name: between signs, at capitals, before digits."
-    plain = unicodedata.normalize('NFKD', str(text).replace('ł', 'l').replace('Ł', 'L').replace('ß', 'ss')).encode('ascii', 'ignore').decode()
+    plain = unicodedata.normalize('NFKD', str(text).translate({322: 'l', 321: 'L', 223: 'ss'})).encode('ascii', 'ignore').decode()
     return re.findall(r'[a-z]+', re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', plain).lower())
 
 def _who(c:Column) -> str: # '' for what says nothing of that
     "What a column says of who somebody is, and how that is known."
-    words = _words_of(c.name)
-    joined = [next((p for p in _PERSON if w == p or w.startswith(p) and w[len(p):] in _FILLERS), None) for w in words]
-    said = [p for p in joined if p]
-    harmless = said and all(p or w in _FILLERS for p,w in zip(joined, words))
+    words,known = _words_of(c.name), _people()
+    parts = [next((p for p in known.names if w == p or w.startswith(p) and w[len(p):] in known.harmless), '') for w in words]
+    said = [p for p in parts if p]
+    harmless = said and all(p or w in known.harmless for p,w in zip(parts, words))
     if said[:1] == ['relationship']: harmless = {*words[1:]} <= {'status', 'type', 'code', 'cat'} # and not with a bank
     if harmless and not {*words} <= {'civil', 'civile', 'burgerlijke', 'cywilny'}: return f'its name says {said[0]}'
-    if c.ordered: return ''
-    levels = [{*_words_of(v)} for v in c.levels if v is not None]
-    for kind,told in _WHO_LEVELS.items():
-        found = set().union(*levels) & {*told.split()}
-        if len(found) > 1 and sum(bool(some & found) for some in levels) > 1: return f'its levels say {kind}: {", ".join(sorted(found)[:2])}'
-    return ''
-
-_FILLERS = {*_HARMLESS.split()}
+    found = {} # kind -> words of levels
+    for v in () if c.ordered else c.levels:
+        for w in {*_words_of(v)} & known.levels.keys(): found.setdefault(known.levels[w], {}).setdefault(w, v)
+    return next((f'its levels say {kind}: {", ".join(sorted(said)[:2])}' for kind,said in found.items() if len({*said.values()}) > 1), '')
 
 def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says something
     "Why a column of numbers is an identifier."
@@ -495,7 +472,7 @@ def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says some
     v = _read_numbers(c, s)
     v = v[~np.isnan(v)]
     many,words = len(np.unique(v)), _words_of(c.name)
-    if many > _MANY_NAMES and ({*words} & _NUMBERED or {*words[-1:]} & _LAST): return 'its name says so'
+    if many > _MANY_NAMES and ({*words} & _people().ids or {*words[-1:]} & _people().last): return 'its name says so'
     if many < len(v) or many < _FEWEST_ROWS: return ''
     gaps = np.diff(v)
     even = (gaps > 0).all() and (gaps == np.median(gaps)).mean() > .5
@@ -523,10 +500,11 @@ def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # 
     who,ids = ([name for name,(role,why) in roles.items() if role == kind and why != 'told in roles'] for kind in ('person', 'identifier'))
     coded = [f'{c.name} ({", ".join(map(value_text, c.codes))})' for c in columns if 'codes' in guessed.get(c.name, '')]
     told = []
-    if who: told.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not advise; '
-                        f'roles={{{who[0]!r}: \'free\'}} lets one change')
-    if ids: told.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; roles={{{ids[0]!r}: \'free\'}} lets it change')
-    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; read=dict(special=[]) takes them for numbers')
+    if who: told.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not '
+                        f'advise; roles={{{who[0]!r}: \'free\'}} lets one change')
+    if ids: told.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; '
+                        f'roles={{{ids[0]!r}: \'free\'}} lets it change')
+    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; read=dict(special=[]) frees them')
     return tuple(told)
 
 # %% ../../nbs/data/04_found.ipynb #131246bc

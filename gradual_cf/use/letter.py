@@ -163,7 +163,8 @@ def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' wh
     follows = np.broadcast_to(np.isin(np.arange(len(domain.features)), list(led)), frozen.shape)
     role = np.array([(domain.roles or {}).get(c.name, ('',))[0] for c in domain.features])
     first = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'person', 'identifier', 'fixed')]
-    out = np.select([gone & frozen, follows, frozen & (role == 'person'), frozen & (role == 'identifier'), frozen], first, '').astype(object)
+    which = gone & frozen, follows, frozen & (role == 'person'), frozen & (role == 'identifier'), frozen
+    out = np.select(which, first, '').astype(object)
     if enc.low is None: return out
     for g,c,entry in _numeric_columns(domain):
         closed = _range_searched(c, said[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
