@@ -856,7 +856,7 @@ def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular
     return named('fixed', immutable), named('category', categorical)
 
 # %% ../../nbs/04_tables.ipynb #c94
-_READ = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read, unless somebody says
+_READ:dict[str, Any] = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read, unless somebody says
 
 def _split_bounds(df, bounds:dict, categorical) -> tuple: # Column -> (low, high), or a list of levels; names of categories
     "Limits of numbers, and levels of categories that may be proposed."
