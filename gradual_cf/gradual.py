@@ -15,12 +15,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, group_sums
-from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
+from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
+from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import (KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain,
-                                           setting, told)
+from .search.explainer import KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, setting, told
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
                                      l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
                                      prototype_distance, said, stopping, target_prob, total_variation)
@@ -78,7 +77,7 @@ class Settings(Common):
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
-SPARSE = Settings() # For tables: fewest columns, the nearest values, at the border
+SPARSE = Settings(tau_slack=0.) # For tables: fewest columns, the nearest values, at the border
 IMAGE = Settings(**KINDS['image'], quantile=.1, init='prototype', masking='gain', keep='last', tau_slack=0.,
                  average=True, n_prototypes=3, sigma=10, lr=.02, lam=.1, eta=.05, prototype_weight=1.) # For images
 TEXT = Settings(**KINDS['text'], sigma=0) # For texts
@@ -223,8 +222,7 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
     "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
-    pulled = cf.settings.plausibility is None and _differentiable(cf.model) and not cf.domain.features # a table lists its values
-    if none and pulled:
+    if none and cf.settings.plausibility is None and _differentiable(cf.model): # without a gradient nothing is pulled
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     z,many = cf.z_train, min(cf.settings.n_ref, len(cf.z_train))
     for t in none: mu[label == t] = z[z.log_softmax(1)[:, t].topk(many).indices].mean(0) # of the rows nearest to it
@@ -631,7 +629,7 @@ class GradualCF(Explainer):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    X
+    X : default None
         Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
     intent : Settings | str | None, default None
         A record of settings; None for those that suit the domain
@@ -718,7 +716,8 @@ class GradualCF(Explainer):
     reaches_intervals = True
     rounds = True
 
-    def __init__(self, model, X, intent:Settings|str|None=None, **changes):
+    def __init__(self, model, X=None, intent:Settings|str|None=None, **changes):
+        if X is None: raise TypeError('GradualCF needs the rows that it explains, a frame, or a domain: write GradualCF(model, X)')
         asked,X = intent not in (None, 'sparse', SPARSE) or 'tau_slack' in changes, _domain_of(model, X)
         super().__init__(model, X, by_name(intent, X) if isinstance(intent, str) else intent, **changes)
         self.settings = _settled(self.settings, X, self.model, asked)
@@ -787,7 +786,6 @@ class GradualCF(Explainer):
         new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
         new.check_rows('under')
         new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
-        new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept
         return new._learn()
 
     def save(self,
@@ -955,6 +953,7 @@ class GradualCF(Explainer):
         s = self.start(question.enc, question.target, effort.seed)
         return _best_state(self, s, construct(self, s, parts=parts))
 
+    @door(*RULES)
     def trace(self,
         rows,        # One raw input
         target=None, # Label of a class, or an interval; None for `wanted`, else the other of two classes

@@ -130,6 +130,15 @@ def test_an_answer_that_no_row_can_be_is_asked_about_and_is_not_legal(made, odd,
     assert told.legal == .75 and told.valid == answers.valid.mean() and says in answers.changes().after.tolist() and own.legal.all()
 
 
+def test_numbers_of_full_precision_are_legal_with_any_decimals():
+    "A method of gradients does not round; what training rows hold with two decimals stays at two."
+    r = np.random.default_rng(0)
+    X = pd.DataFrame(dict(a=r.random(300), b=r.random(300).round(2)))
+    cf = GradualCF(LogisticRegression().fit(X, X.a > .5), tabular(X), 'sparse').fit(X)
+    theirs = X[:3].assign(a=[.123456789012345, .5, 1.5], b=[.25, .123456789, .5])
+    assert cf.domain.legal(X[:3], theirs).tolist() == [[True, True], [True, False], [False, True]]
+
+
 def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees):
     _, cf, rows, other = decided_by_trees
     for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: other.prove(), lambda: letter(other), lambda: cf.region(other)):

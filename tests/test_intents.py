@@ -7,7 +7,7 @@ from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from gradual_cf.all import PLAUSIBLE, GradualCF, prove, tabular
+from gradual_cf.all import PLAUSIBLE, GradualCF, predictor, prove, tabular
 from gradual_cf.search.confirmed import _kind_of, _of_unseen
 
 MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1),
@@ -51,8 +51,8 @@ def test_other_questions_go_with_it():
     "What must be confirmed speaks of answers that the intent allows, what must be proven of those that are plausible or of the decision alone."
     cf, X, model = fitted('boosted', 'robust', y=True)
     rows = X[model.predict(X) == 0].head(2)
-    for asked in (dict(optimal='columns'), dict(confirmed=.6), dict(max_changes=2)):
-        assert (model.predict(cf.explain(rows, 1, **asked).raw) == 1).all()
+    for how, asked in ((cf, dict(proof='columns')), (cf.under(hold=.6), {}), (cf, dict(max_changes=2))):
+        assert (model.predict(how.explain(rows, 1, **asked).raw) == 1).all()
     assert 'plausible answers well within the decision' in cf.under('plausible').explain(rows, 1, proof='columns').among
     plain, own = (e.explain(rows, 1, proof='columns') for e in (cf.under('sparse'), cf))  # of models trained again there is no bound
     assert own.raw.equals(plain.raw) and own.proof == plain.proof and own.among == plain.among
@@ -60,9 +60,10 @@ def test_other_questions_go_with_it():
 
 
 @pytest.mark.night
-def test_what_cannot_be_had_is_said_to_be_so_without_being_asked():
+@pytest.mark.parametrize('intent', ['robust', 'plausible'])
+def test_what_cannot_be_had_is_said_to_be_so_without_being_asked(intent):
     "Where nothing was found, the decision alone is looked at: none exists, or there is one after all."
-    cf, X, model = fitted('boosted', 'robust', y=True)
+    cf, X, model = fitted('boosted', intent, y=True)
     rows = X[model.predict(X) == 0].head(12)
     limits = dict(bounds={'income': (None, 30)}, immutable=[c for c in X if c != 'income'])
     a, sparse = cf.explain(rows, 1, **limits), cf.under('sparse').explain(rows, 1, **limits)
@@ -110,3 +111,10 @@ def test_numbers_labels_alone_and_few_rows():
     cf = GradualCF(svc, tabular(few), 'robust').fit(few)
     answers = cf.explain(few[svc.predict(few) == 0].head(2), 1) # no warning: nobody asked for company itself
     assert answers.valid.all() and answers.quality().missed.str.contains('too few rows').all()
+
+
+def test_sparse_answers_of_a_network_stop_at_the_border():
+    X, net = pd.DataFrame(dict(x=np.random.default_rng(0).random(200))), torch.nn.Linear(1, 2)
+    with torch.no_grad(): net.weight.copy_(torch.tensor([[0.], [2.]])), net.bias.copy_(torch.tensor([0., -1.4]))
+    found = GradualCF(predictor(net, tabular(X), scaled=False), tabular(X), 'sparse').fit(X).explain(X[X.x < .6][:5], 1)
+    assert found.valid.all() and (found.raw.x - .7).between(0, 1e-3).all()
