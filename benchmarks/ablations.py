@@ -41,7 +41,7 @@ def main():
     for name in a.only:
         task = load_task(name)
         base = None if a.default else paper(task, a.sigma)
-        table = ablate(task, a.axes, base, a.rows).assign(base='default' if a.default else f'paper, sigma {a.sigma}')
+        table = ablate(task, a.rows, axes=a.axes, base=base).assign(base='default' if a.default else f'paper, sigma {a.sigma}')
         print(name, table[[c for c in SHOWN if c in table]].round(3).to_string(index=False), sep='\n', flush=True)
         tables.append(table)
         if a.out:

@@ -118,7 +118,7 @@ def pipelines():
     fill, scale, one, P = impute.SimpleImputer(), preprocessing.StandardScaler(), preprocessing.OneHotEncoder(handle_unknown='ignore'), preprocessing
     def columns(number=fill, level=one, **how): return compose.make_column_transformer((number, list('abc')), (level, ['job']), verbose_feature_names_out=False, **how)
     def filled(*steps, level=one): return columns(make_pipeline(fill, *steps), level)
-    framed = columns(make_pipeline(fill, scale), 'passthrough').set_output(transform='pandas')
+    framed = clone(columns(make_pipeline(fill, scale), 'passthrough')).set_output(transform='pandas')
     ends = {'LightGBM': of('lightgbm', 'LGBMClassifier', **L7), 'XGBoost': of('xgboost', 'XGBClassifier', enable_categorical=True, **X7), 'CatBoost': of('catboost', 'CatBoostClassifier', **CAT),
             'histogram boosting': lambda: ensemble.HistGradientBoostingClassifier(max_iter=7, max_depth=3, categorical_features='from_dtype', **SEED),
             'a forest': lambda: FOREST, 'a line': lambda: LINE, 'a perceptron': lambda: neural_network.MLPClassifier(**NET)}
@@ -179,7 +179,7 @@ def line(name, group, model, rows):
     took = time.process_time() - begin
     cells = lambda f: np.stack([f[c].cat.codes if f[c].dtype == 'category' else f[c].fillna(-1) for c in X], 1)
     wanted, own = cells(every[said(every) == 1]), cells(asked)
-    reach = [wanted[(wanted[:, 0] >= 0) | (row[0] < 0)] for row in own] # a missing number may stay, none becomes missing
+    reach = [wanted[(wanted[:, 0] < 0) == (row[0] < 0)] for row in own] if mixed else [wanted]*len(own)  # a missing number stays
     fewest = np.array([(there != row).sum(1).min(initial=len(row)) for there, row in zip(reach, own)])
     columns = (cells(a.raw.astype(X.dtypes)) != own).sum(1)
     true, proven = said(a.raw.astype(X.dtypes)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])

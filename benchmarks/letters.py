@@ -67,7 +67,7 @@ def principal(name, most, trees):
     cf, rows, wanted = asked(name, trees)
     rows = rows.head(most)
     answer, found = cf.explain(rows, wanted), reasons(cf, rows, 4, target=wanted)
-    (before, letters), (after, with_) = (timed(lambda: letter(answer, format='json', house=dict(reasons=k, ranges=False), **SETTINGS)) for k in (None, 4))
+    (before, letters), (after, with_) = (timed(lambda: letter(answer, format='json', date=SETTINGS['date'], house=dict(reasons=k, ranges=False))) for k in (None, 4))
     told, checking = timed(lambda: check_evidence(after, cf, rows))
     count = lambda texts: np.array([len(json.loads(t)['reasons']) for t in texts])
     return dict(data=name, model='boosting' if trees else 'network', rows=len(rows), answer=count(before).mean(), principal=count(after).mean(), exist=len(found.frame)/len(rows),

@@ -4,6 +4,7 @@ The names below are those most people need: `import gradual_cf as gc`, then `gc.
 is loaded when it is first asked for, so that the import itself is quick. In a notebook, `from gradual_cf.all import *`
 gives more.
 """
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from .use.audit import audit as audit
     from .scale.batch import as_batches as as_batches, explain_dataset as explain_dataset
     from .use.checks import checks as checks
+    from .use.reasons import reasons as reasons
     from .use.explorer import explorer as explorer
     from .gradual import IMAGE as IMAGE, PAPER as PAPER, PLAUSIBLE as PLAUSIBLE
     from .gradual import ROBUST as ROBUST, SPARSE as SPARSE, TEXT as TEXT
@@ -37,7 +39,7 @@ _HOMES = {  # Module -> names
     'models.fitted': 'predictor load_fitted', 'measures.metrics': 'evaluate confirm',
     'search.shorten': 'improve', 'search.proven': 'prove',
     'scale.batch': 'as_batches explain_dataset', 'use.drawing': 'stepper', 'use.explorer': 'explorer', 'use.letter': 'letter',
-    'use.audit': 'audit', 'use.checks': 'checks'}
+    'use.audit': 'audit', 'use.checks': 'checks', 'use.reasons': 'reasons'}
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 __all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -49,8 +51,10 @@ _METHODS = {'_letter_of': 'use.letter', '_reasons_of': 'use.reasons', '_explorer
 def __getattr__(name):
     "Load a name from its module."
     if name in _METHODS: return getattr(import_module(f'{__name__}.{_METHODS[name]}'), name)
-    if name not in _HOME: raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    value = getattr(import_module(f'{__name__}.{_HOME[name]}'), name)
+    if name.startswith('_'): raise AttributeError(name)
+    if name in _HOME: value = getattr(import_module(f'{__name__}.{_HOME[name]}'), name)
+    elif name in (more := import_module(f'{__name__}.all')).__all__: value = getattr(more, name)
+    else: return import_module(f'{__name__}.core').absent(sys.modules[__name__], name)
     globals()[name] = value
     return value
 

@@ -17,7 +17,7 @@ import torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
-from .core import Domain, Encoded, atomic, changed_groups, comparable, take_rows
+from .core import absent, Domain, door, Encoded, atomic, changed_groups, comparable, take_rows
 from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, read_values, render, subplots,
                                terminal, to_plain, value_text, with_unit, without_math, write_values)
 from .search.goals import class_words, CLASSES, NUMBERS
@@ -156,8 +156,9 @@ def went(cfs, i:int) -> str: # Position of a row
     "What the model predicted before and after, and what else is known of the answer."
     if cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
     before,after = (cfs.goal.text(v[i]) for v in (cfs.before, cfs.prob))
-    stands = _standing_text(cfs, i) if cfs.mask[i].any() else ''
-    return _in_plain_words(f'{cfs.goal.before_it}{before} → {after}{stands}{_proof_text(cfs, i)}')
+    return _in_plain_words(f'{cfs.goal.before_it}{before} → {after}{_stands(cfs, i)}')
+
+def _stands(cfs, i:int) -> str: return (_standing_text(cfs, i) if cfs.mask[i].any() else '') + _proof_text(cfs, i)
 
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
@@ -179,6 +180,24 @@ def _shown_lines(cfs, names=None) -> list:
                  read=not unread[i], lines=lines.get(i, []))
             for i,name in enumerate(names or _titles(cfs))]
 
+def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
+    "The same with what would have been enough, and the margin beyond it, from a model that may be asked."
+    cf = cfs.explainer
+    if not cfs.domain.features or cf is None or cf.account is None or cf.account.limited or cfs.answer is not None: return rows
+    (words,prob),changes = cf._enough(cfs), cfs.changes()
+    features = {i: some.tolist() for i,some in changes.feature.groupby(changes.row)}
+    return [_with_margin(cfs, i, r, features.get(i, []), words[i], prob[i]) if words[i] else r for i,r in enumerate(rows)]
+
+def _with_margin(cfs, i:int, r:dict, features:list, words:dict, least:float) -> dict: # Column -> (what is said, has the answer more?)
+    "One row with what would have been enough."
+    lines = {f: l | dict(after=words[f][0] or l['after']) for f,l in zip(features, r['lines'])}
+    more = [f'{l["feature"]} {l["after"]}' for f,l in zip(features, r['lines']) if words[f][1]]
+    r = r | dict(lines=[lines[f] for f,(told,_) in words.items() if told != ''])
+    if not more: return r
+    before,there,after = (cfs.goal.text(v) for v in (cfs.before[i], least, cfs.prob[i]))
+    margin = f'with a margin: {", ".join(more)} ({cfs.goal.before_it}{after}{_stands(cfs, i)})'
+    return r | dict(went=_in_plain_words(f'{cfs.goal.before_it}{before} → {there}'), margin=_in_plain_words(margin))
+
 # %% ../nbs/90_answers.ipynb #6326ab78
 _MEANINGS = { # What people read -> what it means
     'changes?': 'how many values are others than they were',
@@ -194,7 +213,7 @@ _MEANINGS = { # What people read -> what it means
 _LESS = dict(columns='changes fewer columns, or as many columns with a smaller change',
              distance='is nearer', cost='costs less')
 
-def _with_meanings(cfs, i:int, went:str, changes:int) -> Markup: # HTML
+def _with_meanings(cfs, i:int, went:str, changes:int=0) -> Markup: # HTML
     "What is said of an answer, in words that show their meaning under the pointer."
     fewer = re.search('fewest (columns|words)', cfs.proof[i])
     less = f'changes fewer {fewer[1]}' if fewer else _LESS.get(cfs.optimal, 'is smaller')
@@ -206,14 +225,15 @@ def _with_meanings(cfs, i:int, went:str, changes:int) -> Markup: # HTML
 
 def _show_changes(cfs, most:int=10) -> str: # HTML
     "What changed in the first rows, in words for people."
-    rows = _shown_lines(cfs[:most])
-    rows = [r | dict(went=_with_meanings(cfs, i, r['went'], len(r['lines'])) if r['read'] else r['went']) for i,r in enumerate(rows)]
+    rows = _least_form(cfs[:most], _shown_lines(cfs[:most]))
+    rows = [r | dict(went=_with_meanings(cfs, i, r['went'], len(r['lines'])) if r['read'] else r['went'],
+                     margin=_with_meanings(cfs, i, r.get('margin', ''))) for i,r in enumerate(rows)]
     return render('answers/changes', rows=rows, more=max(len(cfs) - most, 0))
 
 # %% ../nbs/90_answers.ipynb #c28
 def _text_changes(cfs, colour:bool=False, names=None) -> str:
     "What changed, as plain text."
-    rows,out = _shown_lines(cfs, names), []
+    rows,out = _least_form(cfs, _shown_lines(cfs, names)), []
     wide = {name: max((len(l[name]) for r in rows for l in r['lines']), default=0) for name in ('feature', 'before')}
     bold,plain = ('\x1b[1m', '\x1b[0m') if colour else ('', '')
     for r in rows:
@@ -221,6 +241,7 @@ def _text_changes(cfs, colour:bool=False, names=None) -> str:
         out.append(f'row {r["name"]}: to be {r["goal"]}, {r["went"]}{found}')
         out += [f'    {l["feature"]:{wide["feature"]}}  {l["before"]:>{wide["before"]}} → {bold}{l["after"]}{plain}'
                 for l in r['lines']] or ['    nothing to change']*r['read']
+        if 'margin' in r: out.append(f'    {r["margin"]}')
     return '\n'.join(out)
 
 # %% ../nbs/90_answers.ipynb #c31
@@ -305,13 +326,6 @@ def _nearest_row(cfs) -> np.ndarray: # `(n,)`
     at = torch.from_numpy(i).to(cfs.x.device)
     out[i] = cfs.explainer.nearest_real(cfs.enc.take(at), cfs.tensors.target[at])
     return out
-
-def _beside_real(cfs) -> list: # A text for each row
-    "How far each answer and the nearest real row are; '' where that is not known."
-    near,own = _nearest_row(cfs), as_array(paid_for(cfs.domain, cfs.x, cfs.xp))
-    what = 'distance' if cfs.domain.cost is None else 'cost'
-    known = cfs.valid & ~np.isnan(near)
-    return [f'{what} {a:.3g}, nearest real row {b:.3g}' if here else '' for here,a,b in zip(known, own, near)]
 
 def _quality_frame(cfs) -> pd.DataFrame:
     "The quality of each answer, one line a row; NaN if not computed."
@@ -521,6 +535,8 @@ def _reached_target(cfs, v:np.ndarray, i:int) -> np.ndarray: # Its decision; 0 f
     even = .5 if cfs.decided is None else 0. # of an answer by hand nothing but the probability is known
     enough = cfs.goal.reached(v, cfs.target, even if cfs.tau is None else cfs.tau)
     return enough if cfs.decided is None else enough & cfs.decided[:, i]
+
+_DRAWN = 'most', 'ranges', 'upsample' # What plots of some kind of data take
 
 @dataclass(frozen=True, repr=False)
 class Counterfactuals(Exports):
@@ -736,6 +752,7 @@ class Counterfactuals(Exports):
         _check_names_unused(self.raw, told)
         return pd.concat([self.raw, told.set_index(self.raw.index)], axis=1)
 
+    @door()
     def text(self,
         colour:bool=False, # Mark what changed, for a terminal
         names=None,        # What the rows are called; None for the index of their frame
@@ -755,6 +772,7 @@ class Counterfactuals(Exports):
         """
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
+    @door(*_DRAWN)
     def plot(self,
         card:bool=False, # One row of a table as a card: decision, needle, what would have been enough
         names:dict|None=None, # Column -> what people call it; beside those that `tabular` was told
@@ -783,6 +801,7 @@ class Counterfactuals(Exports):
         if one and (self.domain.features or self.domain.words): return _plot_several(shown, **kw)
         return (self.domain.display.plot or _plot_changes)(shown, **kw)
 
+    __getattr__ = absent
     def _repr_html_(self): return without_math((self.domain.display.show or _show_changes)(self))
 
     def __repr__(self):
@@ -791,6 +810,7 @@ class Counterfactuals(Exports):
         rows = '' if self.answer is None else f' of {count_text(int(sum(self.answer == 1)), "row")}'
         return f'{len(self)} counterfactuals{rows}, {int(self.valid.sum())} valid ({self.goal.bar_text(self.tau)}){known}'
 
+    @door()
     def prove(self,
         norm:str='columns', # 'columns', 'distance', or 'cost': columns first and then distance
         seconds:float=5.,   # Time limit for each row, in seconds
@@ -818,6 +838,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'prove')(self, norm, seconds, smaller)
 
+    @door()
     def confirm(self,
         models, # Other models, of any kind that the domain supports, at least one
     ):          # The same, with `confirmed`
@@ -841,6 +862,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'confirm')(self, models)
 
+    @door()
     def letter(self,
         path=None,         # A file, whose ending is the format; '{row}' in it for several rows; None to return texts
         format=None,       # 'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`; None for that of `path`, or 'md'
@@ -887,6 +909,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'letter')(self, path, format, language, date, addressee, house)
 
+    @door()
     def reasons(self,
         k:int=4,    # Most reasons of a row, ≥ 1
         house=None, # As `reasons` takes it
@@ -902,6 +925,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'reasons')(self, k, house)
 
+    @door()
     def explorer(self,
         language:str='en', # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
     ):                     # A widget
@@ -914,6 +938,7 @@ class Counterfactuals(Exports):
         """
         return _of_package(self, 'explorer')(self, language)
 
+    @door()
     def region(self,
         free=None, # Further columns that may vary, by name, besides those that changed
     ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how

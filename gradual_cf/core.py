@@ -4,12 +4,13 @@
 
 # %% ../nbs/00_core.ipynb #c4
 from __future__ import annotations
-import functools, html, json, operator, os, re, secrets
+import functools, html, inspect, json, operator, os, re, secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -689,6 +690,66 @@ def read_once(data) -> Any: # The same, or an Arrow table
 def arrow_frame(table) -> Any: # A `pd.DataFrame`
     "An Arrow table as a frame of pandas; whole numbers stay whole, dates are times."
     return table.to_pandas(integer_object_nulls=True, date_as_object=False)
+
+# %% ../nbs/00_core.ipynb #dr000002
+@functools.cache
+def _words() -> tuple: # (kind, word) -> what it is called here; (kind, what) -> the line to write
+    "The table of other people's words."
+    here,told = {}, {}
+    for row in (Path(__file__).parent/'templates/words.tsv').read_text('utf-8').splitlines():
+        kind,called,line,words = row.split('\t')
+        here |= {(kind, word): called for word in words.split()}
+        told.setdefault(('argument' if kind == 'others' else kind, called), line or called)
+    return here, told
+
+def called_here(kind:str, word:str, known) -> tuple[str, str]: # 'argument', 'name' or 'call'; names that there are
+    "What a word is called here, and the line to write; '' where nobody knows."
+    here,told = _words()
+    named = word if (kind, word) in told else here.get((kind, word)) or here.get(('others', word), '') if kind != 'call' else word
+    named = named or next(iter(get_close_matches(word, known, 1, .7)), '')
+    return named, told.get((kind, named), '')
+
+def unknown_argument(call:str, word:str, value, known, columns=()) -> TypeError: # Names that it takes; names of columns
+    "The error of an argument that a call does not have."
+    named,line = called_here('argument', word, known)
+    if ('others', word) in _words()[0] and len(columns) and isinstance(value, (list, tuple, set)):
+        line = f'cf.explain(rows, immutable={[c for c in columns if c not in value]!r})' # all but these
+    if call == 'tabular' and named in known: line = line.replace('cf.explain(rows', 'tabular(X')
+    if not line: line = called_here('call', call, ())[1]
+    other = f', which is called {named} here' if named not in ('', word) else ''
+    return TypeError(f'{call} has no {word}{other or f"; it takes {chr(44).join(known)}"*(not named)}' + f': write {line}'*bool(line))
+
+F = TypeVar('F', bound=Callable)
+
+def door(*more): # Further names that a call takes by `**`
+    "A call that says in words what it lacks, or has no use for."
+    def doored(f:F) -> F:
+        sig,call = inspect.signature(f), f.__name__
+        taken = [p.name for p in sig.parameters.values() if p.kind != p.VAR_KEYWORD and p.name != 'self']
+        known,first = {*taken, *more}, next(iter(sig.parameters))
+        @functools.wraps(f)
+        def asked(*args, **kw):
+            for word in kw.keys() - known:
+                domain = getattr(args[0], 'domain', None) if args else None
+                columns = getattr(args[0], 'columns', ()) if domain is None and args else domain.display.names if domain else ()
+                raise unknown_argument(call, word, kw[word], [*taken, *more], columns)
+            try: given = sig.bind(*args, **kw).arguments.get(first)
+            except TypeError as e: raise TypeError(f'{call}: {e}: write {called_here("call", call, ())[1] or call}') from None
+            if first == 'cf' and not hasattr(given, 'check_fitted'):
+                line = called_here('call', call, ())[1]
+                raise TypeError(f'{call} takes a fitted explainer first, got {type(given).__name__}: write {line}')
+            return f(*args, **kw)
+        return asked # pyright: ignore[reportReturnType]
+    return doored
+
+def absent(self, name:str): # What is looked for on it; a class's `__getattr__`
+    "Raise `AttributeError` with the line to write."
+    if name.startswith('_'): raise AttributeError(name)
+    mine = [n for n in dir(self) if not n.startswith('_')]
+    line = called_here('name', name, mine)[0] or f'one of {", ".join(mine)}'
+    raise AttributeError(f'{getattr(self, "__name__", type(self).__name__)} has no {name}: write {line}', name=name, obj=self)
+
+RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes' # Constraints of a question, as `explain` takes them
 
 # %% ../nbs/00_core.ipynb #c49
 def cache_dir() -> Path: # The folder; it need not exist yet

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, group_sums
+from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
 from .models.asking import _differentiable, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -629,7 +629,7 @@ class GradualCF(Explainer):
     ----------
     model
         Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
-    X
+    X : default None
         Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
     intent : Settings | str | None, default None
         A record of settings; None for those that suit the domain
@@ -716,7 +716,8 @@ class GradualCF(Explainer):
     reaches_intervals = True
     rounds = True
 
-    def __init__(self, model, X, intent:Settings|str|None=None, **changes):
+    def __init__(self, model, X=None, intent:Settings|str|None=None, **changes):
+        if X is None: raise TypeError('GradualCF needs the rows that it explains, a frame, or a domain: write GradualCF(model, X)')
         asked,X = intent not in (None, 'sparse', SPARSE) or 'tau_slack' in changes, _domain_of(model, X)
         super().__init__(model, X, by_name(intent, X) if isinstance(intent, str) else intent, **changes)
         self.settings = _settled(self.settings, X, self.model, asked)
@@ -952,6 +953,7 @@ class GradualCF(Explainer):
         s = self.start(question.enc, question.target, effort.seed)
         return _best_state(self, s, construct(self, s, parts=parts))
 
+    @door(*RULES)
     def trace(self,
         rows,        # One raw input
         target=None, # Label of a class, or an interval; None for `wanted`, else the other of two classes

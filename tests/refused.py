@@ -21,6 +21,12 @@ from gradual_cf.all import GradualCF, corpus_vectors, images, load_toy_reviews, 
 SAID = ('must', 'need', 'takes')  # what a message says that was expected
 
 
+def housed(**told):
+    "Arguments of `letter` and `check_evidence`; what a house says in all its letters is in `house`."
+    own = {k: told.pop(k) for k in ('path', 'format', 'language', 'date', 'addressee', 'rows', 'records') if k in told}
+    return own | dict(house=told)
+
+
 def each(values, call, words, name=''):
     "A row for each value, of which the words speak as `{v}`."
     return [(f'{name}{v!r:.40}', lambda v=v: call(v), words.replace('{v}', repr(v))) for v in values]
@@ -150,7 +156,7 @@ def pictures(channels=1):
 
 
 @cache
-def picture(): return GradualCF(pictures()[0], images(3), 'sparse', sigma=1).fit(pictures()[1])
+def picture(): return GradualCF(pictures()[0], images(block=3), 'sparse', sigma=1).fit(pictures()[1])
 
 
 @cache

@@ -78,7 +78,7 @@ def never_more(kind, seed):
         if r.random() < .2: limit |= dict(rows=int(r.integers(1, 90)), calls=int(r.integers(1, 12)))
         fails = int(r.integers(2, 9)) if r.random() < .3 else None
         own.clear(fails)
-        try: answers = cf.explain(some(rows, at), **limit)
+        try: answers = cf.explain(some(rows, at), limit=limit)
         except ValueError as e:
             assert 'calls and rows must allow' in str(e) or own.calls == fails == 1, str(e)
             answers = None

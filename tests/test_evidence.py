@@ -236,7 +236,7 @@ def of_loans():
     cf = GradualCF(model, tabular(X, immutable=['age'])).fit(X)
     rows = test[model.predict(test) == 'refused'][:4]
     answers, others = cf.explain(rows, 'granted', increase_only=['income'], proof='columns'), cf.explain(rows, 'granted', k=2)
-    return model, [*(json.loads(t)['sealed'] for t in letter(answers, others=others, format='json')), *evidence(cf.explain(rows[:1], 'granted', immutable=list(X), proof='columns'))]
+    return model, [*(json.loads(t)['sealed'] for t in letter(others, format='json')), *evidence(cf.explain(rows[:1], 'granted', immutable=list(X), proof='columns'))]
 
 
 def of_two_columns():

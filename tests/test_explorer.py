@@ -286,7 +286,7 @@ def test_next_refused_goes_round(fitted):
     box.panel.go(last)
     box.panel.hear(dict(kind='refused'))
     assert box.wait() and box.panel.row == int((z == 0).nonzero()[0])
-    good = explorer(cf, people[(z == 1).numpy()])
+    good = explorer(cf, people[(z == 1).numpy()], target=1)
     assert good.wait()
     good.panel.refused()
     assert good.wait() and 'every row' in good.status
@@ -465,7 +465,7 @@ def test_the_panel_shows_ways_and_what_leads_nowhere(fitted):
 def test_an_error_is_a_sentence_and_the_panel_goes_on(box, monkeypatch):
     import gradual_cf.use.explorer as asking
     with monkeypatch.context() as m:
-        m.setattr(asking, '_answer_shown', lambda *args: 1/0)
+        m.setattr(asking, '_shown_of', lambda *args: 1/0)
         box.panel.go(box.panel.row + 1)
         assert box.wait() and 'ZeroDivisionError' in box.status
     box.panel.go(box.panel.row + 1)
@@ -497,7 +497,7 @@ def test_numbers_are_asked_for_an_interval(fitted):
     assert low <= box.said['p'] <= high and box.said['good'][0] == 900. and box.said['marks'][0][0] == 900.
     set(box, target='much')
     assert 'LOW..HIGH' in box.status
-    assert _checked_target(priced, _Desk(priced, people).logits(0), (None, 5)) == (None, 5.)
+    assert _checked_target(_Desk(priced, people), (None, 5)) == (None, 5.)
 
 
 def test_words():

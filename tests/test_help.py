@@ -1,15 +1,19 @@
 """`help` says every argument with its meaning, and its examples run as they stand."""
 import inspect
+import json
+import re
+from pathlib import Path
 
 import gradual_cf
 import pytest
-from gradual_cf import all as everything
+from gradual_cf import all as everything, core
 from gradual_cf.all import GradualCF, load_loans, tabular
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 NAMES = [n for n in everything.__all__ if callable(getattr(everything, n)) and getattr(getattr(everything, n), '__module__', '').startswith('gradual_cf.')]
-METHODS = ['GradualCF.explain', 'GradualCF.fit', 'GradualCF.trace', 'GradualCF.save']
-FIRST = ['GradualCF', *METHODS, 'tabular', 'images', 'load_task', 'predictor', 'evaluate', 'confirm', 'improve', 'prove', 'letter', 'audit', 'actions', 'stepper', 'explorer']
+METHODS = ['GradualCF.explain', 'GradualCF.fit', 'GradualCF.under', 'GradualCF.trace', 'GradualCF.save']
+FIRST = ['GradualCF', *METHODS, 'tabular', 'images', 'load_task', 'predictor', 'evaluate', 'confirm', 'improve', 'prove', 'letter', 'audit', 'reasons', 'checks', 'ablate',
+         'as_batches', 'explain_dataset', 'stepper', 'explorer']
 
 
 def of(name):
@@ -75,3 +79,52 @@ def test_examples_run_as_they_stand(name, first, tmp_path, monkeypatch):
     names = dict(first)
     for line in lines: exec(line, names)
     assert lines and set(gradual_cf.__all__) & set(' '.join(lines).replace('(', ' ').replace('.', ' ').split()) or 'cf' in lines[-1]
+
+
+LINES = sorted({line for _, line in core._words()[1].items()})
+GUESSES = [line.strip() for line in """
+    gc.explain(model, rows, X) | GradualCF(model).fit(X) | cf(rows) | GradualCF(model, X.to_numpy()) | GradualCF(X, model) | GradualCF(model, X, method='sparse') | GradualCF(model, X, positive='granted')
+    GradualCF(model, X, sparsity=2) | cf.explain(rows, total_CFs=4) | cf.explain(rows, num_cfs=2) | cf.explain(rows, features_to_vary=['income']) | cf.explain(rows, desired_class='opposite') | cf.explain(rows, cost={})
+    cf.explain(rows, imutable=['age']) | cf.explain(rows, colour='red') | cf.explain() | cf.explain(rows, timeout=3) | cf.explain(rows, verbose=True) | cf.explain(rows, random_state=1) | cf.explain(rows, robust=.8)
+    cf.explain(rows, optimal='columns') | cf.explain(rows, 'granted', 4, [], None, [], [], None, None, None, 7) | cf.generate_counterfactuals(rows) | cf.get_params() | cf.set_params(tau=.6) | cf.predict(rows) | cf.shap_values(rows)
+    answers.to_df() | answers.cfs | answers.cf_examples_list | answers.show() | answers.to_dict() | answers.metrics() | answers.iloc[0] | answers.robustness() | answers.letter(lang='de') | answers.letter(sender='Bank')
+    answers.letter('letter.doc') | answers.plot(figsize=(3, 3)) | letter(cf, rows) | prove(cf, rows) | prove(rows) | confirm(answers) | evaluate(answers) | explorer(answers) | reasons(answers) | audit(answers, 'housing')
+    audit(cf, X_test, groups='housing') | audit(cf, X_test, 'housing') | reasons(cf, rows) | tabular(X, monotone={'age': 1}) | tabular(X, actionable=['income']) | tabular(X, rules=['debt <= income']) | tabular(X, levels={'housing': ['owns']})
+    tabular(X, integer=['age']) | tabular() | explain_dataset('in.csv', cf, 'out') | explain_dataset(cf, rows) | explain_dataset(cf, rows, 'f', n_jobs=2) | as_batches(rows) | as_batches(cf, seed=3) | stepper(cf) | gc.load('m')
+    gc.actions(cf, rows) | gc.Dice(model) | gc.DataFrame(X) | gc.alternatives(cf, rows) | cf.under(robust=.8) | cf.under('believable') | cf.fit() | cf.trace(rows[:1], total_CFs=3) | checks(answers) | images(3) | sentences(vectors=1, beam=0)
+""".replace('\n', '|').split('|') if line.strip()]
+
+
+@pytest.fixture(scope='module')
+def asked(first):
+    refused = first['X_test'][first['model'].predict(first['X_test']) == 'refused']
+    return first | dict(gc=gradual_cf, core=core, rows=refused[:3], answers=first['cf'].explain(refused[:3], 'granted'))
+
+
+@pytest.mark.parametrize('line', LINES)
+def test_every_line_that_an_error_tells_to_write_runs(line, asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked['cf'].save('folder/cf' if line.startswith('explain_dataset') else 'folder')
+    if line.startswith('explain_dataset'): line = line.replace("'folder'", "'answers'")
+    assert eval(line, dict(asked)) is not None
+
+
+@pytest.mark.parametrize('guess', GUESSES)
+def test_what_people_write_first_is_answered_in_words(guess, asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((TypeError, ValueError, AttributeError)) as e: eval(guess, dict(asked))
+    said = str(e.value)
+    assert 'unexpected keyword' not in said and 'positional argument' not in said.partition(': write')[0].replace('too many positional arguments', '') and 'object has no attribute' not in said, said
+    if ': write ' in said and not said.partition(': write ')[2].startswith('one of'): assert eval(said.rpartition(': write ')[2].split(', or ')[0], dict(asked)) is not None
+
+
+def test_lines_that_the_first_page_names_in_running_text_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((Path(__file__).parent.parent/'nbs/index.ipynb').read_text())['cells']
+    names = {}
+    for c in cells:
+        if c['cell_type'] == 'code' and not ''.join(c['source']).startswith('#| fig'): exec(''.join(c['source']), names)
+    prose = re.sub(r'```.*?```', '', '\n'.join(''.join(c['source']) for c in cells if c['cell_type'] == 'markdown'), flags=re.S)
+    calls = [code for code in re.findall(r'`([^`\n]+)`', prose) if re.match(r'\w+(\.\w+|\[[^]]*\])*\(', code)]
+    for code in calls: assert eval(code, names) is not None
+    assert len(calls) >= 6

@@ -44,7 +44,7 @@ def test_every_form_is_the_same_image(channels, tmp_path):
 @pytest.mark.parametrize('block,channels', cover([1, 2, 4, 7], [1, 3]))
 def test_blocks_bounds_and_untouched_pixels(block, channels):
     net,x = toy(channels)
-    dom = images(block, channels=channels)
+    dom = images(block=block, channels=channels)
     cf = GradualCF(net, dom, 'sparse', tau=.6, sigma=3).fit(x)
     cfs = cf.explain(x[:12], target=(predict(net, x[:12].double()/255).argmax(1) + 1) % 3)
     assert cfs.valid.any() and ((cfs.xp >= 0) & (cfs.xp <= 1)).all()
@@ -59,7 +59,7 @@ def test_blocks_bounds_and_untouched_pixels(block, channels):
 def test_other_bounds_and_floating_images():
     net,x = toy()
     v = x.double()/255*2 - 1
-    cf = GradualCF(net, images(3, bounds=(-1, 1)), 'sparse', tau=.6, sigma=2, quantile=None).fit(v)
+    cf = GradualCF(net, images(block=3, bounds=(-1, 1)), 'sparse', tau=.6, sigma=2, quantile=None).fit(v)
     cfs = cf.explain(v[:5], target=(predict(net, v[:5]).argmax(1) + 1) % 3)
     assert isinstance(cfs.raw, torch.Tensor) and ((cfs.raw >= -1) & (cfs.raw <= 1)).all() and cfs.raw[~cfs.mask].equal(v[:5][~cfs.mask])
     assert cfs.tensors.prob.allclose(predict(net, cfs.raw).softmax(1).gather(1, cfs.tensors.target[:, None])[:, 0])
@@ -70,9 +70,9 @@ def test_bounds_for_each_channel():
     net,x = toy(3)
     low,high = torch.tensor([-2., 0., -1.]).view(3, 1, 1).double(), torch.tensor([2., 1., 3.]).view(3, 1, 1).double()
     scaled = nn.Sequential(Rescaled(low, high), net)
-    dom = images(3, bounds=((-2, 2), (0, 1), (-1, 3)), channels=3)
+    dom = images(block=3, bounds=((-2, 2), (0, 1), (-1, 3)), channels=3)
     cfs = GradualCF(scaled, dom, 'sparse', tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
-    want = GradualCF(net, images(3, channels=3), 'sparse', tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
+    want = GradualCF(net, images(block=3, channels=3), 'sparse', tau=.6, sigma=3).fit(x).explain(x[:10], target=1)
     assert cfs.mask.equal(want.mask) and (cfs.raw.astype(int) - want.raw).max() <= 1
     inside = torch.rand(2, 3, 9, 10).double()*(high - low) + low
     assert dom.rows(inside).equal(inside) and dom.decode(dom.encode(inside).x, inside).equal(inside)
@@ -89,7 +89,7 @@ class Rescaled(nn.Module):
 
 def test_pasting_chooses_as_the_whole_search_would():
     net,x = toy()
-    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=0, average=False).fit(x)
+    cf = GradualCF(net, images(block=3), 'sparse', tau=.6, sigma=0, average=False).fit(x)
     enc = cf.encode(x[:20])
     target = (predict(net, enc.x).argmax(1) + 1) % 3
     row = torch.arange(20).repeat_interleave(CANDIDATES)
@@ -119,14 +119,14 @@ def test_prototype_term_and_views():
 
 def test_one_image_can_be_selected_and_drawn():
     net,x = toy()
-    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=1).fit(x)
+    cf = GradualCF(net, images(block=3), 'sparse', tau=.6, sigma=1).fit(x)
     cfs = cf.explain(Image.fromarray(x[0, 0].numpy()), target=1)
     assert len(cfs[0].changes()) == len(cfs.changes()) and 'alt="image 0: to class 1' in cfs._repr_html_()
 
 
 def test_paper_setting_is_untouched_by_the_domain():
     net,x = toy()
-    cf = GradualCF(net, images(3), PAPER)
+    cf = GradualCF(net, images(block=3), PAPER)
     h = cf.settings
     assert (h.masking, h.init, h.keep, h.quantile, h.sigma, h.lam, h.eta, h.prototype_weight, h.average, h.moves) == ('gradient', 'normal', 'last', None, 500, .3, .3, 0., False, ())
     assert set(cf.loss.terms) == {'logit', 'l2', 'tv'}
@@ -140,7 +140,7 @@ def test_mnist_is_the_hubs():
 
 def test_an_answer_that_did_not_arrive_is_no_finalist():
     net,x = toy()
-    cf = GradualCF(net, images(3), 'sparse', tau=.6, sigma=1).fit(x)
+    cf = GradualCF(net, images(block=3), 'sparse', tau=.6, sigma=1).fit(x)
     enc,target = cf.encode(x[:2]), torch.tensor([0, 1])     # two ends for each row, and one of them is of the class
     there = [x[int(predict(net, x.double()/255)[:, t].argmax())]/255 for t in (0, 1)]
     ends = torch.stack([torch.stack([there[1], there[1]]), torch.stack([there[0], there[0]])]).to(enc.x)

@@ -51,8 +51,8 @@ def test_other_questions_go_with_it():
     "What must be confirmed speaks of answers that the intent allows, what must be proven of those that are plausible or of the decision alone."
     cf, X, model = fitted('boosted', 'robust', y=True)
     rows = X[model.predict(X) == 0].head(2)
-    for asked in (dict(optimal='columns'), dict(confirmed=.6), dict(max_changes=2)):
-        assert (model.predict(cf.explain(rows, 1, **asked).raw) == 1).all()
+    for how, asked in ((cf, dict(proof='columns')), (cf.under(hold=.6), {}), (cf, dict(max_changes=2))):
+        assert (model.predict(how.explain(rows, 1, **asked).raw) == 1).all()
     assert 'plausible answers well within the decision' in cf.under('plausible').explain(rows, 1, proof='columns').among
     plain, own = (e.explain(rows, 1, proof='columns') for e in (cf.under('sparse'), cf))  # of models trained again there is no bound
     assert own.raw.equals(plain.raw) and own.proof == plain.proof and own.among == plain.among

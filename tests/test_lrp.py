@@ -205,7 +205,7 @@ def test_counterfactuals_are_explained_for_their_target():
     cfs = cf.explain(task.X_test[:4], target=[(y + 1) % 10 for y in task.y_test[:4]])
     rel = relevance(task.model, task.domain, cfs)
     assert torch.equal(rel.target, cfs.tensors.target) and torch.equal(rel.x, cfs.xp)
-    low = images(2, bounds=(-1., 1.))
+    low = images(block=2, bounds=(-1., 1.))
     assert relevance(task.model, low, task.X_test[:1]).values.isfinite().all()
 
 

@@ -102,7 +102,7 @@ def test_the_ring_of_a_card_is_what_the_told_values_come_to():
     answers = cf.explain(rows[~model.predict(rows)][:8], True)
     for i in np.flatnonzero(answers.valid):
         one = answers[int(i)]
-        lines, ring = _card_lines(cf, one, {}, {})
+        lines, ring = _card_lines(cf, one)
         told = one.data.assign(**{name: float(enough.split()[-1].replace(',', '')) for name, _, enough in lines if enough})
         assert ring == pytest.approx(model.predict_proba(told)[0, 1], abs=1e-6) and .5 <= ring <= one.prob[0] + 1e-6
     assert answers.valid.sum() > 3
@@ -114,11 +114,19 @@ def test_a_picture_of_changes_shows_the_way_on_the_whole_range():
     cf = GradualCF(predictor(lambda d: np.stack([d.card - 4.5, 4.5 - d.card], 1), domain, kind='logit'), domain, 'sparse').fit(df)
     fig = cf.explain(df).plot(most=5)
     ax = fig.axes[0]
-    track, old, new = ax.lines[:3]
-    assert plt.get_fignums() == before and len(ax.lines) == len(ax.texts) == 15                          # five rows are drawn, and no window is left
-    assert list(track.get_xdata()) == [0, 1] and old.get_xdata()[0] == 0 and new.get_xdata()[0] > .5
-    assert old.get_markerfacecolor() == 'w' and to_hex(new.get_color()) == to_hex(CHANGED) and ax.texts[0].xy == (new.get_xdata()[0], 0)
-    assert [line.get_ydata()[0] for line in ax.lines[::3]] == [0, -1, -2, -3, -4] and ax.get_xlim() == (-.25, 1.25) and ax.get_ylim() == (-4.6, .6)
-    assert [t.get_text().split('\n')[0] for t in ax.get_yticklabels()] == [f'row {i}: card' for i in range(5)]
-    assert [t.get_text() for t in ax.get_xticklabels()] == ['smallest', 'largest'] and not any(s.get_visible() for s in ax.spines.values())
-    assert [t.get_text() for t in ax.texts if t.get_text()][:2] == ['0', '5'] and fig.get_size_inches().tolist() == pytest.approx([7, .8 + .72*5])
+    tracks = [line for line in ax.lines if list(line.get_xdata()) == [0, 1] and line.get_linewidth() == 3]
+    old, new = ax.lines[ax.lines.index(tracks[0]) + 1:][:2]
+    heads = [t.get_text() for t in ax.texts if t.get_weight() == 'bold']
+    assert plt.get_fignums() == before and len(tracks) == len(heads) == 5 and [h.split(':')[0] for h in heads] == [f'row {i}' for i in range(5)]  # a block a row, and no window is left
+    assert old.get_xdata()[0] == 0 and new.get_xdata()[0] > .5 and old.get_markerfacecolor() == 'w' and to_hex(new.get_color()) == to_hex(CHANGED)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ['card']*5 and not len(ax.get_xticks()) and not any(s.get_visible() for s in ax.spines.values())
+    words = [t.get_text() for t in ax.texts if t.get_text() and t.get_weight() != 'bold']
+    assert words[:4] == ['0', '5', '0', '9'] and not any('nearest' in t or 'distance' in t for t in words)  # before, after, and both ends of the range
+
+
+def test_a_category_stands_on_no_line_of_numbers():
+    df = pd.DataFrame(dict(home=list('abcabc'), card=[0, 3, 5, 9, 4, 7]))
+    model = predictor(lambda d: np.stack([(d.home == 'b')*2. - 1, 1 - (d.home == 'b')*2.], 1), domain := tabular(df, units=dict(card='€')), kind='logit')
+    one = GradualCF(model, domain, 'sparse').fit(df).explain(df.iloc[:1], 0)
+    ax = one.plot().axes[0]
+    assert one.valid.all() and {'a', 'b'} <= {t.get_text() for t in ax.texts} and not [line for line in ax.lines if line.get_linewidth() == 3]

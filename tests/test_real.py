@@ -114,6 +114,6 @@ def test_plans_mark_what_is_enough_and_no_step_loses_it():
         assert (told.enough == (told.probability > .5)[::-1].cummin()[::-1]).all()
         text = plan.text().split('row ')[1 + list(steps.row.unique()).index(i)]
         early = int(told.enough.sum()) - 1
-        assert text.count('enough from here') == (early > 0) and text.count('to stay there') == early
+        assert text.count('enough from here') == (early > 0) and text.count('a margin') == early
         marked += early > 0
     assert marked

@@ -14,7 +14,7 @@ import torch
 from cheapest import cheapest
 from made import needs_pdf
 from PIL import Image
-from refused import (N, X, answers, called, cf, domain, each, fresh, model, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave)
+from refused import (N, X, answers, called, cf, domain, each, fresh, housed, model, of_table, own, picture, pictures, plain, reader, refuses, reviews, table, wave)
 from test_photographs import six_photographs as photos
 from test_readers import png
 from test_survey import result
@@ -263,8 +263,7 @@ LETTERS = [(dict(format='rtf'), "format must be 'md', 'html', 'txt', 'json' or '
            (dict(words={'job': ('a', 'b')}), 'words must hold one sentence … got'),
            (dict(words={'age': 3}), 'words must hold a sentence, or a pair … got'),
            (dict(words={'age': '{{ salary }}'}), "words must have fields among … got ['salary']"),
-           (dict(date=7), 'date must be a date or a text … got'), (dict(others=3), 'others must be what explain_many says … got'),
-           (dict(explainer=3), 'explainer must be an Explainer … got'),
+           (dict(date=7), 'date must be a date or a text … got'), (dict(others=3), 'house must be a dict of … got'),
            *[(dict(reasons=v), 'reasons must be … got') for v in (0, -1, True, 2.5, 'four', [4])],
            (dict(language='klingon'), 'language must be one of … got')]
 GROUPS = {
@@ -279,8 +278,8 @@ GROUPS = {
         'another index': (dict(by=X().job.set_axis(range(90))), 'by must … index of rows'),
     'least': (dict(least=1), 'least must be a whole number of at least 2, got 1'),
         'all too small': (dict(least=10_000), 'least must not exceed the largest group … got'),
-    'resamples': (dict(resamples=10), 'resamples must be a whole number of at least 99, got 10'),
-        'crossed': (dict(crossed=0), 'crossed must be … got'), 'level': (dict(level=5), 'level must be in (0, 1), got 5'),
+    'resamples': (dict(test=dict(resamples=10)), 'resamples must be a whole number of at least 99, got 10'),
+        'crossed': (dict(test=dict(crossed=0)), 'crossed must be … got'), 'level': (dict(test=dict(level=5)), 'level must be in (0, 1), got 5'),
 }
 
 
@@ -299,13 +298,12 @@ GROUPS = {
     ('a letter to several rows', lambda: check_evidence(text(), cf(), low()[:6]), 'rows must be one for each of 1'),
     *each([None, [1], {}, 10**400, float('nan'), float('inf'), 'x', '', '1-2', '\0'], lambda v: wrong(celled(None, v)), 'text must … got', 'a value '),
     *[(f'template {t!r:.70}', lambda t=t: letter(found()[:1], house=dict(template=t)), says) for t, says in TEMPLATES],
-    *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **told), says) for told, says in LETTERS],
+    *[(f'letter: {called(told)}', lambda told=told: letter(found()[:1], **housed(**told)), says) for told, says in LETTERS],
     ('a letter with no reasons', lambda: check_evidence(text(), cf(), house=dict(reasons=0)), 'reasons must be … got 0'),
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
     ('a letter that was about images', lambda: check_evidence('x', picture()), 'rows of a table'),
-    ('a menu as other answers', lambda: letter(found()[:1], others=low()), 'others must be what explain_many says of the same 1 rows, got DataFrame'),
     *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
-    *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), **how), says) for how, says in (
+    *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), how.get('k', 4), 1, {n: v for n, v in how.items() if n != 'k'}), says) for how, says in (
         (dict(k=0), 'k must be … got 0'), (dict(k=2.5), 'k must be … got 2.5'), (dict(codes=dict(wealth=1)), "codes must … got ['wealth']"),
         (dict(never=['wealth']), "never must … got ['wealth']"),
         (dict(codes=dict(debt=11)), 'codes must … 1 to 10 … got'), (dict(codes=dict(debt=True)), 'codes must … 1 to 10 … got'),
@@ -353,7 +351,7 @@ GROUPS = {
     ('what was changed', lambda: wrong(json.loads(text('json'))['sealed'].replace('"tau":null', '"tau":0.6')), 'text must be evidence that holds … sha256'),
     *[(f'what is {name}', lambda bad=bad: wrong(bad), 'text must hold a record … got one of an earlier form') for name, bad in dict(
         evidence='{"schema_version": 1}', letter='<!-- record {"model":"a","cells":[],"told":{}} -->').items()],
-    ('what letter does not know', lambda: check_evidence(text(), cf(), colour='red'), 'colour must be left out, or be an argument of letter'),
+    ('what letter does not know', lambda: check_evidence(text(), cf(), house=dict(colour='red')), "house must be a dict of … got ['colour']"),
     *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
         ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"),
         ('a level that is none', lambda: X().assign(job='boat'), {}, 'known levels … got'),
@@ -398,7 +396,7 @@ WAYS = {GradualCF: dict(masking='gain', sigma=0, quantile=None), FIDO: dict(step
 def of_photos(cls): return cls(halves(), images(channels=3), **WAYS[cls]).fit(photos())
 def few(): return photos()[[0, 2, 3, 4, 5]]  # one red photograph
 def seen(bad): return picture().explain(bad, target=1)
-def each_channel(bounds): return images(3, bounds=bounds, channels=3)
+def each_channel(bounds): return images(block=3, bounds=bounds, channels=3)
 def vectors(content, pack):
     "Reads vectors from a file of some kind, and keeps nothing of them."
     def call(d):
@@ -429,7 +427,7 @@ CUBE = r'(n, length) or (n, channels, length)'
         ('a text', ['text'], 'data must be an image file, got'), ('a number', [3], 'data must be images … got'),
         ('nothing', [], 'at least one'),
         ('RGBA', Image.new('RGBA', (10, 9)), "got … RGBA"))],
-    ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(3), 'sparse').fit(pictures()[1][:, :, :8]), 'shape'),
+    ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(block=3), 'sparse').fit(pictures()[1][:, :, :8]), 'shape'),
     ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10), 'sparse').fit(pictures()[1]), 'block must be in 1..9 … got 10'),
     ('a value beyond the bounds of its channel', lambda: each_channel(((-2, 2), (0, 1), (-1, 3))).rows(torch.full((1, 3, 9, 10), 1.5)),
         '[-2, 2], [0, 1], [-1, 3], got 1.5'),
@@ -515,7 +513,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     *each([(), (3., 1.)], lambda most: reads_well(most=most, tagger=None), 'most must be drops from strict to lax, got', 'most='),
     *each([[], ['zanzibar qwerty']], lambda t: reads_well(t, tagger=None).learn(reviews()[1].words, _word_spans),
         'texts must hold words of the vocabulary, got none in', 'texts to learn from '),
-    ('an image of two channels', lambda: images(3, channels=2), 'channels must be 1 or 3, got 2'),
+    ('an image of two channels', lambda: images(block=3, channels=2), 'channels must be 1 or 3, got 2'),
     ('texts of no such column', lambda: reader().explain(pd.DataFrame(dict(words=['a']))), "data must have a column 'text', got ['words']"),
     ('words that go, of a network of places', lambda: sentences(reviews()[1], leave_out=True), 'leave_out must be False with vectors'),
     ('more entries than words', lambda: corpus_vectors(reviews()[0], 100_000), 'dim must be at most the number of words'),

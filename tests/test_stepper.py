@@ -14,7 +14,7 @@ from gradual_cf.all import PAPER, GradualCF, frames, images, predict, save_page,
 def traced(kind):
     "A trace of two steps or more; the toy domains are written by hand and show their changes as any domain does."
     t = {'table': columns, 'image': blocks, 'text': tokens}[kind]()
-    cf = GradualCF(t.model, images(2) if kind == 'image' else t.domain, PAPER, sigma=8, tau=.95, legal=True).fit(t.x)
+    cf = GradualCF(t.model, images(block=2) if kind == 'image' else t.domain, PAPER, sigma=8, tau=.95, legal=True).fit(t.x)
     z = predict(t.model, t.x[:20])
     traces = (cf.trace(t.x[i:i + 1], target=(z[i].argmax().item() + 1) % z.shape[1]) for i in range(1, 8))
     return next(trace for trace in traces if len(trace) > 1)

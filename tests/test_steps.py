@@ -177,7 +177,7 @@ def test_steps_and_directions_are_shown_and_kept(lender, tmp_path):
 
 def test_images_say_what_they_are():
     from gradual_cf.all import images
-    assert images(4)._repr_html_() == images(4).text() == repr(images(4)) == 'Domain(image)'
+    assert images(block=4)._repr_html_() == images(block=4).text() == repr(images(block=4)) == 'Domain(image)'
 
 
 def test_the_command_line_takes_directions(networks):

@@ -21,7 +21,7 @@ def result(n, seed, classes=10):
     x = torch.rand(n, 1, 8, 8, generator=torch.Generator().manual_seed(seed))
     t = torch.arange(n) % classes
     p = torch.ones(n)
-    return Counterfactuals(x, x, x > 0, t, p, images(2), p)
+    return Counterfactuals(x, x, x > 0, t, p, images(block=2), p)
 
 
 @pytest.fixture(scope='module')

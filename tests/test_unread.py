@@ -115,7 +115,7 @@ def test_a_letter_says_that_the_row_was_not_read(asked, format):
     slots = {'sender', 'addressee', 'product', 'contact', 'notices', 'rules', 'paper'}
     if format == 'json': assert set(json.loads(texts[1])) - slots == {'row', 'date', 'language', 'why', 'checksum', 'sealed'}
     else: assert 'could not be read' in texts[1] and 'would have changed the decision' not in texts[1]
-    others = letter(cfs, format=format, others=cf.explain(spoilt(rows, ('b', 'city', '<Atlantis>')), 1, k=5))
+    others = letter(cf.explain(spoilt(rows, ('b', 'city', '<Atlantis>')), 1, k=5), format=format)
     assert others[1] == texts[1] and len(others) == 12
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 
 from ..answers import aimed_at, CHANGED, Counterfactuals
-from ..core import Display, Domain, Encoded, block_groups, check_range, group_sums, steps
+from ..core import Display, Domain, door, Encoded, block_groups, check_range, group_sums, steps
 from ..render import figure_html, subplots
 
 # %% auto #0
@@ -364,22 +364,27 @@ def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     return figure_html(_plot_images(cfs, most), '; '.join(words)) + more
 
 # %% ../../nbs/05_images.ipynb #c97
+@door()
 def images(
+    X=None,          # Training images, `(n, h, w)` or `(n, channels, h, w)`, on which an explainer fits itself; None to fit it
     block:int=4,     # Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds=(0., 1.), # Values of black and white, as the network reads them; or such a pair for each channel
-    channels:int=1,  # Channels of an image, 1 or 3
+    channels:int|None=None, # Channels of an image, 1 or 3; None for those of `X`, else 1
     regions=None,    # Region of every pixel in place of blocks, whole numbers `(h, w)` from 0 on; None for blocks
 ) -> Domain:
     """Describe images: blocks, bounds, and the settings that make believable pictures.
 
     Parameters
     ----------
+    X : default None
+        Training images, `(n, h, w)` or `(n, channels, h, w)`, on which an explainer fits itself; None to
+        fit it
     block : int, default 4
         Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
     bounds : default (0.0, 1.0)
         Values of black and white, as the network reads them; or such a pair for each channel
-    channels : int, default 1
-        Channels of an image, 1 or 3
+    channels : int | None, default None
+        Channels of an image, 1 or 3; None for those of `X`, else 1
     regions : default None
         Region of every pixel in place of blocks, whole numbers `(h, w)` from 0 on; None for blocks
 
@@ -390,11 +395,14 @@ def images(
     Examples
     --------
     >>> train, test = load_digits()
-    >>> images(block=4).encode(train['image'][:2]).x.shape
+    >>> images(train['image'], block=4).encode(train['image'][:2]).x.shape
     """
+    if X is not None and np.ndim(X) not in (3, 4): # a number was once the block
+        raise ValueError(f'X must be images (n, h, w) or (n, channels, h, w), got {np.shape(X)}: write images(X, block=4)')
+    if channels is None: channels = np.shape(X)[1] if np.ndim(X) == 4 else 1
     check_range('block', block, least=1, whole=True)
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
-    return _image_domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions)))
+    return replace(_image_domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions))), data=X)
 
 def _image_domain(p:_Pixels) -> Domain:
     "The record of functions of images."

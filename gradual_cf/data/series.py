@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, went
-from ..core import changed_groups, check_range, Display, Domain, Encoded, group_sums
+from ..core import changed_groups, check_range, Display, Domain, door, Encoded, group_sums
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
 from ..search.goals import in_target
@@ -439,6 +439,7 @@ def _whole_channels(known:np.ndarray, names:tuple, told=None) -> tuple: # `(n, c
         raise ValueError(f'integer must name channels of whole numbers up to {_MOST_WHOLE:,}, got {other}, which has others')
     return out
 
+@door()
 def series(
     X,             # Training series: `(n, length)`, `(n, channels, length)`, ragged lists, or a frame
     channels=None, # Names of the channels; None for those of the frame, else 'value' or 'channel 0', 'channel 1', …
@@ -500,8 +501,8 @@ def series(
     whole = _whole_channels(known, names, integer)
     low,high = _inward_to_whole(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
-    return _series_domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
-                           torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real, whole))
+    return replace(_series_domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,
+                           torch.tensor(jump)[:, None].float(), _where(names, L, immutable), bridged, real, whole)), data=X)
 
 def _series_domain(p:_Series) -> Domain:
     "The record of functions of series."

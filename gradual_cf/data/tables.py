@@ -17,8 +17,8 @@ from torch import Tensor
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _in_dtype, _interval,
                                      _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
                                      _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
-from ..answers import _beside_real, _called, CHANGED, Counterfactuals, _ranges, _titles, went
-from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, Encoded,
+from ..answers import _amount, _called, aimed_at, CHANGED, Counterfactuals, _ranges, _titles, went
+from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, door, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module
@@ -556,8 +556,13 @@ def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
 # %% ../../nbs/04_tables.ipynb #c61
-def _track(ax, y:float, c:Column, line):
-    "One changed feature: its range, where it was and where it goes; what is missing stands beside the track."
+def _ends(cfs:Counterfactuals, c:Column) -> list:
+    "The smallest and the largest value of a column, in words."
+    write = c.text if c.measure or c.levels else lambda v: _amount(cfs, c.name, round(v, max(c.digits, 0)))
+    return [plot_text(write(float(v)), 14) for v in (c.low, max(c.high, c.low))]
+
+def _track(ax, y:float, cfs:Counterfactuals, c:Column, line):
+    "One changed number on its range, from where it was to where it goes; what is missing stands beside the track."
     a,b = (-.08 if pd.isna(value) else c.share(value) for value in (line.before, line.after))
     ax.plot([0, 1], [y, y], color='.8', lw=3, solid_capstyle='round', zorder=1)
     arrow = dict(arrowstyle='-|>', color=CHANGED, lw=2, shrinkA=4, shrinkB=5)
@@ -567,44 +572,63 @@ def _track(ax, y:float, c:Column, line):
     for value,at,left,colour in ((line.before, a, a >= b, '.3'), (line.after, b, a < b, CHANGED)):
         shift,side = (9, 'left') if left else (-9, 'right')
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
-        ax.annotate(plot_text(value_text(value)), (at, y), (shift, 7), **style)
+        ax.annotate(plot_text(_amount(cfs, c.name, value)), (at, y), (shift, 7), **style)
+    for at,text in enumerate(_ends(cfs, c)):
+        ax.annotate(text, (at, y), (0, -13), textcoords='offset points', ha='center', fontsize=7, color='.45')
+
+def _named_change(ax, y:float, line, also=()): # Further levels that do as well
+    "One changed category: it has no place on a line of numbers."
+    text = ' or '.join(map(value_text, [line.after, *(v for v in also if v != line.after)]))
+    ax.text(.46, y, plot_text(value_text(line.before), 30), ha='right', va='center', fontsize=8, color='.3')
+    ax.annotate('', (.54, y), (.46, y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2))
+    ax.text(.54, y, plot_text(text, 30), ha='left', va='center', fontsize=8, color=CHANGED)
 
 # %% ../../nbs/04_tables.ipynb #c62
 _TIPS:dict[str, Any] = {'': (None, None), 'low': ('<', [0]), 'high': ('>', [1]), 'both': ('d', [0, 1])} # Of open sides
 
 def _shade(ax, y:float, c:Column, line): # A line of a region
-    "What does as well as the answer: a range, or levels."
+    "What does as well as the answer: a range."
     style = dict(color=CHANGED, alpha=.3, zorder=1.5)
-    if line.levels: ax.plot([c.share(v) for v in line.levels], [y]*len(line.levels), 'o', ms=9, mew=0, **style)
-    elif line.high > line.low:
+    if line.high > line.low:
         tip,at = _TIPS[line.open]
         style |= dict(marker=tip, ms=13, mew=0, markevery=at)
         ax.plot([c.part(line.low), c.part(line.high)], [y, y], lw=8, solid_capstyle='butt', **style)
 
-_WRAP = 37 # Characters of a line beside a track
+_WIDE,_TALL = 84, .54 # Characters of a line, and inches of a change
 
 def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
-    "Every change on the feature's legal range, and what does as well; that, unless told, where a proof is known."
-    by_name,lines = {c.name: c for c in table.columns}, list[Any](cfs.changes().itertuples())
-    place = {(l.row, l.feature): -y for y,l in enumerate(lines)}
-    fig,ax = subplots(figsize=(7, .8 + .72*max(len(lines), 1)))
-    for y,line in enumerate(lines): _track(ax, -y, by_name[line.feature], line)
-    around = _ranges(cfs, ranges)
-    for line in around: _shade(ax, place[line.row, line.feature], by_name[line.feature], line)
+    "A block for each row, a line for each change on its legal range, and what does as well; that, unless told, where a proof is known."
+    by_name,changes,around = {c.name: c for c in table.columns}, cfs.changes(), _ranges(cfs, ranges)
+    known,y = {(l.row, l.feature): l for l in around}, 0.
+    heads,places = [], []
+    for i,some in changes.groupby('row'):
+        text = plot_text(f'row {_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', _WIDE)
+        heads.append((y, text))
+        y -= .6 + .3*text.count('\n')
+        for line in some.itertuples():
+            y -= .55
+            places.append((y, line))
+            y -= .45
+    fig,ax = subplots(figsize=(7, .4 + _TALL*max(-y, 1)))
+    inside = dict(xycoords=('figure fraction', 'data'), textcoords='offset points', va='top', fontsize=8, weight='bold')
+    for at,text in heads:
+        ax.axhline(at, color='.8', lw=.8)
+        ax.annotate(text, (0, at), (4, -4), **inside).set_in_layout(False)
+    for at,line in places:
+        c,also = by_name[line.feature], known.get((line.row, line.feature))
+        if not c.ordered: _named_change(ax, at, line, () if also is None else also.levels)
+        else:
+            _track(ax, at, cfs, c, line)
+            if also is not None: _shade(ax, at, c, also)
     if around: ax.set_xlabel('shaded: values that are as good; a tip: all that follow, too', fontsize=8)
-    first = {row: y for y,row in reversed([*enumerate(l.row for l in lines)])} # what is known of a row is said once
-    real = _beside_real(cfs)
-    stands = [f'{plot_text(went(cfs, l.row), _WRAP)}\n{real[l.row]}'*(first[l.row] == y) for y,l in enumerate(lines)]
-    named = [f'row {title}: {_called(cfs, l.feature)}' for l in lines for title in _titles(cfs)[l.row:l.row + 1]]
-    names = [f'{plot_text(name, _WRAP)}\n{told}'.rstrip() for name,told in zip(named, stands)]
-    ax.set_yticks([-y for y in range(len(lines))], names, fontsize=8)
-    ax.set(xlim=(-.25, 1.25), ylim=(-len(lines) + .4, .6), xticks=[0, 1], xticklabels=['smallest', 'largest'])
+    ax.set_yticks([at for at,_ in places], [plot_text(_called(cfs, l.feature), 24) for _,l in places], fontsize=8)
+    ax.set(xlim=(-.25, 1.25), ylim=(min(y, -1), .05), xticks=[])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return fig
 
 # %% ../../nbs/04_tables.ipynb #355c120d
-_PANELS = 6 # Columns in a picture of many answers
+_PANELS,_LEVELS = 6, 8 # Columns in a picture of many answers, and names below one
 
 def _plot_many(table:_Table, cfs:Counterfactuals):
     "A panel for each column that changes most often, a line for each answer that changes it."
@@ -620,8 +644,9 @@ def _plot_many(table:_Table, cfs:Counterfactuals):
         ax.plot(before, y, 'o', color='.55', ms=min(5, 12*count**-.3))
         ax.plot(after, y, 'o', color=CHANGED, ms=min(5, 12*count**-.3))
         ax.set_title(f'{plot_text(_called(cfs, name), 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
-        ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[], xticks=[0, 1])
-        ax.set_xticklabels(['smallest', 'largest'], fontsize=7)
+        ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[])
+        names = {c.share(v): plot_text(value_text(v), 10) for v in c.levels[:_LEVELS]} if not c.ordered else dict(enumerate(_ends(cfs, c)))
+        ax.set_xticks([*names], [*names.values()], fontsize=7, rotation=0 if c.ordered else 90)
         ax.tick_params(length=0)
     fig.supxlabel('grey: before, coloured: after', fontsize=8)
     return fig
@@ -826,6 +851,7 @@ def _check_looks(columns, names, units, codes) -> dict: # As `Display` holds the
         raise ValueError(f'units must name numbers, got {bad}')
     return {name: v for name,v in dict(names=names, units=units, codes=codes).items() if v}
 
+@door()
 def tabular(
     df,                   # Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
     immutable:Sequence=(),# Columns that may not change

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
-from ..core import Display, Domain, Encoded, token_groups, check_range
+from ..core import Display, Domain, door, Encoded, token_groups, check_range
 from ..models.asking import Adapted
 from ..models.decisions import FrameModel
 from ..models.of_texts import framed, of_texts
@@ -477,6 +477,7 @@ def _spliced_domain(texts, length, tokenizer, allow, leave_out) -> Domain:
 # %% ../../nbs/06_texts.ipynb #c86
 _FULL,_FILTERED = (.2, 16, 32, 4), (0., 12, 8, 2) # Similarity, positions, words, beam: without a rule and with one
 
+@door()
 def sentences(
     vectors:Any,        # From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
     length:int|None=None, # Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
@@ -533,7 +534,7 @@ def sentences(
         for name,v in dict(similarity=similarity, positions=positions, words=words, beam=beam, reads=reads).items():
             if v in (None, 'auto'): continue
             raise ValueError(f'{name} must be left out for sentences(texts), whose model reads no vectors, got {v!r}')
-        return _spliced_domain(vectors, length, tokenizer, allow, leave_out)
+        return replace(_spliced_domain(vectors, length, tokenizer, allow, leave_out), data=vectors)
     if leave_out: raise ValueError('leave_out must be False with vectors: a network reads a word at each place')
     length = 256 if length is None else length
     rule = _fluency_of(reads)

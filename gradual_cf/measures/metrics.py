@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pdist
 
 from ..answers import _explainer_of, _check_answers, Counterfactuals
-from ..core import changed_groups, check_range, comparable, Encoded, State, take_rows, Target, by_target
+from ..core import changed_groups, check_range, comparable, door, Encoded, State, take_rows, Target, by_target
 from ..data.columns import MISSING
 from ..gradual import plausible
 from ..models.asking import _adapted, labels_of, predict
@@ -389,9 +389,10 @@ def measures(
     first, last = ([_metric_line(name, v) for name,v in part.items()] for part in (first, last))
     return pd.DataFrame(first + lines + last)
 
+@door()
 def evaluate(
-    explainer:Explainer, # Fitted
-    data,                # Raw rows to explain
+    cf:Explainer,        # Fitted
+    rows,                # Raw rows to explain; or answers, to measure them alone
     target=None,         # Label of a class, one per row, or None for the other of two classes
     judge=None,          # An independent model, or None
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
@@ -401,10 +402,10 @@ def evaluate(
 
     Parameters
     ----------
-    explainer : Explainer
+    cf : Explainer
         Fitted
-    data
-        Raw rows to explain
+    rows
+        Raw rows to explain; or answers, to measure them alone
     target : default None
         Label of a class, one per row, or None for the other of two classes
     judge : default None
@@ -423,10 +424,11 @@ def evaluate(
     --------
     >>> evaluate(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
+    if isinstance(rows, Counterfactuals): return measures(cf, rows, judge, eps, held)
     start = time.perf_counter()
-    cfs = explainer.explain(data, target)
+    cfs = cf.explain(rows, target)
     seconds = pd.DataFrame([_metric_line('seconds_per_row', [(time.perf_counter() - start)/len(cfs)])])
-    return pd.concat([measures(explainer, cfs, judge, eps, held), seconds], ignore_index=True)
+    return pd.concat([measures(cf, cfs, judge, eps, held), seconds], ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #8576d6ff
 def _usual_outliers(explainer, target:Tensor, held:Tensor) -> float: # Targets of answers; which rows judge, bool `(m,)`

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn, Tensor
 
-from ..core import Domain
+from ..core import Domain, door
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
 from .glass import (_as_scores, _catboost_parsed, _flattened, _from_catboost, _from_pairs,
                                      _from_xgboost, _with_code)
@@ -298,6 +298,7 @@ def _scaler(scaled, width:int) -> nn.Module:
     return _Affine(one - zero, zero)
 
 # %% ../../nbs/models/04_fitted.ipynb #c76
+@door()
 def predictor(
     ask,                # A function of a frame, a fitted model, or a network
     domain:Domain,      # The table that it reads

@@ -579,10 +579,11 @@ def _lines_of_choices(axes, kind):
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac20
 def ablate(
-    task:Task|str='breast_cancer', # A data set with its network, or its name
+    task:Any='breast_cancer', # A data set with its network, or its name; or a fitted `GradualCF` of one's own
+    rows:Any=100,         # Random test rows, ≥ 1; for an explainer of one's own raw rows
+    target=None,          # For rows of one's own, as `explain` takes it
     axes:Sequence|None=None, # Choices to look at; None for all
-    base:Settings|None=PAPER, # Settings that each line is applied to; None for those of the domain
-    rows:int=100,         # Random test rows, ≥ 1
+    base:Settings|None=PAPER, # Settings that each line is applied to; None for those of the domain, or the explainer's own
     seed:int=0,           # Seed of rows, targets and search
     eps:Sequence=(8,),    # Neighbourhoods of coherence, for tables
 ) -> pd.DataFrame:        # A line for each setting: axis, value, and every metric
@@ -590,14 +591,16 @@ def ablate(
 
     Parameters
     ----------
-    task : Task | str, default 'breast_cancer'
-        A data set with its network, or its name
+    task : Any, default 'breast_cancer'
+        A data set with its network, or its name; or a fitted `GradualCF` of one's own
+    rows : Any, default 100
+        Random test rows, ≥ 1; for an explainer of one's own raw rows
+    target : default None
+        For rows of one's own, as `explain` takes it
     axes : Sequence | None, default None
         Choices to look at; None for all
     base : Settings | None, default PAPER
-        Settings that each line is applied to; None for those of the domain
-    rows : int, default 100
-        Random test rows, ≥ 1
+        Settings that each line is applied to; None for those of the domain, or the explainer's own
     seed : int, default 0
         Seed of rows, targets and search
     eps : Sequence, default (8,)
@@ -607,17 +610,29 @@ def ablate(
     -------
     pd.DataFrame
         A line for each setting: axis, value, and every metric
+
+    Examples
+    --------
+    >>> ablate(cf, X_test[:5], target='granted', axes=['keep'], base=None)
     """
-    task = load_task(task) if isinstance(task, str) else task
-    some, target = _some_rows(task, rows, seed)
+    own,task = isinstance(task, GradualCF), load_task(task) if isinstance(task, str) else task
+    some,target = (rows, task.ask(rows, target).target) if own else _some_rows(task, rows, seed)
+    name,judge = (type(task.model).__name__, None) if own else (task.name, task.judge)
+    if own: target = task.goal.told_of(target, task.classes)
     eps = eps if task.domain.features else ()
     lines = []
     for a in _lines_of_choices(axes, task.domain.kind):
-        domain = load_task(task.name, seed=seed, **a.domain).domain if a.domain else task.domain
-        cf = GradualCF(task.model, domain, base or 'sparse', **dict(seed=seed) | a.changes).fit(task.X)
-        measured = evaluate(cf, some, target, task.judge, eps)
+        if own and a.domain: continue # of data sets alone
+        domain = load_task(name, seed=seed, **a.domain).domain if a.domain else task.domain
+        changes = dict(seed=seed) | a.changes
+        try: cf = task.under(None if base is PAPER else base, **changes) if own else \
+            GradualCF(task.model, domain, base or 'sparse', **changes).fit(task.X)
+        except ValueError:
+            if own: continue # this model or table has no such choice
+            raise
+        measured = evaluate(cf, some, target, judge, eps)
         near = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
         names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, near)] # `coherence@8`, `l1`
         means = dict(zip(names, measured['mean']))
-        lines.append(dict(data=task.name, axis=a.axis, value=a.value, rows=len(target)) | means)
+        lines.append(dict(data=name, axis=a.axis, value=a.value, rows=len(target)) | means)
     return pd.DataFrame(lines)

@@ -4,8 +4,9 @@
 
 # %% ../../nbs/scale/01_batch.ipynb #c4
 from __future__ import annotations
-import errno, functools, hashlib, inspect, io, json, re, tempfile, threading, warnings
+import errno, functools, hashlib, inspect, io, json, re, shutil, tempfile, threading, warnings
 from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from tqdm.auto import tqdm
 
 import gradual_cf
 from ..answers import _NOT_READ, told_of
-from ..core import arrow_frame, arrow_table, atomic, check_range, Question, _read_json
+from ..core import arrow_frame, arrow_table, atomic, check_range, door, Question, _read_json, RULES
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
@@ -78,13 +79,13 @@ def _plain_question(explainer, target, constraints):
         try: json.dumps(v)
         except TypeError:
             raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
-    rules = {k: v for k,v in constraints.items() if k in _RULES}
+    rules = {k: v for k,v in constraints.items() if k in RULES}
     if rules and not explainer.domain.words: # wrong ones are said now, and not of each row
         one = explainer.domain.decode(explainer.x_train[:1], None)
         explainer.ask(one, explainer.goal.anything(explainer.classes), **rules)
     return question
 
-_RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes'
+
 
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
@@ -271,6 +272,8 @@ class Batches:
     def batches(self, some): return map(self, some)
 
     def __call__(self, batch):
+        if isinstance(batch, Mapping): # of `datasets`: columns by their names
+            return {c: v.tolist() for c,v in self(pd.DataFrame({c: list(v) for c,v in batch.items()})).items()}
         import pyarrow as pa
         rows,wanted = _rows_in(batch), [*self.read, *self.keep, *filter(None, [self.column])]
         there = rows if isinstance(rows, pd.DataFrame) else rows.column_names
@@ -333,6 +336,7 @@ class Batches:
         return np.concatenate([at for at,_ in parts]), pa.concat_tables([told for _,told in parts])
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000027
+@door(*RULES)
 def as_batches(
     explainer,       # Fitted, or the folder of one that was saved
     target=None,     # Label of a class, or name of a column with one per row; None for `wanted`, else the other of two classes
@@ -488,10 +492,23 @@ def _claimed(out:Path, manifest:dict):
         yield {*parts.values()} - {None}
 
 # %% ../../nbs/scale/01_batch.ipynb #c95
+_WRITERS = '.csv', '.parquet' # Files of all answers
+
+def _as_one(folder:Path, out:Path) -> Path: # `out`
+    "All parts as one file, part by part; the folder goes."
+    import pyarrow.csv as csv, pyarrow.parquet as pq
+    parts = [path for path,k in sorted(_parts_in(folder).items(), key=lambda part: part[1])]
+    make = pq.ParquetWriter if out.suffix == '.parquet' else csv.CSVWriter
+    with atomic(out) as tmp, make(tmp, schema := pq.read_schema(parts[0])) as writer:
+        for path in parts: writer.write_table(pq.read_table(path).cast(schema))
+    shutil.rmtree(folder)
+    return out
+
+@door(*RULES)
 def explain_dataset(
-    explainer:Explainer, # Fitted
+    cf:Explainer,        # Fitted
     ds,                  # A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
-    out,                 # Folder for the parts and the manifest; one of the same run is resumed
+    out,                 # Folder for the parts and the manifest, where the same run is resumed; or a file, .parquet or .csv
     target=None,         # Label of a class, or name of a column with one per row; None for `wanted`, else the other of two classes
     batch_size:int=1024, # Rows per part, ≥ 1: they are explained together; a crash loses at most one part
     workers:int=0,       # Processes of one thread each; 0 for this process
@@ -502,12 +519,12 @@ def explain_dataset(
 
     Parameters
     ----------
-    explainer : Explainer
+    cf : Explainer
         Fitted
     ds
         A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
     out
-        Folder for the parts and the manifest; one of the same run is resumed
+        Folder for the parts and the manifest, where the same run is resumed; or a file, .parquet or .csv
     target : default None
         Label of a class, or name of a column with one per row; None for `wanted`, else the other of two
         classes
@@ -527,16 +544,19 @@ def explain_dataset(
     """
     check_range('workers', workers, least=0, whole=True)
     check_range('batch_size', batch_size, least=1, whole=True)
-    explainer.check_fitted()
+    cf.check_fitted()
     out, source = Path(out), open_source(ds)
+    if out.suffix in _WRITERS and not out.is_dir():
+        parts = explain_dataset(cf, ds, out.with_name(f'{out.name}.parts'), target, batch_size, workers, progress, **constraints)
+        return _as_one(parts, out)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
-    f, schema = Batches(explainer, target, **constraints), source.data.schema
+    f, schema = Batches(cf, target, **constraints), source.data.schema
     if lost := [c for c in f.read if c not in schema.names]:
         raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
-    _target_column(explainer, target, schema.names)
+    _target_column(cf, target, schema.names)
     _check_free(f.read, schema.names)
     engine = partial(processes, count=workers) if workers else lambda work, parts: ((k, work(k, t)) for k,t in parts)
-    with _claimed(out, _manifest(explainer, f, source, batch_size, _known_by(explainer))) as done:
+    with _claimed(out, _manifest(cf, f, source, batch_size, _known_by(cf))) as done:
         had = sum(min(batch_size, source.rows - k*batch_size) for k in done)
         rows:Any = dict(unit='row', unit_scale=True, desc=source.name)
         with tqdm(total=source.rows, initial=had, disable=not progress, **rows) as bar:

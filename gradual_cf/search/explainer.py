@@ -8,7 +8,7 @@ import inspect, threading, time
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +22,8 @@ from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast, tabular
-from ..core import (arrow_table, changed_groups, Domain, Effort, Encoded, Question, read_once, take_rows, Target,
+from ..core import (absent, arrow_table, changed_groups, door, unknown_argument, Domain, Effort, Encoded, Question,
+                             read_once, take_rows, Target,
                              check_range, _range_text, by_target)
 from .plausible import crowd, held_back
 from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
@@ -35,12 +36,12 @@ from ..models.decisions import FrameModel
 from ..models.fitted import decisions, ruled, settled
 from .pipelines import tabled
 from .confirmed import until_confirmed
-from .proven import _Wanted, answered, by_default
+from .proven import _Wanted, proofs_lost, answered, by_default
 from .ranges import region
 from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .real import _nearest_real
-from ..use.enough import _plot_card
+from ..use.enough import certified, enough_of, least_words, _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 
 # %% auto #0
@@ -181,7 +182,8 @@ def _settle(cls, presets, domain, settings, changes) -> Any: # A record of `cls`
     if settings is not None and not isinstance(settings, cls):
         raise ValueError(f'intent must be {cls.__name__}(...), got {type(settings).__name__}')
     known = [f.name for f in fields(cls)]
-    if bad := sorted(set(changes) - set(known)): raise ValueError(f'settings must be among {sorted(known)}, got {bad}')
+    for word in changes.keys() - set(known):
+        raise unknown_argument(cls.__name__.removesuffix('Settings') or 'GradualCF', word, changes[word], known)
     own = settings or _suited(cls, presets, domain)
     hold = changes.get('hold') # is demanded beside what the intent demands
     if hold is not None and own.hold: changes = changes | dict(hold=own.hold | cast(Any, _read_hold(hold, own.holds)))
@@ -306,11 +308,14 @@ def _read_wanted(cf, wanted) -> Any: # A label, an interval, or None
     if wanted is not None and (cf.classes or cf.goal is NUMBERS): _check_wanted(cf, torch.zeros(1, len(cf.classes) or 1))
     return wanted
 
-_FITTING = threading.RLock() # One fit at a time: who comes second waits
+@cache
+def _one_fit() -> Any: return threading.RLock() # At a time: who comes second waits
+
+_one_fit() # before there are threads
 
 def _fit_once(cf):
     "Fit an explainer on the rows that its domain was made from; what was learnt is there all at once."
-    with _FITTING:
+    with _one_fit():
         if cf.given is None: return # another thread was first
         new = object.__new__(type(cf))
         vars(new).update(vars(cf) | dict(given=None))
@@ -468,8 +473,10 @@ def _domain_of(model, X) -> Domain:
         raise ValueError(f'model must come first and X second, got {type(model).__name__} and then {type(X).__name__}: '
                          'write GradualCF(model, X)')
     if isinstance(X, pd.DataFrame) or arrow_table(X) is not None: return tabular(X)
+    line = 'sentences(X)' if isinstance(X, (list, tuple)) and all(isinstance(v, str) for v in X) else \
+        'images(X)' if getattr(X, 'ndim', 0) > 2 else 'pd.DataFrame(X)'
     raise ValueError(f'X must be a frame, or what tabular, images, sentences or series make, got {type(X).__name__}: write '
-                     'GradualCF(model, pd.DataFrame(X))')
+                     f'GradualCF(model, {line})')
 
 def _unbound(model) -> Any: # `model.predict_proba` -> `model`
     if isinstance(model, (list, tuple)): return type(model)(map(_unbound, model))
@@ -740,6 +747,8 @@ class Explainer(metaclass=_Listed):
         return self.__dict__ | dict(read=None, jurors=[])
 
     def __dir__(self): return sorted({*_OFFERED} & {*super().__dir__()})
+    __getattr__ = absent
+    def __call__(self, *a, **kw): raise TypeError(f'{type(self).__name__} is asked by its methods: write cf.explain(rows)')
     def __repr__(self): return _summary_of(self)
 
     @property
@@ -810,7 +819,8 @@ class Explainer(metaclass=_Listed):
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if self.wanted is not None: _check_wanted(self, self.z_train[:1])
-            if told := _one_class_for_all(self.model, self.domain, self.z_train, self.classes): _tell([told])
+            told = [_one_class_for_all(self.model, self.domain, self.z_train, self.classes), '' if self.widens else proofs_lost(self)]
+            _tell([*filter(None, told)])
             self.given = None
         return self
 
@@ -858,6 +868,7 @@ class Explainer(metaclass=_Listed):
         """
         self.check_fitted()
         new = copy(self)
+        new.jurors = self.jurors # they do not depend on settings
         new.settings = _settle(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
         return new
 
@@ -965,6 +976,7 @@ class Explainer(metaclass=_Listed):
         return self.search(question, effort)
 
     # What it answers
+    @door()
     def explain(self,
         rows,            # Raw inputs, as `fit` takes them: many rows or one
         target=None,     # Label of a class, an interval, or one a row; None for `wanted`, else the other of two classes
@@ -1159,6 +1171,10 @@ class Explainer(metaclass=_Listed):
         """
         self.check_fitted()
         return _plot_card(_explainer_of(self, cfs), cfs)
+
+    def _enough(self, cfs) -> tuple: # As text and pages tell it, and what the model says there
+        told = enough_of(cf := _explainer_of(self, cfs), cfs, certified(cf, cfs))
+        return least_words(told, cfs), told.prob
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.

@@ -311,6 +311,13 @@ def _booster_says(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightG
 
 def _reordered(ask:Callable, order:np.ndarray, v:np.ndarray) -> Any: return ask(v[:, order])
 
+def _same_codes(last, like) -> bool: # Rows as a last step is given them
+    "Whether a model that reads categories of pandas knows their levels in the same order."
+    if not (named := _named_in(like)): return True
+    encoder = getattr(getattr(last, '_preprocessor', None), 'named_transformers_', {}).get('encoder')
+    known = getattr(getattr(last, 'booster_', last), 'pandas_categorical', getattr(encoder, 'categories_', ()))
+    return [list(v) for v in known or ()] == [list(like.dtypes.iloc[j].categories) for j in named]
+
 def _asked_with_numbers(last, method:str) -> Callable: # Numbers `(n, j)`, codes of levels -> what it says
     "How a last step is asked without a frame."
     library = type(last).__module__.split('.')[0]
@@ -416,7 +423,8 @@ def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, enco
     try:
         table,rows = _Table(model, x[:1]), _compared_rows(model, x)
         v,whole = table.features(rows), _asked_of(p, model.write(torch.from_numpy(rows))).numpy()
-        ways = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)] + [(table.given, _ROUNDED)]*bool(table.steps)
+        quick = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)]*_same_codes(table.last, table.like)
+        ways = quick + [(table.given, _ROUNDED)]*bool(table.steps)
     except (_Unfit, *_UNLIKE): return None
     for table.ask,room in ways:
         try: far = np.abs(np.asarray(table.ask(v), float).reshape(whole.shape) - whole).max()

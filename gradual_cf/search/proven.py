@@ -38,7 +38,7 @@ from .sums import _by_sum
 from .trees import _Trees
 
 # %% auto #0
-__all__ = ['prove', 'ways']
+__all__ = ['prove', 'proofs_lost', 'ways']
 
 # %% ../../nbs/search/13_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
@@ -310,6 +310,23 @@ def _proves_by_default(cf) -> bool:
     if not isinstance(cf.model, FrameModel): return False
     if _shared_places(_grid_of(cf.domain.features)): return False
     return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
+
+def proofs_lost(cf) -> str: # A fitted explainer
+    """What is to be said of a table with relations, had its model been proven without; '' for others.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    str
+        A fitted explainer
+    """
+    model,tied = cf.model, cf.ties['relations'] is not None and cf.greedy and cf.settings.legal
+    if not tied or not isinstance(model, FrameModel) or not (isinstance(model, _Trees) or model.about and model.inside): return ''
+    return 'relations are kept, and no proof knows them: nothing says that fewer columns are not enough'
 
 def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
     "Put in what a search found of some rows: the smaller answer, of equal ones the proven one; the larger bound."
@@ -629,7 +646,16 @@ def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
     if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
     told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
+    if cf is not answer.explainer:
+        told['verdict'] = [_beside_margin(*line) for line in zip(told.verdict, told['size'], told.best, told.bound)]
     return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
+
+def _beside_margin(words:str, size:float, best:float, bound:float) -> str: # As `_verdicts` tells them
+    "What is said of an answer that was to hold for more than the decision: a proof is about the decision alone."
+    if not words.startswith('within') or not np.isfinite(size): return words
+    least,unit = min(best, size), ' columns' if words.endswith('columns') else ''
+    told = f'{least:.4g}{unit} {"are" if unit else "is"} enough' if least < size else f'at least {bound:.4g}{unit} are needed'
+    return f'for the decision alone {told}; the margin that was asked for took {size:.4g}'.replace('1 columns are', '1 column is')
 
 _NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
 prove = Counterfactuals.prove

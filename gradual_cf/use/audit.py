@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
-from ..core import changed_groups, check_range, comparable, Effort, Question
+from ..core import changed_groups, check_range, comparable, door, Effort, Question, RULES
 from ..data.columns import _decoded_numbers, _entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
 from ..search.explainer import Explainer, wanted_of
@@ -672,6 +672,7 @@ def _measures_frame(measures:dict, groups:list, how:tuple, progress:bool) -> pd.
     return pd.DataFrame(lines, columns=_LINE).astype(dict(rows='Int64'))
 
 # %% ../../nbs/use/02_audit.ipynb #c75
+@door(*RULES)
 def audit(
     cf:Explainer,      # Fitted
     rows,              # Raw rows, those refused and those not; columns that the model does not read are left out

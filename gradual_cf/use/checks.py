@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..answers import Counterfactuals, told_of
-from ..core import check_range, take_rows
+from ..core import check_range, door, take_rows
 from ..measures.metrics import _frames
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
 from ..search.explainer import Explainer, wanted_of
@@ -274,6 +274,7 @@ def _limits_for(limits, earlier, by) -> dict:
         if name.endswith('_others') and by is None: raise ValueError(f'by must be given for the check {name}, got None')
     return dict(limits)
 
+@door()
 def checks(
     cf:Explainer,    # Today's: fitted, of a table
     earlier=None,    # Answers of `explain`, their frame, parquet file or folder of `explain_dataset`; or an earlier explainer

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed, _ranges
+from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed
+from ..core import door
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
 from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text,
                                with_unit)
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
-from .enough import _enough_said, _directions_taken
 from .plans import _step_marks
 
 # %% auto #0
@@ -46,43 +46,17 @@ def _unit_text(c, cell, terms:_ColumnNames=_PLAIN) -> str:
     number = rounded_text(float(cell), max(c.digits, 0), c.known is None, lang)
     return with_unit(number, terms.units.get(c.name, ''), lang)
 
-def _changed(domain, line, terms:_ColumnNames=_PLAIN) -> dict: # name, before, after; a word needs no name
+def _changed(domain, line, terms:_ColumnNames=_PLAIN, words:dict={}) -> dict: # name, before, after; a word needs no name
     "One change in words: cells of a column, words, or brightnesses."
     column = next((c for c in domain.features if c.name == line.feature), None)
     def write(v):
         if column is not None: return _unit_text(column, v, terms)
         return terms.lang.number(f'{v:.2f}') if isinstance(v, float) else value_text(v, lang=terms.lang)
     name = '' if isinstance(line.feature, int) else f'{terms.name(line.feature)}: '
-    return dict(name=name, before=write(line.before), after=write(line.after))
-
-# %% ../../nbs/use/04_drawing.ipynb #c11
-_OUTSIDE = -4. # Per cent: where a missing cell or a special code stands, beside the track
-
-def _percent(c, cell) -> float:
-    "Where a cell stands on the track of its column, in per cent."
-    if pd.isna(cell): return _OUTSIDE
-    share = c.share(cell)
-    return min(100*share, 100.) if share >= 0 else _OUTSIDE
+    return dict(name=name, before=write(line.before), after=words.get(line.feature, (None,))[0] or write(line.after))
 
 # %% ../../nbs/use/04_drawing.ipynb #c14
 _SHEET = f'<style>{render("drawing/style", "css", changed=CHANGED)}\n</style>'
-
-# %% ../../nbs/use/04_drawing.ipynb #c17
-def _table_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One row
-    "What changed in a row of a table, each change on its track."
-    lines,columns = [], {c.name: (c, way) for c,way in zip(cfs.domain.features, _directions_taken(cfs)[0])}
-    also = {line.feature: line for line in _ranges(cfs)}
-    for line in cfs.changes().itertuples():
-        c,way = columns[line.feature]
-        told = _changed(cfs.domain, line, terms)
-        told |= dict(name=terms.name(c.name), follows=getattr(line, 'follows', False))
-        told |= dict(places=(_percent(c, line.before), _percent(c, line.after)), also=None, enough='')
-        if c.name in also:
-            told['enough'] = _enough_said(c, also[c.name], way, terms.units.get(c.name, ''), terms.lang)
-            if also[c.name].high > also[c.name].low:
-                told['also'] = 100*c.part(also[c.name].low), 100*c.part(also[c.name].high)
-        lines.append(told)
-    return dict(lines=lines)
 
 # %% ../../nbs/use/04_drawing.ipynb #c20
 def _score_text(cfs:Any, v:float, lang:Language=ENGLISH) -> str: # One row
@@ -97,12 +71,10 @@ _FACTS = { # Words for people -> what they mean
 
 def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) -> str: # One row
     "How an answer stands: what the model says before and after, changes, distance or cost, and how typical it is."
-    price,one,lang = cfs.domain.cost, cfs.quality().iloc[0], terms.lang
-    facts = {lang.say(N_('changes')): lang.number(f'{one.changes:,}')}
-    if price is None: facts[lang.say(N_('distance'))] = lang.number(f'{one.distance:.3g}')
-    else: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
-    if not np.isnan(one.nearest_row): facts[lang.say(N_('nearest real row'))] = lang.number(f'{one.nearest_row:.3g}')
-    if one.typical == one.typical: facts[lang.say(_REAL)] = lang.percent(f'{one.typical:.0%}')
+    price,lang = cfs.domain.cost, terms.lang
+    facts = {lang.say(N_('changes')): lang.number(f'{cfs.changed.sum():,}')}
+    if price is not None: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
+    if cfs.typical is not None and cfs.typical[0] == cfs.typical[0]: facts[lang.say(_REAL)] = lang.percent(f'{cfs.typical[0]:.0%}')
     if cfs.proof[0].startswith(('fewest', 'optimal')) and cfs.optimal in ('', 'columns'): facts[lang.say(N_('proven fewest'))] = '✓'
     means = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}
     says = cfs.before[0].item(), cfs.prob[0].item()
@@ -113,13 +85,13 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
                   found=cfs.valid[0].item(), facts=facts, means=means)
 
 # %% ../../nbs/use/04_drawing.ipynb #c23
-def _plan_picture(plan, terms:_ColumnNames=_PLAIN) -> str: # Of one answer
+def _plan_picture(plan, terms:_ColumnNames=_PLAIN, words:dict={}) -> str: # Of one answer; `words`: as `least_words` has them
     "The steps of a plan as an ordered list."
     domain,goal,steps,marks = plan.answers.domain, plan.answers.goal, [], _step_marks(plan.enough)
     for number,part in plan.changes().groupby('step'):
         mark = marks[number - 1]
         then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang) + (mark and f', {terms.lang.say(mark)}')
-        steps.append(dict(changes=[_changed(domain, line, terms) for line in part.itertuples()], then=then))
+        steps.append(dict(changes=[_changed(domain, line, terms, words) for line in part.itertuples()], then=then))
     return render('drawing/plan', 'html', terms.lang, steps=steps)
 
 # %% ../../nbs/use/04_drawing.ipynb #c25
@@ -177,7 +149,7 @@ def _text_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One 
     return dict(parts=parts, rest=text[end:])
 
 # %% ../../nbs/use/04_drawing.ipynb #c34
-_FIELDS = dict(table=_table_fields, image=_image_fields, text=_text_fields) # Kind of data -> what its template shows
+_FIELDS = dict(image=_image_fields, text=_text_fields) # Kind of data -> what its template shows
 
 def _change_picture(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # One row
     "What changed, as the kind of data wants it."
@@ -201,24 +173,31 @@ _OTHERS = dict(image=_other_images) # Kind of data -> how other answers are show
 # %% ../../nbs/use/04_drawing.ipynb #c37
 _SPOKEN = 3 # Changes that a sentence names
 
-def _spoken(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str:
+def _spoken(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN, words:dict={}) -> str:
     "The changes of one row in words."
     lines,lang = list(cfs.changes().itertuples()), terms.lang
     if cfs.domain.kind == 'image': return lang.count('{n} block changes', '{n} blocks change', len(lines))
-    few = [_changed(cfs.domain, line, terms) for line in lines[:_SPOKEN]]
+    few = [_changed(cfs.domain, line, terms, words) for line in lines[:_SPOKEN]]
     told = '; '.join(f'{c["name"]}{c["before"]} → {c["after"]}' for c in few)
     told = lang.count('{n} change: {told}', '{n} changes: {told}', len(lines), told=told)
     more = len(lines) - _SPOKEN
     return lang.say(N_('{told} and {more} more'), told=told, more=lang.number(f'{more:,}')) if more > 0 else told
 
-def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # Plain text
-    "An answer in a sentence, for a live region."
+def _margin_said(cfs:Counterfactuals, terms:_ColumnNames, words:dict) -> str: # `words`: as `least_words` has them
+    "What an answer has beyond what would have been enough; '' for nothing."
+    told = [_changed(cfs.domain, line, terms) for line in cfs.changes().itertuples() if words.get(line.feature, (None, False))[1]]
+    if not told: return ''
+    values = '; '.join(f'{c["name"]}{c["after"]}' for c in told)
+    return terms.lang.say(N_('With a margin: {values} ({prob}).'), values=values, prob=_score_text(cfs, cfs.prob[0].item(), terms.lang))
+
+def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN, words:dict={}) -> str: # Plain text
+    "An answer in a sentence, for a live region; `words` as `least_words` has them."
     lang = terms.lang
     a,b = (_score_text(cfs, v[0], lang) for v in (cfs.before.tolist(), cfs.prob.tolist()))
     goal = f'{aimed_at(cfs, 0, lang)}, {a} → {b}'
     if not cfs.valid[0]: return lang.say(N_('No allowed change found. Closest attempt: {goal}.'), goal=goal)
     if not cfs.mask[0].any(): return lang.say(N_('Nothing to change. {goal}.'), goal=goal)
-    return lang.say(N_('{changes}. Now {goal}.'), changes=_spoken(cfs, terms), goal=goal)
+    return lang.say(N_('{changes}. Now {goal}.'), changes=_spoken(cfs, terms, words), goal=goal)
 
 # %% ../../nbs/use/04_drawing.ipynb #c4d423a4
 def _logits_at_step(trace, i):
@@ -434,8 +413,11 @@ def _trace_frames(trace):
     return pictures
 
 # %% ../../nbs/use/04_drawing.ipynb #341a3dbf
+@door()
 def stepper(
-    trace,            # A `Trace`, or pictures from `frames`
+    trace,            # A `Trace`, pictures from `frames`, answers, or a fitted explainer with `rows`
+    rows=None,        # For an explainer: one raw row
+    target=None,      # For an explainer: as `explain` takes it
     interval:int=600, # Milliseconds a picture stays while playing
 ):                    # An ipywidgets box
     """A slider through the steps of a trace; works without a kernel once it is shown.
@@ -443,7 +425,11 @@ def stepper(
     Parameters
     ----------
     trace
-        A `Trace`, or pictures from `frames`
+        A `Trace`, pictures from `frames`, answers, or a fitted explainer with `rows`
+    rows : default None
+        For an explainer: one raw row
+    target : default None
+        For an explainer: as `explain` takes it
     interval : int, default 600
         Milliseconds a picture stays while playing
 
@@ -452,6 +438,10 @@ def stepper(
     >>> stepper(cf.trace(X_test[model.predict(X_test) == 'refused'][:1]))
     """
     import ipywidgets as W
+    if isinstance(trace, Counterfactuals): trace,rows,target = trace.explainer, trace.data[:1], trace[:1].target
+    if hasattr(trace, 'trace'): # an explainer
+        if rows is None: raise TypeError('stepper needs one row of an explainer: write stepper(cf, rows[:1])')
+        trace = trace.trace(rows, target)
     pictures = _trace_frames(trace)
     def page(f):
         words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'

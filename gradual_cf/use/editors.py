@@ -26,8 +26,8 @@ from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _has_bounds
 from ..search.real import _far
-from .drawing import _PLAIN, _ColumnNames, _unit_text
-from .enough import _enough_said
+from .drawing import _answer_sentence, _margin_said, _PLAIN, _ColumnNames, _unit_text
+from .enough import certified, enough_of, least_of, least_words, _lowerable, _told_text
 
 # %% auto #0
 __all__ = []
@@ -141,10 +141,12 @@ def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None
     return None
 
 # %% ../../nbs/use/05_editors.ipynb #c26
-def _checked_target(cf:Explainer, z:torch.Tensor, target) -> Any: # Logits of a row, `(k,)` -> class, or an interval
-    "The target of a panel, or the one it starts with for None; raises `ValueError` for anything else."
-    if target is None and cf.wanted is None: return cf.goal.first(z, cf.z_train, cf.classes)
-    return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
+def _checked_target(desk:_Desk, target) -> Any: # Class, or an interval
+    "The target of a panel, or for None what the explainer wants, else what not all rows have; raises `ValueError` for anything else."
+    cf,z = desk.cf, desk.logits(0)
+    if target is not None or cf.wanted is not None: return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
+    first = cf.goal.first(z, cf.z_train, cf.classes)
+    return next((t for t in (first, *desk.labels) if _next_refused(desk, t, -1, _ASKED_TOGETHER) is not None), first)
 
 # %% ../../nbs/use/05_editors.ipynb #c29
 def _cells_at(c, desk:_Desk, places) -> tuple:
@@ -170,16 +172,24 @@ def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # O
     label = cf.aimed(target, z)
     return cf.says(z, label).double().item(), bool(cf.reaches(raw, z, label))
 
+def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
+    "A column, and from where to where its numbers may go."
+    c,enc,at = desk.domain.features[g], desk.cf.encode(raw), _entry_slices(desk.domain.features)[g].start
+    if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
+    low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
+    told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
+    return f'{c.name} ({told})'
+
 def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
-    "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks."
+    "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks, for which nothing is enough."
     at = _RowQuestion(q.row, q.target, q.preset)
     before,given = desk.once('before', at, lambda: _score(desk.cf, desk.one(q.row), desk.logits(q.row)[None], q.target))
     if not q.hand: return dict(before=before, now=before, reached=given, given=given, against=())
     raw,new,against,allowed = desk.one(q.row), _row_by_hand(desk, q), (), cast(Any, desk.domain.legal)
     now,reached = _score(desk.cf, new, desk.cf.logits(new, desk.cf.encode(new).x), q.target)
     if allowed is not None and desk.domain.features:
-        against = tuple(name for name,ok in zip(desk.domain.display.names, allowed(raw, new)[0]) if not ok)
-    return dict(before=before, now=now, reached=reached, given=given, against=against)
+        against = tuple(_with_limits(desk, raw, g) for g,ok in enumerate(allowed(raw, new)[0]) if not ok)
+    return dict(before=before, now=now, reached=reached and not against, given=given, against=against)
 
 # %% ../../nbs/use/05_editors.ipynb #f1133258
 _MOST_WAYS = 500 # Sets of columns that a panel asks about, at most
@@ -270,7 +280,7 @@ def _places_of(c, cells) -> list: # Cells of a column -> numbers
     return [None if np.isnan(v) else float(v) for v in _read_numbers(c, pd.Series(list(cells), name=c.name))]
 
 # %% ../../nbs/use/05_editors.ipynb #c53
-_STOPS = 200 # Steps of a slider
+_STOPS,_FINE = 200, 1000 # Stops of a slider with names, and of one with numbers
 
 def _named_stops(c, desk:_Desk) -> list: # (text, number)
     "The stops of a column of dates or ordered levels, by name; none of a column of numbers."
@@ -290,7 +300,7 @@ def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training 
     low,high = c.low, max(c.high, c.low)
     if not stops and len(known): low,high = np.quantile(known, (.01, .99)).clip(low, high).tolist()
     if not low < high: low,high = c.low, max(c.high, c.low + (c.step or 1.))
-    step = c.step*max(1., round((high - low)/_STOPS/c.step)) if c.step else (high - low)/_STOPS
+    step = c.step*max(1., round((high - low)/_FINE/c.step)) if c.step else (high - low)/_STOPS
     if not stops: low,high = np.floor(low/step)*step, np.ceil(high/step)*step
     low,high,step = (round(float(v), 12) for v in (low, high, step))
     return dict(low=low, high=high, step=step, stops=[(v, text) for text,v in stops] or None,
@@ -318,14 +328,16 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
     raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
     for g,(c,at,told) in enumerate(zip(features, _entry_slices(features), columns)):
-        cell,fixed,way = c.named(raw)[0], bool(enc.frozen[0, g]), 'both'
+        cell,fixed,way,legal = c.named(raw)[0], bool(enc.frozen[0, g]), 'both', None
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
             x,low,high = (v[0, at.start].item() for v in (enc.x, enc.low, enc.high))
             way = 'up' if low >= x else 'down' if high <= x else 'both'
-        ends = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
-        out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way,
-                        low=min(ends, default=0), high=max(ends, default=0)))
+            ends = c.decoded(np.array([low, high]))
+            legal = ends.tolist() if np.isfinite(ends).all() else None
+        shown = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
+        out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way, legal=legal,
+                        low=min(shown, default=0), high=max(shown, default=0)))
     return out
 
 # %% ../../nbs/use/05_editors.ipynb #lineco
@@ -365,25 +377,41 @@ def _lines(desk:_Desk, q:_RowQuestion, grids:list) -> list: # Places of each col
     return [[(v, next(said)) for v in grid] for grid in grids]
 
 # %% ../../nbs/use/05_editors.ipynb #ansco
-def _region(desk:_Desk, q:_RowQuestion, cfs:Counterfactuals) -> pd.DataFrame|None: # One row
-    "How far the changes of an answer may vary; None where there is nothing to tell."
-    if not desk.domain.features or not cfs.valid[0] or not cfs.mask[0].any(): return None
-    return desk.once(('region', q.number), q, lambda: desk.explainer(q).region(cfs))
+class _Shown(NamedTuple):
+    "An answer as a panel shows it: what would have been enough, and the margin beyond."
+    answer:Counterfactuals # As it was found, one row
+    least:Counterfactuals  # With just what would have been enough
+    words:dict             # Column -> what is said of it, as `least_words` has it
+    region:Any             # How far the changes may vary, a frame; None where there is nothing to tell
 
-def _changes_told(desk:_Desk, cfs:Counterfactuals, region:pd.DataFrame|None, terms:_ColumnNames=_PLAIN) -> dict:
-    "What an answer changes: position of a column -> its place, how it is written, and what is enough."
-    changed,out = set(cfs.changes().feature) if cfs.valid[0] else (), {}
-    known = {} if region is None else {line.feature: line for line in region.itertuples()}
+    def sentence(self, terms:_ColumnNames) -> str:
+        "It in a sentence or two."
+        return ' '.join(filter(None, (_answer_sentence(self.least, terms, self.words), _margin_said(self.answer, terms, self.words))))
+
+def _shown_of(desk:_Desk, q:_RowQuestion, terms:_ColumnNames=_PLAIN) -> _Shown:
+    "The answer to a question in its least form."
+    cfs,cf = _answer_shown(desk, q), desk.explainer(q)
+    if not desk.domain.features or not cfs.valid[0] or not cfs.mask[0].any(): return _Shown(cfs, cfs, {}, None)
+    def ask():
+        lines = certified(cf, cfs)
+        told = enough_of(cf, cfs, lines)
+        words, = least_words(told, cfs, terms.lang)
+        least = least_of(cf, cfs, told) if any(more for _,more in words.values()) else cfs
+        return _Shown(cfs, least, words, cf.region(cfs) if lines is None else lines)
+    return desk.once(('told', q.number), q, ask)
+
+def _changes_told(desk:_Desk, shown:_Shown, terms:_ColumnNames=_PLAIN) -> dict:
+    "What has to change: position of a column -> its place, how it is written, and what is enough."
+    cfs,out = shown.least, {}
+    changed = set(cfs.changes().feature) if cfs.valid[0] else ()
+    known = {} if shown.region is None else {line.feature: line for line in shown.region.itertuples()}
     for g,c in enumerate(desk.domain.features):
         if c.name not in changed: continue
         cell,line = c.named(cfs.raw)[0], known.get(c.name)
-        (now,),(at,) = (_places_of(c, c.named(raw)) for raw in (cfs.data, cfs.raw))
-        one:dict[str, Any] = dict(at=at, text=_unit_text(c, cell, terms), how='', enough='', sure=None)
-        if line is not None:
-            way = 'up' if now is not None and at > now else 'down'
-            one |= dict(how=line.how, enough=_enough_said(c, line, way, terms.units.get(c.name, ''), terms.lang))
-            if c.ordered and not line.levels: one['sure'] = [float(line.low), float(line.high)]
-            if one['sure'] and now is not None and line.low <= now <= line.high: one['enough'] = '' # others suffice
+        at, = _places_of(c, c.named(cfs.raw))
+        told = shown.words.get(c.name, (None,))[0] or _unit_text(c, cell, terms)
+        one:dict[str, Any] = dict(at=at, text=told, how='' if line is None else line.how, sure=None)
+        if line is not None and c.ordered and not line.levels: one['sure'] = [float(line.low), float(line.high)]
         out[str(g)] = one
     return out
 

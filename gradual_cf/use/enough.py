@@ -7,12 +7,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from io import StringIO
 from typing import Any, cast, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
+from markupsafe import escape
 from torch import Tensor
 
 from ..core import comparable, Domain
@@ -139,8 +143,15 @@ def _directions_taken(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)
 # %% ../../nbs/use/10_enough.ipynb #en000014
 class _Enough(NamedTuple):
     "What would have been enough in one column."
-    kind:str    # 'value', 'least', 'most', 'between' or 'levels'
-    texts:tuple # As the column writes them, in English
+    kind:str    # 'value', 'least', 'most', 'levels', or 'above' and 'below', beyond which the model may decide otherwise
+    texts:tuple # As the column writes them, in English; of two numbers the nearer first
+
+class _Told(NamedTuple):
+    "What would have been enough in some answers."
+    lines:list      # Of each row: position of a column -> `_Enough`, what is needed most first; without changes that nobody needs
+    chosen:list     # Of each row: whether the change of a column does not only follow from others
+    prob:np.ndarray # What the model says of these values, `(n,)`
+    xp:Tensor       # Rows with these values, encoded, `(n, *s)`
 
 _TRIED = 16 # Numbers of a column that are tried at once
 
@@ -242,14 +253,13 @@ def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple:
             far = float(last) if sign*last >= sign*near else far
             end = c.high if up else c.low
             beyond += [(i, g, v) for v in np.linspace(far + sign*c.step, end, _TRIED) if sign*v <= sign*end]
-            row[g] = _Enough('between', tuple(_told_text(c, v) for v in sorted((near, far))))
+            row[g] = _Enough('above' if up else 'below', (_told_text(c, near), _told_text(c, far)))
     tight = _fails(search, asked)
     closed = {(i, g) for (i, g, _),no in zip(beyond, _fails(search, beyond)) if no}
     loose = {i for (i, *_),no in zip(asked, tight) if not no}
     for i,row in told.items():
         for g,said in row.items():
-            if said.kind == 'between' and (i, g) not in closed:
-                row[g] = _Enough('value', (said.texts[0 if way[i, g] == 'up' else 1],))
+            if said.kind in ('above', 'below') and (i, g) not in closed: row[g] = _Enough('value', said.texts[:1])
     return told, loose
 
 def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) -> a bool each
@@ -273,14 +283,21 @@ def certified(explainer, answer) -> pd.DataFrame|None:
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
     return explainer.region(answer) if not tied and answer.valid.any() and _has_bounds(explainer) else None
 
-def enough_of(explainer, answer, needed:Tensor, lines:pd.DataFrame|None) -> list: # bool `(n, g)`, what `certified` says; of each row
+def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `certified` says
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
     columns,changed = answer.domain.features, answer.changed
+    chosen,needed,left = _put_back(explainer, answer)
+    on,need,rest = (v.tolist() for v in (chosen, needed, left))
+    prob,xp = np.array(answer.prob, float), answer.xp.clone()
+    def told_of(found):
+        first = lambda i: lambda g: (not on[i][g], not need[i][g], rest[i][g])
+        return _Told([{g: row[g] for g in sorted(row, key=first(i))} for i,row in enumerate(found)], on, prob, xp)
     frames = answer.domain.rows(answer.data), answer.domain.rows(answer.raw)
     before,after = ([_column_texts(c, f) for c in columns] for f in frames)
     own = [{g: _Enough('value', (after[g][i],)) for g in np.flatnonzero(on)} for i,on in enumerate(changed)]
-    open_ = answer.valid & ~answer.unread & (True if answer.confirmed is None else np.isnan(answer.confirmed))
-    if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return own
+    open_ = answer.valid & ~answer.unread & ~answer.already
+    if answer.confirmed is not None: open_ &= np.isnan(answer.confirmed)
+    if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return told_of(own)
     search = _Approach(explainer, answer)
     told,loose = {}, set()
     if lines is not None: told,loose = _corner(answer, search, lines, before)
@@ -309,8 +326,10 @@ def enough_of(explainer, answer, needed:Tensor, lines:pd.DataFrame|None) -> list
         made,z = _asked_texts(explainer, [[end(g, i, last) for i in rows] for g in range(len(columns))])
         good &= (explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))).cpu().numpy()
         good &= cast(Any, answer.domain).legal(frames[0].iloc[rows], made).all(1)
+        if not last: first,x = said(z, target, explainer.cut).cpu().numpy(), explainer.encode(made).x
     for i in rows[~good]: found[i] = own[i]
-    return found
+    prob[rows[good]],xp[torch.as_tensor(rows[good])] = first[good], x[torch.as_tensor(good)]
+    return told_of(found)
 
 # %% ../../nbs/use/10_enough.ipynb #3cf3d151
 def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # Level -> words; text -> text
@@ -323,56 +342,56 @@ def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # L
     return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/10_enough.ipynb #en000021
-def _number_said(c:Column, v:float, unit:str, lang:Language) -> str:
-    "An end of a region, as the column is written."
-    if c.measure or c.levels: return _in_language(c, lang)(c.text(v))
-    return with_unit(exact_text(round(v) if c.unit else v, max(c.digits, 0), lang), unit, lang)
-
-def _enough_said(c:Column, line, way:str, unit:str, lang:Language=ENGLISH) -> str:
-    "A line of a region in words; '' where one value alone is certified."
-    if line.levels:
-        texts,word = map(_in_language(c, lang), map(_visible, line.levels)), lang.say(N_('or'))
-        return f' {word} '.join(texts) if len(line.levels) > 1 else ''
-    if line.low == line.high: return ''
-    low,high = (_number_said(c, float(end), unit, lang) for end in (line.low, line.high))
-    if line.open == 'high' or line.open == 'both' and way == 'up':
-        return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
-    if line.open == 'low' or line.open == 'both' and way == 'down':
-        return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
-    return lang.say(N_('{low} to {high}'), low=low, high=high)
-
 def _line_said(c:Column, e:_Enough, local:Callable, amount:Callable, lang:Language=ENGLISH) -> str:
     "A line in words; `local` writes a cell in the language, `amount` gives it its unit."
     if e.kind == 'levels': return lang.listed(map(local, e.texts), 'or')
-    low,high = (amount(local(e.texts[at])) for at in (0, -1))
+    near,far = (amount(local(e.texts[at])) for at in (0, -1))
+    low,high = (far, near) if e.kind == 'below' else (near, far)
     if e.kind == 'least': return lang.say(N_('{low} or later') if c.measure else N_('at least {low}'), low=low)
     if e.kind == 'most': return lang.say(N_('{high} or earlier') if c.measure else N_('at most {high}'), high=high)
-    if e.kind == 'between':
-        return lang.say(N_('{low} to {high}; beyond that, the model decides otherwise'), low=low, high=high)
+    if e.kind == 'above': return lang.say(N_('{low} to {high}; above that, the model may decide otherwise'), low=low, high=high)
+    if e.kind == 'below': return lang.say(N_('{low} to {high}; below that, the model may decide otherwise'), low=low, high=high)
     return low
 
+def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each row: column -> words, has the answer more?
+    "What would have been enough, '' where a change was not needed, None where it is what the answer has."
+    columns = answer.domain.features
+    after,out = [_column_texts(c, answer.domain.rows(answer.raw)) for c in columns], []
+    for i,(row,on) in enumerate(zip(told.lines, answer.changed)):
+        words = {}
+        for g in [*row, *(g for g in np.flatnonzero(on & answer.valid[i]) if g not in row)]:
+            c,e = columns[g], row.get(g)
+            amount = partial(with_unit, unit=_look(answer, 'units').get(c.name, ''), lang=lang)
+            more = e is None or e.kind not in ('above', 'below', 'levels') and e.texts[0] != after[g][i]
+            own = not more and e.kind == 'value'
+            words[c.name] = '' if e is None else None if own else _line_said(c, e, _in_language(c, lang), amount, lang), more
+        out.append(words)
+    return out
+
+def least_of(explainer, answer, told:_Told): # `Counterfactuals`
+    "Answers that have just what would have been enough."
+    new = explainer.measure(_Between(explainer, answer).question, told.xp, standing=False)
+    return replace(new, tau=answer.tau)
+
 # %% ../../nbs/use/10_enough.ipynb #en0000c2
-_MOST_LINES = 14      # Columns of a card, those that change first
+_MOST_LINES = 14      # Columns of a card without an answer; others show what changes
 _GRANTED = '#2f9e6e'  # The side of the target
 _CARD_PLACES = 0., .34, .57 # Where its three texts begin
 _CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word makes the card wider, up to 1.6 times
 _CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
+_PALE = .65                 # Of what explains the rest
 
 def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
-    some = answer.valid[0] and answer.mask[0].any()
-    found:dict = enough_of(explainer, answer, _put_back(explainer, answer)[1], certified(explainer, answer))[0] if some else {}
-    out,reached = [], []
+    told,out = enough_of(explainer, answer, certified(explainer, answer)), []
+    found:dict = told.lines[0] if answer.valid[0] else {}
     for g,c in enumerate(answer.domain.features):
-        local,unit = _in_language(c, ENGLISH), _look(answer, 'units').get(c.name, '')
-        amount = lambda text, unit=unit: with_unit(text, unit) if unit else text
+        local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=_look(answer, 'units').get(c.name, ''))
         now = _column_texts(c, answer.data)[0]
-        told = found.get(g, _Enough('own', (now,)))
-        reached.append(told.texts[:1])
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
         name = _called(answer, c.name) if c.name in _look(answer, 'names') else str(c.name).replace('_', ' ')
-        out.append((name, now, _line_said(c, told, local, amount) if g in found else ''))
-    return out, said(_asked_texts(explainer, reached)[1], answer.tensors.target, explainer.cut).item()
+        out.append((name, now, _line_said(c, found[g], local, amount) if g in found else ''))
+    return out, told.prob[0]
 
 def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached; where it lies
     "From 0 to 100%: what the model says before and after, and what is needed."
@@ -382,8 +401,9 @@ def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached;
     ax.plot([bar, bar], [top - .32, top + .32], color='.5', lw=1)
     ax.plot(answer.before[0], top, 'o', color=CHANGED, ms=9)
     if answer.valid[0]: ax.plot(after, top, 'o', mfc='none', mec=_GRANTED, mew=2.5, ms=9)
-    for x,text,side in ((0, '0%', 'left'), (1, '100%', 'right')):
-        ax.text(x, top - .75, text, ha=side, va='center', fontsize=_CARD_LETTERS, color='.5')
+    legend = 'dot: now; ring: with what is told below' if answer.valid[0] else 'dot: now'
+    for x,text,side in ((0, '0%', 'left'), (.5, legend, 'center'), (1, '100%', 'right')):
+        ax.text(x, top - .75, text, ha=side, va='center', fontsize=_CARD_LETTERS - 2*(x == .5), alpha=_PALE)
 
 def _card_title(answer) -> str:
     "What was decided, and what the model says."
@@ -395,14 +415,22 @@ def _card_title(answer) -> str:
     share = goal.sided(float(answer.before[0]), bar)
     return f'{was}: “{aimed_at(answer, 0)}” has {share}' + ('' if bar is None else f', {bar:.0%} is needed')
 
+def _card_svg(fig, title:str) -> str: # HTML
+    "A card as a vector picture in the colours of the page around it, light or dark."
+    from matplotlib import rc_context
+    with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'card'}): # text stays text
+        fig.savefig(file := StringIO(), format='svg', transparent=True, metadata=dict(Date=None))
+    svg = file.getvalue()
+    look = f'role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
+    return svg[svg.index('<svg'):].replace('<svg', f'<svg {look}', 1)
+
 def _plot_card(explainer, answer): # One row
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
     lines,after = _card_lines(explainer, answer)
-    lines.sort(key=lambda line: not line[2])
-    shown = lines[:max(_MOST_LINES, sum(bool(line[2]) for line in lines))]
-    foot = [f'and {len(lines) - len(shown)} other columns, as they are']*(len(lines) > len(shown))
+    shown = [line for line in lines if line[2]] or lines[:_MOST_LINES]
+    foot = [f'and {len(lines) - len(shown)} more, unchanged']*(len(lines) > len(shown))
     scale = 0. if answer.goal.numbers or needed(answer, 0) is None else 2.
     longest = max(len(word)/wide for line in shown for v,wide in zip(line, _CARD_WIDTHS) for word in v.split())
     stretch = min(max(longest, 1.), 1.6)
@@ -418,12 +446,13 @@ def _plot_card(explainer, answer): # One row
     if scale: _draw_needle(ax, answer, after, top - 1)
     at = top - 1.5 - scale
     for x,text in zip(_CARD_PLACES[1:], ('on record', 'would have been enough')):
-        ax.text(x, at + .5, text, fontsize=_CARD_LETTERS, color='.5', va='center')
+        ax.text(x, at + .5, text, fontsize=_CARD_LETTERS, alpha=_PALE, va='center')
     for line,height in zip(written, heights):
         ax.plot([0, 1], [at, at], color='.5', alpha=.4, lw=.6)
         looks = {}, {}, dict(weight='bold', color=_GRANTED)
         for x,text,look in zip(_CARD_PLACES, line, looks):
             ax.text(x, at - height/2, text, fontsize=_CARD_LETTERS, va='center', **look)
         at -= height
-    for y,text in enumerate(foot): ax.text(0, at - .5 - y, text, fontsize=_CARD_LETTERS, color='.5', va='center')
+    for y,text in enumerate(foot): ax.text(0, at - .5 - y, text, fontsize=_CARD_LETTERS, alpha=_PALE, va='center')
+    setattr(fig, '_repr_html_', partial(_card_svg, fig, _card_title(answer)))
     return fig

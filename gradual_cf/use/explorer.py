@@ -16,16 +16,17 @@ import pandas as pd
 from markupsafe import Markup
 
 from ..answers import _called, aimed_at, firsts, needed, one_target
+from ..core import door
 from ..render import csv_text, language_of, N_, render
 from ..search.explainer import Explainer
 from ..search.goals import class_words
 from .drawing import (
-    _others_picture, _change_picture, _pixels_png, _PLAIN, _plan_picture, _answer_sentence, _score_text, _SHEET,
+    _others_picture, _change_picture, _pixels_png, _PLAIN, _margin_said, _plan_picture, _score_text, _SHEET,
     _standing_picture, _ColumnNames, _unit_text)
-from gradual_cf.use.editors import (
-    _answer_shown, _ASKED_TOGETHER, _changes_told, _checked_target, _columns_for_page, _Desk, _grid, _hand_said, _lines, _menu,
-    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _region, _row_told, _UNSET,
-    _words_told, _Latest)
+from .editors import (
+    _ASKED_TOGETHER, _changes_told, _checked_target, _columns_for_page, _Desk, _grid, _hand_said, _lines, _menu,
+    _next_refused, _nowhere, _several_answers, _places_of, _question_of_page, _RowQuestion, _real_case, _row_told, _Shown, _shown_of,
+    _UNSET, _words_told, _Latest)
 from .letter import letter
 from .reasons import reasons
 
@@ -106,20 +107,21 @@ def _said_page(desk:_Desk, q:_RowQuestion) -> dict:
 # %% ../../nbs/use/06_explorer.ipynb #letterpage
 def _soft(text:str) -> str: return f'<p class="cfx-soft">{text}</p>'
 
-def _ways_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
+def _ways_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     return _others_picture(_several_answers(desk, q), terms) + _soft(_nowhere(_menu(desk, q), desk.lang))
 
-def _order_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
-    plan = desk.once(('plan', q.number), q, cfs.plan)
-    return _standing_picture(cfs, aimed_at(cfs, 0, terms.lang), terms) + _plan_picture(plan, terms)
+def _order_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
+    cfs,plan = shown.least, desk.once(('plan', q.number), q, shown.least.plan)
+    told = _standing_picture(cfs, aimed_at(cfs, 0, terms.lang), terms) + _plan_picture(plan, terms, shown.words)
+    return told + _soft(html.escape(_margin_said(shown.answer, terms, shown.words)))
 
-def _reasons_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
+def _reasons_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     names = {c.name: terms.name(c.name) for c in desk.domain.features}
     told = reasons(desk.cf, desk.one(q.row), 4, q.target, dict(codes=names, language=terms.lang.name)).of(0)
     if not told: return _soft(terms.lang.say(N_('No reasons: the model gives this row what is wanted.')))
     return '<ol>' + ''.join(f'<li>{html.escape(text)}</li>' for text in told) + '</ol>'
 
-def _real_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
+def _real_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
     found,lang = _real_case(desk, q), terms.lang
     if found is None: return _soft(lang.say(N_('No training row is given what is wanted.')))
     pairs = [(c, c.named(desk.one(q.row))[0], c.named(found[0])[0]) for c in desk.domain.features]
@@ -127,15 +129,15 @@ def _real_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
     return render('explorer/real', 'html', lang, lines=[one for one in lines if one[1] != one[2]],
                   said=desk.cf.goal.text(found[1], '.0%', lang))
 
-def _letter_pane(desk:_Desk, q:_RowQuestion, cfs, terms:_ColumnNames) -> str:
-    page, = letter(cfs, format='html', language=terms.lang.name, house=dict(strict=None))
+def _letter_pane(desk:_Desk, q:_RowQuestion, shown:_Shown, terms:_ColumnNames) -> str:
+    page, = letter(shown.answer, format='html', language=terms.lang.name, house=dict(strict=None))
     return render('explorer/letter', 'html', terms.lang, page=page, data=base64.b64encode(page.encode()).decode())
 
 _PANES = dict(ways=_ways_pane, order=_order_pane, reasons=_reasons_pane, real=_real_pane, letter=_letter_pane)
 
-def _pane(desk:_Desk, q:_RowQuestion, cfs, tab:str, terms:_ColumnNames) -> str: # HTML
+def _pane(desk:_Desk, q:_RowQuestion, shown:_Shown, tab:str, terms:_ColumnNames) -> str: # HTML
     "What stands behind a tab, or why nothing does."
-    try: return _PANES[tab](desk, q, cfs, terms)
+    try: return _PANES[tab](desk, q, shown, terms)
     except ValueError as e:
         told = N_('No letter: {why}.') if tab == 'letter' else N_('Not here: {why}.')
         return _soft(html.escape(terms.lang.say(told, why=e)))
@@ -147,27 +149,24 @@ def _parts(panel, q:_RowQuestion, at:list, tab:str): # Name and value of each pa
     yield 'said', dict(_said_page(desk, q), at=at)
     told,features = panel.fixed['columns'], desk.domain.features
     row = desk.once('row', _RowQuestion(q.row, q.target, q.preset), lambda: _row_told(desk, q.row, told))
-    moved,memory = dict(q.hand) if features else {}, (('changes', q.number), q.asked)
+    moved = dict(q.hand) if features else {}
     hand = {c.name: _places_of(c, [moved[c.name]])[0] for c in features if c.name in moved}
     def lines(changes):
         own = [(one['now'], hand.get(c.name), changes.get(str(g), {}).get('at')) for g,(c,one) in enumerate(zip(features, row))]
         return dict(at=at, of=_lines(desk, q, [_grid(c, t, v) for c,t,v in zip(features, told, own)]) if features else [])
-    known:Any = desk.kept.get(memory)
-    yield 'lines', lines(known or {})
-    cfs = _answer_shown(desk, q)
-    yield 'shown', (q, cfs)
+    memory = 'changes', q.number
+    before = desk.kept.get((memory, q.asked), {})
+    yield 'lines', lines(before)
+    shown = _shown_of(desk, q, terms)
+    cfs,changes = shown.least, desk.once(memory, q, lambda: _changes_told(desk, shown, terms))
+    yield 'shown', (q, shown.answer)
+    there = {g: one['at'] for g,one in changes.items() if one['at'] is not None}
     picture = '' if features else _change_picture(cfs, terms)
-    def answer(changes):
-        hand = {g: one['at'] for g,one in changes.items() if one['at'] is not None}
-        return dict(p=cfs.prob[0].item() if cfs.valid[0] else None, columns=changes, hand=hand, picture=picture)
-    yield 'answer', answer(known or _changes_told(desk, cfs, None, terms))
-    yield 'status', _answer_sentence(cfs, terms)
+    yield 'answer', dict(p=cfs.prob[0].item() if cfs.valid[0] else None, columns=changes, hand=there, picture=picture)
+    yield 'status', shown.sentence(terms)
     yield 'done', at
-    if known is None:
-        known = desk.once(memory[0], q, lambda: _changes_told(desk, cfs, _region(desk, q, cfs), terms))
-        yield 'answer', answer(known)
-        if known: yield 'lines', lines(known)
-    yield 'pane', (tab, desk.once((tab, q.number, 'pane'), q, lambda: _pane(desk, q, cfs, tab, terms)))
+    if changes and not before: yield 'lines', lines(changes)
+    yield 'pane', (tab, desk.once((tab, q.number, 'pane'), q, lambda: _pane(desk, q, shown, tab, terms)))
     if tab == 'ways': yield 'many', len(_several_answers(desk, q))
 
 # %% ../../nbs/use/06_explorer.ipynb #c26
@@ -254,7 +253,7 @@ class _Panel:
                 return self.say(self.terms.lang.say(N_('There is no answer to add yet.')))
             self.kept.append((self.desk.names[q.row], q, cfs))
             data = base64.b64encode(csv_text(_kept_frame(self.kept)).encode()).decode()
-            lines = [dict(name=name, text=_answer_sentence(cfs, self.terms)) for name,_,cfs in self.kept]
+            lines = [dict(name=name, text=_shown_of(self.desk, q, self.terms).sentence(self.terms)) for name,q,_ in self.kept]
             self.publish('tray', render('explorer/tray', 'html', self.terms.lang, lines=lines, data=data))
             self.say(self.terms.lang.say(N_('Kept: {n} in the tray.'), n=len(self.kept)))
 
@@ -307,10 +306,11 @@ def _box_class():
             "The panel as it stands, with these tabs, as a page without Python."
             self.panel.set(hand={})
             self.wait()
-            q,cfs = self.panel.shown
+            q,_ = self.panel.shown
             told = {name: getattr(self, name) for name in ('fixed', *_TOLD)}
             known = [one for one in self.fixed['tabs'] if one[0] in tabs]
-            panes = {tab: _pane(self.panel.desk, q, cfs, tab, self.panel.terms) for tab,_ in known}
+            shown = _shown_of(self.panel.desk, q, self.panel.terms)
+            panes = {tab: _pane(self.panel.desk, q, shown, tab, self.panel.terms) for tab,_ in known}
             told |= dict(panes=panes, fixed=self.fixed | dict(tabs=known, still=True))
             plain = json.dumps(told).replace('<', '\\u003c')
             lang = self.panel.terms.lang
@@ -324,10 +324,11 @@ def _box_class():
     return Explorer
 
 # %% ../../nbs/use/06_explorer.ipynb #c31
+@door()
 def explorer(
     cf:Explainer,        # Fitted, of tables, images or texts
     rows,                # Raw rows to look at, at least one; a frame's index names them
-    target=None,         # A label, or (low, high) of a number; None for the explainer's `wanted`, else the other class of the first row
+    target=None,         # A label, or (low, high) of a number; None for the explainer's `wanted`, else what not all rows have
     language:str='en',   # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 ):                       # A widget; `kept` is its tray as a frame, `page()` a page without Python
     """A panel to ask *what if?* about one row after another; raises `ValueError` for rows that do not fit.
@@ -339,8 +340,7 @@ def explorer(
     rows
         Raw rows to look at, at least one; a frame's index names them
     target : default None
-        A label, or (low, high) of a number; None for the explainer's `wanted`, else the other class of the
-        first row
+        A label, or (low, high) of a number; None for the explainer's `wanted`, else what not all rows have
     language : str, default 'en'
         'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
 
@@ -359,7 +359,7 @@ def explorer(
     names = {c: _called(desk, c) for c in looks.get('names', {})}
     terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
     box = _box_class()()
-    target = _checked_target(desk.cf, desk.logits(0), target)
+    target = _checked_target(desk, target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
     box.on_msg(lambda _, told, __: box.panel.hear(told))
     return box

@@ -8,7 +8,6 @@ import json, os, re, threading, warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +28,7 @@ from ..search.explainer import Explainer
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
-                                   _numeric_columns, _put_back, _visible)
+                                   _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
@@ -37,17 +36,16 @@ from .reasons import Reasons, reasons as principal_reasons
 __all__ = ['letter', 'house_of', 'check_evidence']
 
 # %% ../../nbs/use/03_letter.ipynb #c35
-_OFF = dict(lower=N_('The value for “{name}” is too low: {before}.'),
-            higher=N_('The value for “{name}” is too high: {before}.'),
-            earlier=N_('The date for “{name}” is too early: {before}.'),
-            later=N_('The date for “{name}” is too late: {before}.'))
-_AGAINST = N_('The value for “{name}” counted against this case: {before}.')
+_OFF = dict(lower=N_('{name} too low: {before}.'), higher=N_('{name} too high: {before}.'),
+            earlier=N_('{name} too early: {before}.'), later=N_('{name} too late: {before}.'))
+_AGAINST = N_('{name} counted against this case: {before}.')
 _PHRASE = N_('{phrase}: {before}.')
 
 def _sentences(c:Column, told, lang:Language=ENGLISH, phrases=('', '')) -> dict: # -> way -> (**fields) -> sentence
     "The sentences about a column, by 'up', 'down' and 'other'; raises `ValueError` for anything else."
     texts = dict(up=_OFF[c.less], down=_OFF[c.more], other=_AGAINST)
-    default:dict = {way: partial(lang.say, text) for way,text in texts.items()}
+    begun = lambda text: lambda **fields: (told := lang.say(text, **fields))[:1].upper() + told[1:]
+    default:dict = {way: begun(text) for way,text in texts.items()}
     phrased = lambda phrase: lambda before, **_: lang.say(_PHRASE, phrase=phrase, before=before)
     default |= {way: phrased(phrase) for way,phrase in zip(('up', 'down'), phrases) if phrase}
     if told is None: return default
@@ -132,9 +130,13 @@ def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough
 _WHY = dict(
     unknown=N_('this is not on record, so nothing can be said about changing it.'),
     follows=N_('this follows from the other values.'),
-    fixed=N_('no other value was considered.'),
-    higher=N_('only higher values were considered.'), later=N_('only later dates were considered.'),
-    lower=N_('only lower values were considered.'), earlier=N_('only earlier dates were considered.'))
+    fixed=N_('we looked at no other value.'),
+    higher=N_('we did not look at values below yours.'), later=N_('we did not look at earlier dates.'),
+    lower=N_('we did not look at values above yours.'), earlier=N_('we did not look at later dates.'))
+_LIMITS = dict( # Of a column that may rise, fall or go both ways
+    rise=N_('we did not look at values below yours or above {high}.'), fall=N_('we did not look at values above yours or below {low}.'),
+    above=N_('we did not look at values above {high}.'), below=N_('we did not look at values below {low}.'),
+    both=N_('we did not look at values below {low} or above {high}.'))
 _CLOSE = 1e-6 # Distance of a limit from a row's own value at which it is that value, in encoded units
 
 def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: # Encoded, `(n,)` each; sentences
@@ -144,13 +146,11 @@ def _range_searched(c:Column, said:_ColumnWording, x, low, high) -> np.ndarray: 
     rise,fall = (low >= x - _CLOSE) & (least < x - _CLOSE), (high <= x + _CLOSE) & (most > x + _CLOSE)
     out = np.select([rise, fall], [lang.say(_WHY[c.more]), lang.say(_WHY[c.less])], '').astype(object)
     if c.measure or not c.scalable: return out
-    ends = (low > least + _CLOSE) & ~rise, (high < most - _CLOSE) & ~fall # that no direction has told of
-    for i in np.flatnonzero(ends[0] | ends[1]):
-        above = bool(ends[1][i])
-        end = value_text(round(float(c.decoded(high[i] if above else low[i])), c.digits), lang=lang)
-        words = N_('values above {end} were not considered.') if above else N_('values below {end} were not considered.')
-        told = lang.say(words, end=said.amount(end))
-        out[i] = f'{str(out[i]).rstrip(".")}; {told}' if out[i] else told
+    below,above = (low > least + _CLOSE) & ~rise, (high < most - _CLOSE) & ~fall # that no direction has told of
+    which = np.select([rise & above, fall & below, above & below, above, below], ['rise', 'fall', 'both', 'above', 'below'], '')
+    for i in np.flatnonzero(which != ''):
+        ends = (value_text(round(float(c.decoded(v[i])), c.digits), lang=lang) for v in (low, high))
+        out[i] = lang.say(_LIMITS[str(which[i])], **dict(zip(('low', 'high'), map(said.amount, ends))))
     return out
 
 def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' where nothing held a column, `(n, g)`
@@ -286,26 +286,29 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     "All that the letters say, row by row, but for what the sender adds."
     (said,called),(found,lines) = words, looked
     explainer,told = answer.explainer, list(map(json.loads, texts))
-    lang,(chosen,needed,left) = said[0].lang, _put_back(explainer, answer)
-    enough = enough_of(explainer, answer, needed, lines)
-    chosen,needed,left = (v.tolist() for v in (chosen, needed, left))
+    lang,(enough,chosen,*_) = said[0].lang, enough_of(explainer, answer, lines)
     columns,there = answer.domain.features, [t['answer']['valid'] for t in told]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
     ways = _ways_said(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
-        changed = [g for g,line in enumerate(record) if line['after'] and (g in enough[i] or not chosen[i][g])]
-        order = sorted(changed, key=lambda g: (not chosen[i][g], not needed[i][g], left[i][g]))
+        order = [g for g in enough[i] if record[g]['after']]
         target = answer.target[i]
         aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
-        sure = dict(number=answer.goal.numbers, before=answer.goal.sided(known['answer']['before'], bar, lang),
+        told = {line.columns for line in found.frame[found.frame.row == i].itertuples()} if reasons else set()
+        all_ = not there[i] or told <= {str(columns[g].name) for g in order}
+        names = lang.listed([said[g].name for g in order])
+        bridge = '' if all_ else lang.count('Not all of these have to change: a change in {names} alone would have been enough.',
+                                            'Not all of these have to change: changes in {names} together would have been enough.',
+                                            len(order), names=names)
+        sure = dict(number=answer.goal.numbers, bridge=bridge, before=answer.goal.sided(known['answer']['before'], bar, lang),
                     level='' if bar is None else lang.percent(f'{100*bar:.12g}%'), asked=answer.tau is not None,
                     principal=('enough' if all_enough else 'some') if reasons else '',
                     lines=_standing_lines(known, lang) if there[i] else [])
         yield _head_of(known) | dict(
             decision=decisions[i], found=there[i], wanted=_visible(aim, lang), reasons=reasons,
-            kept=_kept_and_why(said, held[i], changed),
+            kept=_kept_and_why(said, held[i], order),
             changes=[_change(columns[g], said[g], record[g], not chosen[i][g], enough[i].get(g)) for g in order],
             ways=ways[i], sure=sure, record=record, sealed=Markup(text))
 
@@ -511,7 +514,8 @@ def house_of(house) -> dict: # A dict, a JSON file of one, or None
     """
     if isinstance(house, (str, Path)):
         try: house = json.loads(Path(house).read_text('utf-8'))
-        except (OSError, ValueError) as e: raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
+        except (OSError, ValueError) as e:
+            raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
     if not isinstance(house, (dict, type(None))): raise ValueError(f'house must be a dict, or a JSON file of one, got {house!r}')
     if bad := [name for name in house or {} if name not in _HOUSE]: raise ValueError(f'house must be a dict of {list(_HOUSE)}, got {bad}')
     return _HOUSE | (house or {})
@@ -520,6 +524,8 @@ def _given_in(house:dict, domain) -> dict: # Name -> what is said of columns
     "What is said of columns; names and units are those of the table, unless a house has its own."
     looks = domain.display.looks
     return {name: looks.get(name) if house[name] is None else house[name] for name in _GIVEN}
+
+def _slots_in(house:dict, addressee) -> dict: return {name: house.get(name, addressee) for name in _SLOTS} # One is no word of a house
 
 def _placed(texts:list, path, format:str, names:list) -> list: # Paths
     "Write letters to files, each under its row; raises `ValueError` where several would share one."
@@ -542,7 +548,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     asked,given = _asked_reasons(told), _given_in(told, answer.domain)
     lang = language_of(language)
     spoken = _wording_of(explainer, given, lang)
-    slots = slots_of(_row_names(answer), told['notices'], strict, addressee=addressee, **{name: told[name] for name in _SLOTS if name != 'addressee'})
+    slots = slots_of(_row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
     _writer(template, format, lang) # before any row is looked at
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
@@ -675,8 +681,7 @@ def check_evidence(
     told,digests = [l['told'] for l in letters], _digests(cf)
     ask = own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
-    said = {name: told_by[name] for name in _SLOTS if name != 'addressee'} | dict(addressee=addressee)
-    slots = slots_of(names, told_by['notices'], None, **said)
+    slots = slots_of(names, told_by['notices'], None, **_slots_in(told_by, addressee))
     try:
         answers = answers_of(cf, [told[i] for i in read]) if read else []
         there = {i: answers[k] for k,i in enumerate(read)}

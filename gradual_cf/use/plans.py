@@ -117,7 +117,7 @@ def _steps_as_answers(between, paths) -> tuple: # Steps as `Counterfactuals`, an
     return replace(b, x=a.xp, data=a.raw, before=a.prob, mask=mask, found=None, enc=None), rows
 
 # %% ../../nbs/use/01_plans.ipynb #c31
-_STEPS_MARKED = {True: N_('enough from here'), False: N_('to stay there')} # The first that is enough; the others
+_STEPS_MARKED = {True: N_('enough from here'), False: N_('a margin')} # The first that is enough; the others
 
 def _step_marks(enough) -> list: # Whether each step of one answer is enough -> a mark, '' for none
     "What is said of the first step from which the target is reached and stays, if further ones follow, and of these."
@@ -231,7 +231,7 @@ class Plan:
             lines = [f'row {row["name"]}: to be {aimed_at(self.answers, i)}', *map(step, row['steps'])]
             told.append('\n'.join(plot_text(line, _LONGEST) for line in lines))
         tall = [.7 + .15*text.count('\n') for text in told] or [.5]
-        shape = dict(figsize=(8, .3 + sum(tall)), width_ratios=(1, 1.5), height_ratios=tall)
+        shape = dict(figsize=(6.2, .3 + sum(tall)), width_ratios=(1, 1.2), height_ratios=tall)
         fig,axes = subplots(max(len(rows), 1), 2, squeeze=False, **shape)
         for ax in axes[len(rows):].flat: ax.axis('off')
         for (i,row),text,(ax,beside) in zip(rows, told, axes):

@@ -17,7 +17,7 @@ from torch import nn, Tensor
 from tqdm.auto import tqdm
 
 from ..answers import firsts, one_target
-from ..core import by_target, check_range, Question
+from ..core import by_target, check_range, door, Question
 from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
@@ -431,6 +431,7 @@ def _withheld_reasons(names, held:_Held, tested:_Tested, never) -> dict:
     count = {c: int(((gain >= _SLIGHT) & (gain >= least)).sum()) for c,gain in gains.items()}
     return {c: n for c,n in count.items() if n}
 
+@door()
 def reasons(
     cf:Explainer,   # Fitted, of a table
     rows,           # Raw rows, those refused and those not

@@ -100,7 +100,7 @@ def decision(path, format='json'):
     cf,df = small()
     cfs = cf.explain(df[:20])
     i = int((cfs.valid & cfs.changed.any(1)).nonzero()[0][0])
-    path.write_text(letter(cf.explain(df[i:i + 1]), format=format, explainer=cf)[0])
+    path.write_text(letter(cf.explain(df[i:i + 1]), format=format)[0])
 
 
 def read_decision(path):

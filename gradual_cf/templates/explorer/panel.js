@@ -20,8 +20,8 @@ function needle(said, after, title) { // what the model says, what is needed, an
    <path d="M${x(said.p) - 6} 3h12l-6 12z" class="f-${c}"/></svg>`;
 }
 
-function track(c, row, line, sure, at, said) { // bars: the training rows; line: the model along this column alone; green: what is enough
-  const W = 240, H = 34, low = Math.min(row.low, at), high = Math.max(row.high, at), x = v => W*between(low, high, v, .5);
+function track(c, row, line, sure, said) { // bars: the training rows; line: the model along this column alone; green: what is enough
+  const W = 240, H = 34, { low, high } = row, x = v => W*between(low, high, v, .5);
   const ends = said.scale, y = p => H - 2 - (H - 4)*Math.min(1, Math.max(0, between(...ends, p, .5))), top = Math.max(...c.bars, 1);
   const wide = (c.high - c.low)/c.bars.length, bars = c.bars.map((n, i) => [x(c.low + i*wide), x(c.low + (i + 1)*wide), (H - 4)*n/top]);
   return `<svg viewBox="0 0 ${W} ${H}" preserveAspectRatio="none" aria-hidden="true">
@@ -35,7 +35,7 @@ function track(c, row, line, sure, at, said) { // bars: the training rows; line:
 function render({ model, el }) {
   const fixed = model.get('fixed'), T = fixed.words, table = fixed.columns.length > 0, on = (name, f) => model.on(`change:${name}`, f);
   const root = h('div', { class: 'cfx gcf' });
-  let mine = {}, past = [], n = 0, flying = false, waiting = false, fresh = null, tab = 'order', rules = '', top = [], rows = {}, word = '';
+  let mine = {}, past = [], burst = {}, n = 0, flying = false, waiting = false, fresh = null, tab = 'order', rules = '', top = [], rows = {}, word = '';
   const number = (c, v) => v.toLocaleString(fixed.lang, { minimumFractionDigits: c.fixed ? c.places : 0, maximumFractionDigits: c.places });
   const text = (c, v) => v == null ? '' : c.levels ? c.levels[v] : c.stops ? c.stops.reduce((a, b) => Math.abs(b[0] - v) < Math.abs(a[0] - v) ? b : a)[1]
     : c.codes[v] ?? c.unit.replace('{}', number(c, v));
@@ -48,7 +48,12 @@ function render({ model, el }) {
     flying = true; ask.at = performance.now();
     model.send({ kind: 'ask', mine, tab, fresh, n: ++n });
   };
-  const set = (change, keep = true) => { if (keep) past.push(JSON.stringify(mine)); mine = { ...mine, ...change }; update(); ask(); };
+  const step = (knob, held) => { // what one knob does without a rest is one step of undo
+    const now = performance.now();
+    if (burst.knob !== knob || !held && now - burst.at > 1000) past.push(JSON.stringify(mine));
+    burst = { knob, at: now };
+  };
+  const set = (change, knob = {}, held = false) => { step(knob, held); mine = { ...mine, ...change }; update(); ask(); };
   const over = (name, at, v) => { const all = { ...mine[name] }; if (v == null) delete all[at]; else all[at] = v; return { [name]: all }; };
   const send = (kind, more = {}) => model.send({ kind, ...more });
   const button = (words, onclick, more = {}) => h('button', { type: 'button', onclick, ...more }, words);
@@ -65,7 +70,7 @@ function render({ model, el }) {
   const link = () => navigator.clipboard?.writeText(location.href.replace(/#.*/, '') + '#panel=' + coded());
   const save = () => h('a', { download: 'panel.json', href: 'data:application/json;base64,' + coded() }).click();
   const file = h('input', { type: 'file', accept: '.json', hidden: true, 'aria-label': T.open, onchange: async e => { try { send('open', { mine: JSON.parse(await e.target.files[0].text()) }); } catch { status.textContent = T.unread; } e.target.value = ''; } });
-  const undo = button(T.undo, () => { mine = JSON.parse(past.pop()); update(); ask(); });
+  const undo = button(T.undo, () => { burst = {}; mine = JSON.parse(past.pop()); update(); ask(); });
   const reset = button(T.reset, () => set({ hand: {} })), attempt = button(T.attempt, () => set({ hand: model.get('answer').hand })), release = button(T.release, () => set({ ways: {}, limits: {}, without: {}, locked: [], hand: {} }));
   const go = [button(T.previous, () => send('go', { by: -1 })), button(T.next, () => send('go', { by: 1 })), button(T.refused, () => send('refused'))];
   const still = fixed.still, tools = h('div', { class: 'tools' }, ...(still ? [] : [find, ...go]), undo, table || fixed.kind === 'text' ? reset : null, table ? attempt : null, release);
@@ -95,15 +100,15 @@ function render({ model, el }) {
   // the table: one line for each column
   function line(i) {
     const c = fixed.columns[i], r = rows[i] = {}, name = h('div', { class: 'name' }, c.title.replace(/[a-z](?=[A-Z])|[_.]/g, '$&\u200b')), was = h('div', { class: 'was' }), dir = h('button', { type: 'button' });
-    const here = () => model.get('row').columns[i], move = (v, keep) => set(over('hand', i, v === here().now ? null : v), keep);
+    const here = () => model.get('row').columns[i], move = (v, held) => set(over('hand', i, v === here().now ? null : v), i, held);
     const open = () => here().way === 'both' && !c.levels ? ['both', 'up', 'down', 'stay'] : ['both', 'stay'];
     dir.onclick = () => { const all = open(), next = all[(all.indexOf(mine.ways[i] ?? 'both') + 1) % all.length]; set(over('ways', i, next === 'both' ? null : next)); };
     const side = h('div', { class: 'side' }), knob = h('div', { class: 'knob' });
     let knobs;
     if (c.levels) knobs = [h('select', { 'aria-label': put(T.try, { column: c.title }), onchange: e => move(+e.target.value) })];
     else {
-      const slider = h('input', { type: 'range', 'aria-label': put(T.try, { column: c.title }), onpointerdown: () => r.held = JSON.stringify(mine), onkeydown: () => r.held = JSON.stringify(mine),
-        oninput: e => { if (r.held) { past.push(r.held); r.held = null; } move(c.stops ? c.stops[e.target.value][0] : +e.target.value, false); } });
+      const slider = h('input', { type: 'range', 'aria-label': put(T.try, { column: c.title }), onpointerdown: () => { burst = {}; r.held = true; }, onpointerup: () => r.held = false,
+        oninput: e => { const v = +e.target.value, now = here().now; move(c.stops ? c.stops[v][0] : now != null && Math.abs(v - now) < c.step/2 ? now : +v.toFixed(12), r.held); } });
       const field = c.stops ? h('output') : h('input', { type: 'number', step: 'any', 'aria-label': put(T.byhand, { column: c.title }), onchange: e => e.target.value !== '' && move(+e.target.value) });
       r.pic = h('div'); r.ends = h('div', { class: 'ends' }); knobs = [slider, field]; knob.append(r.pic);
     }
@@ -118,13 +123,13 @@ function render({ model, el }) {
     r.el = h('div', { class: 'line' + (c.levels ? ' wide' : ''), 'data-column': c.name }, name, was, dir, knob, c.levels ? null : side);
     r.draw = () => { // the picture behind the slider
       if (!r.pic || !model.get('said').scale) return;
-      const at = mine.hand[i] ?? here().now, row = here(), lines = (model.get('lines').of ?? [])[i] ?? [];
-      r.pic.innerHTML = track(c, row, lines, model.get('answer').columns?.[i]?.sure, at ?? row.low, model.get('said'));
+      const row = here(), lines = (model.get('lines').of ?? [])[i] ?? [];
+      r.pic.innerHTML = track(c, row, lines, model.get('answer').columns?.[i]?.sure, model.get('said'));
     };
     r.update = () => {
       const row = here(), answer = model.get('answer').columns?.[i], v = mine.hand[i] ?? row.now, way = mine.ways[i] ?? row.way, limits = mine.limits[i], gone = mine.without[i];
       r.el.classList.toggle('changed', !!answer);
-      was.replaceChildren(row.text, ...(answer ? [' → ', h('b', { title: answer.how }, answer.enough || answer.text)] : []),
+      was.replaceChildren(row.text, ...(answer ? [' → ', h('b', { title: answer.how }, answer.text)] : []),
         ...(limits ? [button([limits[0] != null ? '≥ ' + text(c, limits[0]) : '', limits[1] != null ? '≤ ' + text(c, limits[1]) : ''].filter(Boolean).join(', ') + ' ✕', () => set(over('limits', i)), { class: 'chip', title: T.lift })] : []),
         ...(gone ? [button('≠ ' + gone.map(g => c.levels[g]).join(', ') + ' ✕', () => set(over('without', i)), { class: 'chip', title: T.lift })] : []));
       dir.className = 'dir ' + way; dir.textContent = SIGNS[way]; dir.disabled = row.fixed;
@@ -132,10 +137,11 @@ function render({ model, el }) {
       if (c.levels) { const p = Object.fromEntries((model.get('lines').of ?? [])[i] ?? []); knobs[0].replaceChildren(...(v == null ? [h('option', { value: '', selected: true }, row.text)] : []), ...c.levels.map((t, l) => h('option', { value: l, selected: l === v }, p[l] == null ? t : `${t} (${said(p[l])})`))); }
       else {
         const s = knobs[0], at = v ?? row.low, k = c.stops?.reduce((a, b, j) => Math.abs(b[0] - at) < Math.abs(c.stops[a][0] - at) ? j : a, 0);
-        [s.min, s.max, s.step] = c.stops ? [0, c.stops.length - 1, 1] : [Math.min(row.low, at), Math.max(row.high, at), c.step]; s.value = c.stops ? k : at;
+        const own = row.now ?? row.low, whole = (a, b) => Math.floor((b - a)/c.step + 1e-9)*c.step; // stops lie on its steps from what it is now
+        [s.min, s.max, s.step] = c.stops ? [0, c.stops.length - 1, 1] : [own - whole(row.low, own), own + whole(own, row.high), c.step]; s.value = c.stops ? k : at;
         const told = v === row.now ? row.text : text(c, v); s.setAttribute('aria-valuetext', told); s.disabled = !(row.high > row.low);
         if (c.stops) knobs[1].textContent = told; else if (document.activeElement !== knobs[1]) knobs[1].value = v ?? '';
-        r.ends.replaceChildren(h('span', {}, text(c, Math.min(row.low, at))), h('span', {}, text(c, Math.max(row.high, at))));
+        r.ends.replaceChildren(h('span', {}, text(c, row.low)), h('span', {}, text(c, row.high)));
       }
       limit.hidden = row.fixed || !(i in mine.hand) || row.now == null; limit.textContent = c.levels ? T.without : T.beyond;
       r.draw();
@@ -166,7 +172,7 @@ function render({ model, el }) {
     const row = model.get('row'), lock = v => set({ locked: mine.locked.includes(v) ? mine.locked.filter(w => w !== v) : [...mine.locked, v] });
     const toggle = (words, v, title, disabled) => button(words, () => lock(v), { title, disabled, 'aria-pressed': mine.locked.includes(v), 'data-lock': v });
     if (fixed.kind === 'text') {
-      const area = h('textarea', { 'aria-label': T.text, rows: 3, oninput: e => set({ hand: e.target.value === row.text ? {} : e.target.value }, false) });
+      const area = h('textarea', { 'aria-label': T.text, rows: 3, oninput: e => set({ hand: e.target.value === row.text ? {} : e.target.value }, 'text') });
       area.value = typeof mine.hand === 'string' ? mine.hand : row.text;
       body.replaceChildren(h('p', { class: 'cfx-soft' }, T.words), h('div', { class: 'words' }, ...row.words.map(([w, stuck]) => toggle(w, w.toLowerCase(), put(stuck ? T.fixed : T.lock, { name: w }), stuck))), area);
     } else if (fixed.kind === 'image') {
@@ -183,7 +189,7 @@ function render({ model, el }) {
   function anew() { // another row, or a state that was opened
     const row = model.get('row');
     if (row.fresh === fresh) return;
-    fresh = row.fresh; n = 0; mine = JSON.parse(JSON.stringify(row.mine)); past = []; flying = waiting = false; top = []; rows = {}; lay.key = null; word = '';
+    fresh = row.fresh; n = 0; mine = JSON.parse(JSON.stringify(row.mine)); past = []; burst = {}; flying = waiting = false; top = []; rows = {}; lay.key = null; word = '';
     rules = JSON.stringify({ ...mine, hand: 0 }); root.classList.add('busy'); status.textContent = T.looking;
     find.value = row.name;
     if (table) lay(); else { toggles(); update(); }
@@ -209,7 +215,8 @@ export const still = told => {
       const moved = Object.keys(mine.hand), many = moved.length > 1, p = moved.length ? near(told.lines.of[moved.at(-1)], mine.hand[moved.at(-1)]) : first.p;
       const answer = told.answer.hand, same = many && Object.keys(answer).length === moved.length && moved.every(i => mine.hand[i] === answer[i]), now = same ? told.answer.p : p;
       const hand = !moved.length ? '' : many && !same ? told.fixed.words.single : now.toLocaleString(told.fixed.lang, { style: 'percent' });
-      const at = [told.row.fresh, n]; model.tell('said', { ...first, at, p: now, hand, enough: now >= first.good[0] && now <= first.good[1] }); model.tell('lines', { ...told.lines, at }); model.tell('done', at);
+      const allowed = moved.every(i => { const { way, legal } = told.row.columns[i], v = mine.hand[i]; return way !== 'stay' && !(legal && (v < legal[0] - 1e-6 || v > legal[1] + 1e-6)); });
+      const at = [told.row.fresh, n]; model.tell('said', { ...first, at, p: now, hand, enough: allowed && now >= first.good[0] && now <= first.good[1] }); model.tell('lines', { ...told.lines, at }); model.tell('done', at);
     } };
   return model;
 };
