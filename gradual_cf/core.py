@@ -738,7 +738,8 @@ def door(*more): # Further names that a call takes by `**`
                 raise unknown_argument(call, word, kw[word], [*taken, *more], columns)
             try: given = sig.bind(*args, **kw).arguments.get(first)
             except TypeError as e: raise TypeError(f'{call}: {e}: write {called_here("call", call, ())[1] or call}') from None
-            if first == 'cf' and not hasattr(given, 'check_fitted'):
+            folder = first == 'explainer' and isinstance(given, (str, Path))
+            if first in ('cf', 'explainer') and not folder and not hasattr(given, 'check_fitted'):
                 line = called_here('call', call, ())[1]
                 raise TypeError(f'{call} takes a fitted explainer first, got {type(given).__name__}: write {line}')
             return f(*args, **kw)

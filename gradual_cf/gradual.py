@@ -728,6 +728,7 @@ class GradualCF(Explainer):
         self.panel:list = []    # Models that must decide for rare targets too
         self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
 
+    @door()
     def fit(self,
         data, # Training rows, raw
         y=None, # Leave out: the model is fitted already

@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -464,6 +465,8 @@ def _check_names(columns:Sequence[Column], **named):
         bad = [c for c in names if c not in known]
         hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
         if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
+        near = [m for c in bad for m in get_close_matches(str(c), list(map(str, known)), 1)]
+        hint += f'; did you mean {near[0]!r}?' if near and not hint else ''
         there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
