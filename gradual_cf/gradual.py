@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
 from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
-from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
+from .search.confirmed import _Jury, _panel_of
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import (KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain,
                                            setting, told)
@@ -26,12 +26,11 @@ from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Matc
                                      prototype_distance, said, stopping, target_prob, total_variation)
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
-from .search.real import for_the_rest, from_real_rows, otherwise, pairs, revisit, run_steps
-from .search.plausible import (_ClassPCA, _Company, _allowed_numbers, _worth_trying, among_real_rows,
-                                         nearest_prototypes, Plausibility, Plausible, towards, unsuitable)
+from .search.moves import _moved_rows, _searched_rows
+from .search.plausible import (_ClassPCA, _Company, nearest_prototypes, Plausibility, Plausible, towards,
+                                         unsuitable)
 from .search.segments import composed, pasted, variation
-from .search.shorten import (_ask_all, _cheapest_pairs, line_search, moved_once, put_back, share, shortened,
-                                       nearest_single, to_the_last_value)
+from .search.shorten import _ask_all, line_search, put_back, share, shortened
 
 # %% auto #0
 __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
@@ -188,8 +187,6 @@ def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether
     return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
 
 # %% ../nbs/07_gradual.ipynb #c27
-_TWO = 2 # Models that were trained again
-
 def _least_lead(z, label, share):
     "The lead of a class that a share of its training rows does not reach, for each row."
     out = torch.zeros_like(label, dtype=z.dtype)
@@ -200,16 +197,10 @@ def _least_lead(z, label, share):
     return out
 
 def _lead_asked(cf, label:Tensor) -> Tensor: # `(n,)`
-    "The lead that settings ask for; of a forest, which knows its training rows, that of rows it never saw."
-    h = cf.settings
+    "The lead that settings ask for."
     out = torch.zeros_like(label, dtype=cf.z_train.dtype)
     for t in label.unique().tolist():
-        if t not in cf.leads:
-            share = h.logit_margin if h.agree is None else cf.promise(t)['margin']
-            lead = _of_unseen(cf, t, _TWO) if h.plausibility is not None and _kind_of(cf) == _FOREST else np.zeros(0)
-            lead = lead[lead > 0]
-            cf.leads[t] = float(np.quantile(lead, share)) if len(lead) else \
-                _least_lead(cf.z_train, label.new_tensor([t]), share).item()
+        if t not in cf.leads: cf.leads[t] = _least_lead(cf.z_train, label.new_tensor([t]), cf.settings.logit_margin).item()
         out[label == t] = cf.leads[t]
     return out
 
@@ -237,8 +228,9 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
+    if h.agree is not None and (panel := _panel_of(cf)) is not None: # else a lead says what can be said
+        return Target(label, level, mu, demands=match + lead + (_jurors_for(cf, panel, label),))
     if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
-    if h.agree is not None: lead += _jurors_for(cf, label)
     return Target(label, level, mu, demands=match + lead)
 
 # %% ../nbs/07_gradual.ipynb #c31
@@ -251,24 +243,12 @@ def _aim_inside(cf, interval:Tensor) -> Target:
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
 
-def _jurors_for(cf, label:Tensor) -> tuple: # Demands
-    "That jurors decide for a rare target too."
-    named = [t for t in label.unique().tolist() if _is_rare(cf, t)]
-    if not named: return ()
-    rare = torch.isin(label, label.new_tensor(named))
-    return _Jurors(torch.where(rare, 0., -torch.inf).to(cf.z_train), _three_jurors(cf)),
+def _jurors_for(cf, panel, label:Tensor) -> _Jury:
+    "That jurors decide for the target too."
+    want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
+    return _Jury(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
-
-# %% ../nbs/07_gradual.ipynb #c34
-_HELD = 24 # Values of a column that most rows share
-
-def _held_values(cf, group:int) -> Tensor|None: # `(q,)`
-    "Numbers that training rows hold, for a model without gradient; None for other models, and categories."
-    column = cf.domain.features[group] if cf.domain.features else None
-    if _differentiable(cf.model) or column is None or not column.ordered: return None
-    v = cf.x_train[:, cf.groups(cf.x_train) == group][:, 0]
-    return _worth_trying(v[_allowed_numbers(column, v)], _HELD)[0]
 
 # %% ../nbs/07_gradual.ipynb #c37
 class Parts(NamedTuple):
@@ -282,6 +262,7 @@ class Parts(NamedTuple):
     quick:Any=None            # Parts of a search that is quick rather than short; None where there is none
     lists:bool=False          # Whether it tries every value of a group
     greedy:bool=False         # Whether it returns the best single change wherever one arrives
+    judged:bool=False         # Whether it goes by moves that a judge looks at
 
     def __repr__(self): return '\n'.join(f'{name:8} {_brief(part)}' for name,part in zip(self._fields[:5], self))
 
@@ -413,24 +394,20 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     find = lookahead(*domain.probe) if domain.probe else _ask_all
     quick = parts._replace(probe=find, compose=_placed)
     once = domain.again is never_again
-    steps = (construct, pairs, revisit) if listed else (construct,)
-    if listed and domain.features and not among: steps += (partial(shortened, moves=(put_back,)), from_real_rows)
-    if among: steps = (among_real_rows, partial(otherwise, steps=steps))
-    if priced and domain.propose: steps += (partial(moved_once, move=_cheapest_pairs),)
-    if listed and domain.features and h.legal and not among:
-        steps += (partial(moved_once, move=to_the_last_value),)
-        if set(cf.ties.values()) == {None} and h.agree is None: steps = (nearest_single, partial(for_the_rest, steps=steps))
+    judged = bool(listed and domain.features)
+    steps = (_searched_rows,) if judged else (construct,)
     usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, again=domain.again, quick=quick if once and not among else None,
-                          lists=listed and not among, greedy=not among and all(usual))
+                          steps=steps, again=domain.again, quick=quick if once and not judged else None,
+                          lists=listed and not among, greedy=not among and all(usual), judged=judged)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
     h,priced = cf.settings, cf.ties['price'] is not None
     parts = Parts(STARTS[h.init], MASKING[h.masking], _ask_all, _composed, (construct,))
     if h.masking == 'probe': parts = _probing(cf, parts, priced)
-    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or (put_back, line_search)*priced # they improve an answer
+    usual = (put_back, line_search)*(priced and not parts.judged)
+    moves = (*h.moves, share) if h.max_shared > 1 else h.moves or usual # they improve an answer
     last = (partial(shortened, moves=moves),) if moves else ()
     return parts._replace(steps=parts.steps + last if h.steps is None else h.steps)
 
@@ -487,6 +464,17 @@ def _climbed(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
         new,_ = _from_all_starts(cf, enc.take(rows), target[rows], seed)
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
         xp[rows[~lost]] = new[~lost]
+
+def _best_moved(cf, q:Question) -> Tensor: # `(n, d)`
+    "What the moves of a judge find, and what further steps make of it."
+    if len(cf.parts.steps) > 1 or cf.parts.steps[0] is not _searched_rows: return _climbed(cf, q.enc, q.target)[0]
+    xp = q.enc.x.clone()
+    z = predict(cf.model, xp) if q.logits is None else q.logits
+    live = (~arrived(z, q.target, cf.tau)).nonzero()[:, 0]
+    if not len(live): return xp
+    for now in _moved_rows(cf, q.enc.take(live), q.target[live]): xp[live] = now
+    return xp
+
 
 # %% ../nbs/07_gradual.ipynb #tc5
 _OTHER = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss
@@ -618,9 +606,6 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
         for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.about else (): words[i].append(d.about)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
-        p:Any = cf.promises.get(int(t)) if h.agree is not None and not cf.numbers else None
-        if p is None or p['agreed'] is None or p['agreed'] >= min(float(h.agree or 0), p['usual']): continue
-        words[i].append(f'agreement ({p["agreed"]:.0%} expected)')
     return [', '.join(w) for w in words]
 
 # %% ../nbs/07_gradual.ipynb #c83
@@ -726,9 +711,9 @@ class GradualCF(Explainer):
         self.loss = _loss_of(self.settings, X.kind)
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
-        self.promises:dict = {} # Class -> what is asked for there, where the settings leave that to jurors
-        self.panel:list = []    # Models that must decide for rare targets too
-        self.held:dict = {}     # Group -> values of training rows that are tried, once asked for
+        self.panel:Any = None   # Models that have to agree, once made
+        self.judged:Any = None  # What the judge knows
+        self.held:dict = {}     # Group -> positions of values that are tried, where training rows were not kept
 
     @door()
     def fit(self,
@@ -753,13 +738,13 @@ class GradualCF(Explainer):
         """
         with _restored_on_error(self):
             super().fit(data, y, sample)
-            self.held,self.panel = {}, []
+            self.held = {}
             return self._learn()
 
     def _learn(self):
         "Learn from what the model said of the training rows."
         h,z = self.settings, self.z_train
-        self.leads,self.promises = {}, {}
+        self.leads = {}
         self.spread = self.goal.spread(z)
         self.loss = self._loss_at(self.spread)
         self.stats = self.goal.address(z, h.n_ref, h.match)
@@ -787,6 +772,7 @@ class GradualCF(Explainer):
         >>> cf.under(tau=.7, seed=1).explain(X_test[:5], 'granted')
         """
         new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
+        new.panel,new.judged,new.read = self.panel, self.judged, self.read # made of model and rows alone
         new.check_rows('under')
         new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
         new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept
@@ -847,29 +833,6 @@ class GradualCF(Explainer):
     def parts(self) -> Parts: return assembled(self) # What its search is made of
 
     def _loss_at(self, spread:float): return _loss_of(self.settings, self.domain.kind, spread) # Logits in shares of it
-    def _held_at(self, group:int) -> Tensor|None: # `(q,)`, remembered
-        if group not in self.held: self.held[group] = _held_values(self, group)
-        return self.held[group]
-
-    def propose(self, x:Tensor, group:int) -> Tensor: # `(n or 1, q, w)`
-        """Values of the domain; for a model without gradient, also numbers that training rows hold.
-
-        Parameters
-        ----------
-        x : Tensor
-            Encoded rows, `(n, *s)`
-        group : int
-            Number of a group of entries
-
-        Returns
-        -------
-        Tensor
-            `(n or 1, q, w)`
-        """
-        values = super().propose(x, group)
-        held = self._held_at(group)
-        if held is None: return values
-        return torch.cat([values, held.to(values)[None, :, None].expand(len(values), -1, -1)], 1)
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target:
         """What rows must reach; given the rows, also what they are compared with.
@@ -893,10 +856,10 @@ class GradualCF(Explainer):
     @property
     def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
         h = self.settings
-        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jurors, h.agree), (Plausible, h.plausibility)
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jury, h.agree), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
-    def __getstate__(self): return super().__getstate__() | dict(panel=[]) # Another process makes them for itself
+    def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
 
     def promise(self, label:int) -> dict: # The margin, and shares of jurors
         """What answers towards a class are asked for where that is left to jurors, and what is expected; made once.
@@ -911,8 +874,8 @@ class GradualCF(Explainer):
         dict
             The margin, and shares of jurors
         """
-        if label not in self.promises: self.promises[label] = _promise_for(self, label)
-        return self.promises[label]
+        panel = _panel_of(self)
+        return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
     def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed
 
@@ -938,10 +901,11 @@ class GradualCF(Explainer):
 
     def start(self, enc:Encoded, label:Tensor, seed:int=0) -> State: return self.starts(enc, label, seed)[0]
     def steps(self, s:State, watch:Callable|None=None) -> Iterator[State]:
-        return run_steps(self, s, self.parts.steps, watch)
+        for step in self.parts.steps: yield from step(self, s, watch)
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        return _climbed(self, question.enc, question.target, effort.seed)[0]
+        if not self.parts.judged: return _climbed(self, question.enc, question.target, effort.seed)[0]
+        return _best_moved(self, question)
 
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
         return content(self, enc, xp, target)

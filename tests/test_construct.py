@@ -100,21 +100,6 @@ def test_a_row_that_ends_below_tau_returns_to_where_it_was_above():
     torch.testing.assert_close(trace[-1].xp, found[row], atol=1e-12, rtol=0)
 
 
-def test_a_group_that_is_on_is_changed_again_where_that_flips():
-    "The first group takes the value that looks best alone; one more step of it decides."
-    def model(x): # class 1 needs a of at least .8 where b is on, and a of at most .4 where it is not
-        a,b = x[:, 0], x[:, 1]
-        score = torch.where(b > .5, 10*(a - .75), 3 - 10*(a - .4).abs() - 3.5)
-        return torch.stack([-score/2, score/2], 1)
-    free = torch.zeros(400, 2, dtype=torch.bool)
-    domain = replace(toy.columns().domain, encode=lambda raw: Encoded(torch.as_tensor(raw).clone(), free[:len(raw)]), groups=lambda s: torch.arange(2),
-                     propose=lambda x, g: torch.linspace(0, 1, 11, dtype=x.dtype)[None, :, None])
-    x = torch.rand(400, 2, generator=torch.Generator().manual_seed(0))
-    cf = GradualCF(model, domain, 'sparse', sigma=0).fit(x)
-    cfs = cf.explain(x[(cf.z_train.argmax(1) == 0)][:40], target=1)
-    assert cfs.valid.all()
-
-
 def test_trace_ends_where_explain_ends():
     p = toy.columns()
     cf = GradualCF(p.model, p.domain, PAPER, sigma=30, tau=.9).fit(p.x)

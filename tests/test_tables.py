@@ -741,20 +741,36 @@ def test_near_a_relation_more_values_are_tried():
     torch.testing.assert_close(own, torch.tensor([9., 9, 5, 9, 9, 7], dtype=torch.float64)[:, None]*torch.linspace(0, 1, 11, dtype=torch.float64))
 
 
-@pytest.mark.parametrize('net', [True, False])
-def test_a_model_without_gradient_is_asked_about_values_that_training_rows_hold(net):
-    df = pd.DataFrame(dict(a=[1., 2.5, 2.5, 7.25, 10.], b=[0, 1, 2, 3, 4], c=['x', 'y', 'x', 'y', 'x']))
-    domain = tabular(df, increase_only=['b'])
-    by_a = lambda v: torch.stack([v[:, 0] - .4, .4 - v[:, 0]], 1)
-    model = by_a if net else predictor(lambda rows: np.stack([rows.a/20, 1 - rows.a/20], 1), domain, kind='proba')
-    cf = GradualCF(model, domain, 'sparse').fit(df)
-    some = [cf.propose(cf.x_train[:2], g) for g in (0, 0, 2)]
-    own = [torch.equal(v, domain.propose(cf.x_train[:2], g)) for v,g in zip(some, (0, 0, 2))]
-    if net: assert all(own) and not any(v is not None for v in cf.held.values())
-    else:
-        assert (cf.settings.sigma, cf.settings.tau_slack) == (0, 0) and GradualCF(model, domain, 'sparse', tau_slack=.3).fit(df).settings.tau_slack == .3
-        assert sorted(cf.held[0].tolist()) == sorted(cf.x_train[:, 0].unique().tolist()) and torch.equal(some[0], some[1]) and not own[0] and own[2]
-        assert all((some[0][..., 0] == v).any(1).all() for v in cf.held[0])
+@pytest.mark.parametrize('make', ['forest', 'layers', 'boosted'])
+def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
+    "Of every single change, with levels, missing numbers and whole ones, to the last digits; and what the model itself decides."
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    from gradual_cf.search.boxes import _grid_of
+    from gradual_cf.search.opened import _lead_in, _opened, _places_of
+    r = np.random.default_rng(0)
+    df = pd.DataFrame(dict(a=r.normal(0, 9, 200).round(1), b=r.integers(0, 6, 200), c=pd.Categorical(r.choice(list('xyz'), 200))))
+    if make == 'boosted': df.loc[r.random(200) < .2, 'a'] = np.nan
+    steps = make_column_transformer((StandardScaler(), ['a', 'b']), (OneHotEncoder(), ['c']))
+    last = dict(forest=lambda: RandomForestClassifier(6, max_depth=5, random_state=0), layers=lambda: MLPClassifier((5,), max_iter=400, random_state=0),
+                boosted=lambda: HistGradientBoostingClassifier(max_iter=8, categorical_features='from_dtype'))[make]()
+    model = (last if make == 'boosted' else make_pipeline(steps, last)).fit(df, (df.a.fillna(0) + 3*df.b + 5*(df.c == 'y') > 8).astype(int))
+    cf = GradualCF(model, tabular(df), 'sparse').fit(df)
+    x = cf.x_train.double().numpy()
+    places = _places_of(_grid_of(cf.domain.features), x)
+    inside = _opened(cf, places, None)
+    if inside is None and make != 'layers': pytest.skip('needs a C compiler at installation')
+    engine, every = inside.make(places, [inside.own]), np.arange(len(places.owner))
+    for i in range(0, 40, 8):
+        rows = places.put(np.repeat(x[i:i + 1], len(every), 0), every)
+        change, written = engine.sums(x[i:i + 1], True)[1][0].T, engine.sums(rows, False)[0]
+        np.testing.assert_allclose(change, written, atol=1e-9)
+        z = cf.model(torch.from_numpy(rows)).double().numpy()
+        np.testing.assert_allclose(_lead_in(inside.own.link, engine.k[0], change, 1, True), z[:, 1] - z[:, 0], atol=1e-5)
 
 
 def test_changes_of_a_row_come_in_the_order_of_the_columns():

@@ -30,6 +30,7 @@ from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
 from ..search.explainer import _check_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
+from ..search.judge import held_places
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
@@ -312,7 +313,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     x = _prototypes(cf)
     z = _logits_of(cf, x)
     stats = cf.stats if cf.stats is None else cf.stats._replace(sample=[z[z.argmax(1) == k] for k in range(z.shape[1])])
-    held = {g: cf._held_at(g) for g in range(len(cf.domain.features))}
+    held = held_places(cf)
     return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held, digests=_digests(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
@@ -350,8 +351,8 @@ def _check_place(folder:Path):
 
 # %% ../../nbs/scale/02_keep.ipynb #k27
 def _learnt(cf) -> dict:
-    "Training rows, what the model says of them and, if told, their labels; what jurors said of targets so far."
-    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, promises=cf.promises)
+    "Training rows, what the model says of them and, if told, their labels."
+    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels)
 
 def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its training rows are kept
     "Write a fitted explainer into a folder."
@@ -399,11 +400,10 @@ def _remembered(cf, learnt:dict, rows:bool, given:bool):
     cf.x_train,cf.z_train = x, known
     if rows:
         cf.labels = learnt['labels']
-        cf._learn().promises = learnt['promises']
-        return cf
+        return cf._learn()
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']
-    cf.held = {g: there(v) for g,v in learnt['held'].items()}
+    cf.held = learnt['held']
     if cf.stats is not None: cf.stats = cf.stats._replace(mu=there(cf.stats.mu), gaps=there(cf.stats.gaps),
                                                           sample=list(map(there, cf.stats.sample)))
     cf.loss = cf._loss_at(cf.spread)

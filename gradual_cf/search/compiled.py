@@ -24,7 +24,7 @@ from .readings import _bounded_aims
 __all__ = []
 
 # %% ../../nbs/search/12_compiled.ipynb #ccfc0112
-_VERSION = 2 # Of the functions in C that this module calls
+_VERSION = 3 # Of the functions in C that this module calls
 _FILES = 'core.so', 'core.dll' # Beside this module
 _HOW = 'answers are the same and take longer; `pip install` builds it where a C compiler is'
 
@@ -35,7 +35,8 @@ def _declared(lib) -> Any:
         core_version=(i32, []), trees_free=(None, [pointer]), trees_bytes=(i64, [pointer]), search_free=(None, [pointer]),
         trees_new=(pointer, [i32]*4 + [pointer]*10 + [i64]),
         search_new=(pointer, [pointer]*9 + [number, number, i32, i32, i64]), search_row=(None, [pointer] + [i32]*3 + [number]),
-        search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6))
+        search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6),
+        sums_read=(None, [i32] + [pointer]*14 + [i32]*3 + [pointer, i32] + [pointer]*4))
     for name,(returns,takes) in types.items():
         if not hasattr(lib, name): raise OSError(f'it has no function {name}')
         function = getattr(lib, name)

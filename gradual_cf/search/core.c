@@ -13,7 +13,7 @@ typedef uint64_t u64;
 typedef uint16_t u16;
 typedef int32_t i32;
 typedef int64_t i64;
-#define VERSION 2    /* of the functions below; whoever calls them asks first */
+#define VERSION 3    /* of the functions below; whoever calls them asks first */
 #define DEEPEST 4096 /* levels of a tree, at most */
 #define WIDEST 64    /* columns that lead to one leaf, at most */
 #define DIVE 100000  /* steps without an answer before a dive, and steps of a dive */
@@ -979,4 +979,81 @@ API void search_known(const Search *s, i32 *answer, double *cost, double *left, 
   *left = s->broken ? 0 : s->h.n && s->h.b[0]->key < s->limit ? s->h.b[0]->key : INFINITY;
   *boxes = s->boxes;
   *steps = s->steps;
+}
+
+typedef struct Read { /* trees of several models in what they read */
+  const i32 *feature, *left, *right, *set; /* feature: -1 for a leaf; set: where the levels that go left begin; -1 for a number */
+  const double *bound, *value;
+  const uint8_t *missing;
+  const u64 *level;  /* sets of levels */
+  const i32 *owner;  /* of a feature: the column that moves it; -1 for none */
+  const i64 *mask;   /* of a node: where the places of its column that go left begin */
+  const u64 *places; /* sets of places */
+} Read;
+static int left_of(const Read *r, i32 n, const double *x) {
+  double v = x[r->feature[n]];
+  if (isnan(v)) return r->missing[n];
+  if (r->set[n] < 0) return v <= r->bound[n];
+  i64 k = (i64)v;
+  return (int)(r->level[r->set[n] + k / 64] >> (k % 64) & 1);
+}
+static i32 end_of(const Read *r, i32 n, const double *x) {
+  while (r->feature[n] >= 0) n = left_of(r, n, x) ? r->left[n] : r->right[n];
+  return n;
+}
+static void add_to(double *d, u64 some, double v) { /* to a set of places, as differences */
+  for (i32 at = 0; some;) {
+    i32 low = lowest_bit(some);
+    at += low, some >>= low, d[at] += v;
+    i32 run = ~some ? lowest_bit(~some) : 64;
+    at += run, d[at] -= v;
+    if (run == 64) return;
+    some >>= run;
+  }
+}
+static void open_below(const Read *r, i32 n, i32 g, i32 word, u64 some, const double *x, double own, double *d) {
+  while (r->feature[n] >= 0) {
+    if (r->owner[r->feature[n]] != g) {
+      n = left_of(r, n, x) ? r->left[n] : r->right[n];
+      continue;
+    }
+    u64 way = r->places[r->mask[n] + word], left = some & way, right = some & ~way;
+    if (left && right) open_below(r, r->left[n], g, word, left, x, own, d);
+    n = right ? r->right[n] : r->left[n];
+    some = right ? right : left;
+  }
+  if (r->value[n] != own) add_to(d, some, r->value[n] - own);
+}
+/* Sums `(S, M)` of rows `(S, J)`; with `change`, also the sums after every change, `(S, M, at[G])`:
+   `work` has room for M*(at[G] + G) numbers, `seen` for G. */
+API void sums_read(i32 T, const i32 *root, const i32 *sum, const i32 *feature, const i32 *left, const i32 *right,
+                   const i32 *set, const double *bound, const double *value, const uint8_t *missing,
+                   const u64 *level, const i32 *owner, const i64 *mask, const u64 *places, const double *x, i32 S,
+                   i32 J, i32 G, const i32 *at, i32 M, double *base, double *change, double *work, i32 *seen) {
+  Read r = {feature, left, right, set, bound, value, missing, level, owner, mask, places};
+  i64 P = at[G], W = P + G;
+  for (i32 g = 0; g < G; g++) seen[g] = -1;
+  i32 turn = 0;
+  for (i64 s = 0; s < S; s++) {
+    const double *row = x + s * J;
+    if (change) memset(work, 0, sizeof(double) * (size_t)(M * W));
+    for (i32 t = 0; t < T; t++) {
+      i32 end = end_of(&r, root[t], row);
+      base[s * M + sum[t]] += value[end];
+      for (i32 n = root[t]; change && feature[n] >= 0; n = left_of(&r, n, row) ? left[n] : right[n]) {
+        i32 g = owner[feature[n]];
+        if (g < 0 || seen[g] == turn) continue;
+        seen[g] = turn;
+        for (i32 p = 0, many = at[g + 1] - at[g]; p < many; p += 64)
+          open_below(&r, n, g, p / 64, many - p < 64 ? ((u64)1 << (many - p)) - 1 : ~(u64)0, row, value[end],
+                     work + sum[t] * W + at[g] + g + p);
+      }
+      turn++;
+    }
+    for (i32 m = 0; change && m < M; m++)
+      for (i32 g = 0; g < G; g++) {
+        double v = base[s * M + m];
+        for (i32 p = at[g]; p < at[g + 1]; p++) change[(s * M + m) * P + p] = v += work[m * W + p + g];
+      }
+  }
 }

@@ -41,7 +41,7 @@ from .proven import _Wanted, proofs_lost, answered, by_default
 from .ranges import region
 from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
-from .real import _nearest_real
+from .moves import _nearest_real
 from ..use.enough import certified, enough_of, least_words, _plot_card
 from ..use.plans import effects_of, Plan, plan_of
 
@@ -646,6 +646,7 @@ def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,
     i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), q.target[at]).cpu().numpy()]
     if not len(i): return None
     other,some = copy(cf), q.take(i)
+    if (panel := getattr(cf, 'panel', None)) is not None: other.panel = (cf.x_train, model), panel[1]
     other.model,other.read = model, None
     return i, other, replace(some, logits=other.logits(some.rows, some.enc.x))
 

@@ -22,7 +22,7 @@ from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
-from .real import _asked_at, _has_rows, _lawful_rows, _never_farther, _put_over, _rows_of_target, _states_of_rows
+from .real import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,
@@ -83,7 +83,6 @@ def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
 # %% ../../nbs/search/13_proven.ipynb #c12
 _NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
 _FEWEST,_MISSED = 'fewest columns', 'missed: a legal change reaches the target'
-_NEARER = 'nearer than the fewest columns' # Of these, not of the answer, is the bound
 _TELLING = 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
 _APART = 1e-4 # … that rounding explains, in 32 bits
@@ -94,7 +93,6 @@ def _proof(row:Sequence, optimal:str=_DISTANCE, best:float=np.inf, counted:str='
     if size == np.inf and best < np.inf: return _MISSED
     if size == np.inf: return _NONE_EXISTS if bound == np.inf else _NONE_FOUND
     columns = optimal == _COLUMNS
-    if np.isnan(distance_bound): return _NEARER
     if bound < size*(1 - _EQUAL) and (columns or bound <= 0): return _BEST_SO_FAR
     if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL + counted
     gap = np.inf if distance_bound <= 0 else max(1., np.ceil(100*(distance/distance_bound - 1)))
@@ -446,17 +444,7 @@ def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, opt
 def _ruled(cf, q:Question, effort:Effort) -> tuple:
     "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
     known,begun = _best_known(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
-    known = _known_rounder(cf, q.enc, q.target, known)
-    return _no_farther(cf, q, known, begun, effort.until), begun
-
-def _no_farther(cf, q:Question, known:_Certificate, begun:np.ndarray, until:float) -> _Certificate:
-    "The same, by more columns where the fewest are farther than a real row; bounds stay as they are."
-    there = np.isfinite(known.size)
-    xp = _never_farther(cf, q, known.xp, begun & there, until)
-    i = (xp != known.xp).any(1).cpu().numpy()
-    size,far = _measured_size(cf, q.enc, xp, there, _COLUMNS)
-    near = np.where(i & known.fewest() & (size > known.size), np.nan, known.distance_bound) # of another number of columns
-    return known._replace(xp=xp, size=np.where(i, size, known.size), distance=np.where(i, far, known.distance), distance_bound=near)
+    return _known_rounder(cf, q.enc, q.target, known), begun
 
 def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
@@ -472,8 +460,8 @@ def by_default(cf, q:Question, effort:Effort) -> tuple:
     return _handed_out(cf, q, xp, begun, effort)[0], begun, None
 
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
-    "Answers in round numbers, held to real rows; where there is none, what is known of the decision: `{row: proof}`."
-    xp = _never_farther(cf, q, _rounder(cf, q.enc, q.target, xp), begun, effort.until)
+    "Answers in round numbers; where there is none, what is known of the decision: `{row: proof}`."
+    xp = _rounder(cf, q.enc, q.target, xp)
     priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
     if not (_agreeing(cf) or getattr(cf.settings, 'plausibility', None) or priced): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))

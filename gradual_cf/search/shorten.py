@@ -24,7 +24,7 @@ from ..models.asking import predict, predict_changed
 from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
 
 # %% auto #0
-__all__ = ['put_back', 'put_back_smallest', 'line_search', 'to_the_last_value', 'share', 'improve']
+__all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve']
 
 # %% ../../nbs/search/01_shorten.ipynb #c6
 def _reasked(explainer, s, xp):
@@ -188,112 +188,6 @@ def line_search(
         if len(rows): xp[rows] = _bisected(explainer, some, in_group(groups, order[rows, i]))
     return _reasked(explainer, s, xp)
 
-# %% ../../nbs/search/01_shorten.ipynb #de87c97e
-_LOOKS = 12 # Places of a way that are looked at, closer to each other where it begins
-_KNOWN = 12 # Halvings between two of them that a model in 32 bits answers alike in any company …
-_NOISE = 1e-5 # … and how far inside a value has to be, in shares of logits, which differ a little beside other rows
-
-class _NumberLines(NamedTuple):
-    "Numbers of rows on their ways to other legal ones, by places, `(m,)` each."
-    row:np.ndarray
-    column:np.ndarray
-    bad:np.ndarray  # The place before the first on the way
-    good:np.ndarray # The last
-
-    def take(self, i) -> _NumberLines: return _NumberLines(*(v[i] for v in self)) # The lines `i`
-
-    def look(self, part:Any) -> np.ndarray: # One of `_LOOKS`, or several
-        whole,rest = np.divmod(self.good - self.bad, _LOOKS**2)
-        return self.bad + whole*part**2 + rest*part**2//_LOOKS**2
-
-def _lines_to(rows:_Rows, row:np.ndarray, column:np.ndarray, end:np.ndarray) -> _NumberLines: # Positions, `(m,)`
-    "Ways from the rows' own numbers, but for those that are missing or may not change."
-    own,low,high = (v[row, column] for v in (rows.own, rows.low, rows.high))
-    up = end > own
-    bad = np.where(up, np.maximum(own, low - 1), np.minimum(own + 1, high + 2))//2 # from between two either is next
-    good = (end + ~up)//2
-    some = (own != _MISSING) & (low <= high) & np.where(up, bad < good, bad > good)
-    return _NumberLines(row, column, bad, good).take(some)
-
-# %% ../../nbs/search/01_shorten.ipynb #nl52c
-def _put_in(s:State, grid:_Grid, lines:_NumberLines, v:Tensor) -> Tensor: # Encoded numbers, `(m,)` -> `(m, d)`
-    "Rows with one number each."
-    xp = s.xp[torch.from_numpy(lines.row).to(v.device)]
-    xp[torch.arange(len(v), device=v.device), torch.from_numpy(grid.first[lines.column]).to(v.device)] = v
-    return xp
-
-def _asked_at_places(explainer, s:State, grid:_Grid, lines:_NumberLines, place:np.ndarray) -> tuple: # Encoded, bool, `(m,)` each
-    "Numbers at places, and with which of them their rows hold."
-    row,column = torch.from_numpy(lines.row).to(s.x.device), lines.column
-    v = grid.encoded_each(column, 2*place)
-    for g,c in enumerate(grid.columns):
-        if len(c.between): v[column == g] = c.encoded(c.on_steps(grid.numbers(g, 2*place[column == g]))) # on its steps
-    v = torch.from_numpy(v).to(s.x)
-    if explainer.ties['relations'] is None: # limits hold
-        z = predict_changed(explainer.model, s.xp, row, torch.from_numpy(grid.first[column]).to(s.x.device), v)
-        new = State(s.enc, s.xp, z, s.target.take(row))
-    else: new = _reasked(explainer, s.take(row), _put_in(s, grid, lines, v))
-    room = 0. if v.dtype == torch.float64 else _NOISE*(1 + new.logits.abs().amax(1))
-    ok = (lacking(explainer, new) <= -room).cpu().numpy() & (place != lines.bad)
-    for g,codes in grid.holes.items(): ok &= (column != g) | ~np.isin(2*place, codes)
-    return v, ok
-
-def _nearest_places(explainer, s:State, grid:_Grid, rows:_Rows, lines:_NumberLines) -> tuple: # Row of each, `(q,)`; `(q, d)`
-    "Lines at the nearest place that holds, those that may be the nearest of their row."
-    asked = lambda i, place: _asked_at_places(explainer, s, grid, lines.take(i), place)
-    far = lambda place: np.abs(grid.encoded_each(lines.column, 2*place) - rows.near[lines.row, lines.column])
-    every = np.arange(len(lines.row))
-    if not len(every): return every, s.xp[:0]
-    looks = np.stack([lines.bad, *(lines.look(part) for part in range(1, _LOOKS + 1))])
-    v,ok = asked(np.tile(every, _LOOKS), looks[1:].ravel()) # in one question
-    ok = ok.reshape(_LOOKS, -1)
-    first,there = ok.argmax(0), ok.any(0)
-    bad,good = looks[first, every], looks[first + 1, every]
-    least = np.full(len(rows.own), np.inf)
-    np.minimum.at(least, lines.row[there], far(good)[there])
-    i = np.flatnonzero(there & (far(bad) <= least[lines.row]))
-    v,lines = v[first[i]*len(every) + i], lines.take(i)
-    times,known = int(np.abs(good - bad)[i].max(initial=0)).bit_length(), 64 if s.x.dtype == torch.float64 else _KNOWN
-    v = _halved(asked, v, (bad[i], good[i]), min(times, known))
-    return lines.row, _with_followers(explainer, _put_in(s, grid, lines, v), s.x[lines.row])
-
-def _positions(explainer, s:State) -> tuple: # `_Grid`, `_Rows`
-    "The legal values of a table, and where rows stand among them."
-    grid = _grid_of(explainer.domain.features)
-    return grid, _rows_of(grid, s.enc, most_groups(explainer, s.enc).cpu().numpy(), MISSING)
-
-def to_the_last_value(
-    explainer, # Fitted, of a table
-    s:State,   # Rows that have arrived; others stay as they are
-) -> State:
-    """Move each changed number back to the last legal value that still does, the largest change first.
-
-    Parameters
-    ----------
-    explainer
-        Fitted, of a table
-    s : State
-        Rows that have arrived; others stay as they are
-
-    Returns
-    -------
-    State
-    """
-    groups,xp = explainer.groups(s.x), s.xp.clone()
-    grid,rows = _positions(explainer, s)
-    end = _positions_of(grid, rows, s.xp.detach().cpu().double().numpy(), MISSING)
-    on = changed_groups(s.x, xp, groups) & (lacking(explainer, s) <= 0)[:, None]
-    many = on.sum(1)
-    order = _group_sizes(s.x, xp, groups).masked_fill(~on, -1.).argsort(dim=1, descending=True, stable=True)
-    for i in range(int(many.max()) if len(many) else 0):
-        row = (many > i).nonzero()[:, 0].cpu().numpy()
-        column = order[row, i].cpu().numpy()
-        number = ~grid.named[column]
-        lines = _lines_to(rows, row[number], column[number], end[row, column][number])
-        at,new = _nearest_places(explainer, s._replace(xp=xp), grid, rows, lines)
-        xp[at] = new
-    return _reasked(explainer, s, xp)
-
 # %% ../../nbs/search/01_shorten.ipynb #c22
 _WORTH = .9  # One more change is worth it where it leaves at most this share of the distance
 _TENTHS = 10
@@ -368,13 +262,6 @@ def _on_again(cf, s, live):
     s.on[live] = changed_groups(s.x, s.xp, cf.groups(s.x))[live]
     return s
 
-def moved_once(cf, s, watch=None, *, move:Callable) -> Iterator[State]:
-    "One move of the rows that arrived."
-    live = (s.on.any(1) & (stopping(cf, s) <= 0)).nonzero()[:, 0]
-    if len(live):
-        s.put(live, move(cf, s.take(live)))
-        yield _on_again(cf, s, live)
-
 def shortened(cf, s, watch=None, *, moves:tuple) -> Iterator[State]:
     "Moves that shorten, until none gains; a row that ran dry may arrive once what it did in vain is put back."
     live = s.on.any(1).nonzero()[:, 0]
@@ -434,96 +321,6 @@ def improve(
     if done is None: return cfs
     return replace(explainer.measure(question, done.xp), tau=cfs.tau)
 
-# %% ../../nbs/search/01_shorten.ipynb #c48
-def _one_value(explainer, s:State, groups:Tensor) -> tuple: # Rows `(n, q, *s)`, groups `(q,)`, prices, lacks `(n, q)`
-    "Rows with one value each: what that costs, infinitely much where a column may not change, and what is lacking."
-    one,group = every_value(explainer, s, groups)
-    n,q = one.shape[:2]
-    many = s.enc.take(torch.arange(n, device=one.device).repeat_interleave(q))
-    rows = admissible(many, one.flatten(0, 1), explainer.project)
-    price = spent(many.x, rows, explainer.ties['price']).view(n, q)
-    rows,price = rows.view(one.shape), price.masked_fill(s.enc.frozen[:, group] | (price == 0), torch.inf)
-    return rows, group, price, _plain_lack(explainer.model, s, rows)
-
-# %% ../../nbs/search/01_shorten.ipynb #c50
-_HOPE = .5     # A pair may still lack this share of what the row lacked, by the sum of both values
-_WINDOWS = (0, 128, 512, 2048, 8192, 10**9) # Ranks of the pairs of a row that are asked together
-_PAIRS = 2**21 # Pairs whose prices are compared at once
-_ASKED_PAIRS = 2**15 # Pairs that the model is asked about at once
-
-def _sums(v:Tensor) -> Tensor: return v[:, :, None] + v[:, None, :] # `(n, q)` -> `(n, q, q)`
-
-class _ValuePairs(NamedTuple):
-    "Pairs of values, long `(m,)` each."
-    row:Tensor
-    a:Tensor    # First value
-    b:Tensor    # Second value
-    rank:Tensor # Among those of its row, the cheapest first
-
-    take = rows_of # The pairs `i`
-
-def _cheap_pairs(group:Tensor, price:Tensor, lack:Tensor, below:Tensor, start:Tensor) -> _ValuePairs:
-    "Pairs that cost less than rows may, cheapest first; `start`: what rows lacked."
-    both,hope = _sums(price), _sums(lack) <= ((1 + _HOPE)*start)[:, None, None]
-    row,a,b = ((both < below[:, None, None]) & hope & (group[:, None] < group)).nonzero().unbind(1)
-    order = both[row, a, b].argsort(stable=True)
-    order = order[row[order].argsort(stable=True)]
-    row,a,b = row[order], a[order], b[order]
-    count = torch.bincount(row, minlength=len(price))
-    return _ValuePairs(row, a, b, torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row])
-
-# %% ../../nbs/search/01_shorten.ipynb #c53
-def _asked_pairs(explainer, s:State, one:Tensor, second:Tensor, pairs:_ValuePairs) -> tuple:
-    "Pairs put into their rows, and what they cost, infinitely much where they do not arrive; `second`: entries of b."
-    row,a,b,_ = pairs
-    rows,costs,relations = [s.x[:0]], [s.x.new_zeros(0)], explainer.ties['relations']
-    for i in torch.arange(len(row), device=row.device).split(_ASKED_PAIRS):
-        now = s._replace(on=None, c=None).take(row[i])
-        both = torch.where(second[b[i]], one[row[i], b[i]], one[row[i], a[i]])
-        xp = admissible(now.enc, both, explainer.project)
-        cost = spent(now.x, xp, explainer.ties['price'])
-        there = (_plain_lack(explainer.model, now, xp[:, None])[:, 0] <= 0).nonzero()[:, 0]
-        if relations is not None: there = there[relations.holds(now.enc.take(there), xp[there])]
-        rows.append(xp)
-        costs.append(torch.full_like(cost, torch.inf).index_copy_(0, there, cost[there]))
-    return torch.cat(rows), torch.cat(costs)
-
-def _best_of_each(row:Tensor, cost:Tensor, n:int) -> tuple: # Position of each row's cheapest `(n,)`, and its cost
-    "The cheapest of each row; infinitely dear where it has none."
-    least = cost.new_full((n,), torch.inf).scatter_reduce(0, row, cost, 'amin')
-    at = torch.zeros(n, dtype=torch.long, device=row.device)
-    first = (cost == least[row]).nonzero()[:, 0].flip(0)
-    at[row[first]] = first
-    return at, least
-
-# %% ../../nbs/search/01_shorten.ipynb #c54
-def _cheaper(explainer, s:State, groups:Tensor) -> Tensor: # Rows that have arrived -> `(n, *s)`
-    "The cheapest pair of values of each row, where it costs less than the row does."
-    own,out = spent(s.x, s.xp, explainer.ties['price']), s.xp.clone()
-    one,group,price,lack = _one_value(explainer, s, groups)
-    pairs = _cheap_pairs(group, price, lack, own, _plain_lack(explainer.model, s, s.x[:, None])[:, 0])
-    second = in_group(groups, group)
-    todo = torch.ones(len(own), dtype=torch.bool, device=own.device)
-    for low,high in zip(_WINDOWS, _WINDOWS[1:]):
-        now = (pairs.rank >= low) & (pairs.rank < high) & todo[pairs.row]
-        if not now.any(): break
-        some = pairs.take(now)
-        xp,cost = _asked_pairs(explainer, s, one, second, some)
-        at,least = _best_of_each(some.row, cost, len(own))
-        won = least < own
-        out[won],todo = xp[at[won]], todo & ~won
-        own = torch.minimum(own, least)
-    return out
-
-def _cheapest_pairs(explainer, s:State) -> State: # With a price for changes; rows that have arrived
-    "Replace changes by the cheapest pair of proposed values, where that costs less; a few rows at a time."
-    groups,xp = explainer.groups(s.x), s.xp.clone()
-    rows = (most_groups(explainer, s.enc) >= 2).nonzero()[:, 0]
-    if not len(rows): return s
-    values = sum(explainer.domain.propose(s.x[:1], g).shape[1] for g in range(s.enc.frozen.shape[1]))
-    for i in rows.split(max(1, _PAIRS//values**2)): xp[i] = _cheaper(explainer, s.take(i), groups)
-    return s._replace(xp=xp, logits=predict(explainer.model, xp))
-
 # %% ../../nbs/search/01_shorten.ipynb #c57b
 def _ask_all(cf, s, free):
     "Every value that the domain proposes."
@@ -541,39 +338,6 @@ def _best_pair(cf, s, groups):
                        project=cf.project, **cf.ties)
     best,i = score.view(n, q).max(1)
     return xp.view(n, q, *s.x.shape[1:])[torch.arange(n), i], best
-
-# %% ../../nbs/search/01_shorten.ipynb #ns52a1c0
-def _nearest_level(cf, s:State) -> tuple: # Rows `(n, d)`; whether they hold, bool `(n,)`
-    "The nearest level of a category of each row that holds."
-    named = torch.tensor([not c.ordered for c in cf.domain.features], device=s.x.device)
-    free = ~s.enc.frozen & named
-    if not free.any(): return s.xp, free.any(1)
-    _,xp,score = _ask_all(cf, s, free)
-    return xp, score > 0
-
-def _nearest_change(cf, s:State) -> tuple: # The same
-    "The nearest legal value of any column that holds by itself."
-    grid,rows = _positions(cf, s)
-    row,column = np.nonzero(~grid.named & (rows.low <= rows.high))
-    ends = np.stack([rows.low[row, column], rows.high[row, column]], 1)
-    of,xp = _nearest_places(cf, s, grid, rows, _lines_to(rows, row.repeat(2), column.repeat(2), ends.ravel()))
-    level,there = _nearest_level(cf, s)
-    each = torch.cat([torch.from_numpy(of).to(s.x.device), there.nonzero()[:, 0]])
-    xp = torch.cat([xp, level[there]])
-    best,least = _best_of_each(each, spent(s.x[each], xp), len(s.x))
-    held = least.isfinite()
-    return torch.cat([xp, s.x[:1]])[best], held # one row more, since none may hold
-
-def nearest_single(cf, s, watch=None) -> Iterator[State]:
-    "Rows that one change brings there: its nearest legal value, over all columns."
-    live = (stopping(cf, s) > 0).nonzero()[:, 0]
-    numbers = 2*_LOOKS*len(cf.domain.features)*s.x[0].numel()
-    for rows in live.split(max(1, _NUMBERS//numbers)):
-        now = s.take(rows)
-        xp,held = _nearest_change(cf, now)
-        if not held.any(): continue
-        s.put(rows[held], _reasked(cf, now.take(held), xp[held]))
-        yield _on_again(cf, s, rows[held])
 
 # %% ../../nbs/search/01_shorten.ipynb #c6c2a2bb
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have

@@ -18,8 +18,8 @@ from torch import Tensor
 from ..answers import Counterfactuals
 from ..core import changed_groups, Effort, per_row, Question, State, Target
 from ..models.asking import _Over, _until
-from ..search.goals import most_groups
-from ..search.masking import _legal_values, _plain_lack, _trials
+from ..search.boxes import _of_one_target
+from ..search.moves import others_of
 from ..search.proven import _check_limits, _with_begun, by_boxes, by_default
 from ..search.shorten import _group_sizes
 from .plans import _Between, _legal_steps, _own_changes, each_put_back
@@ -288,70 +288,21 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
 # %% ../../nbs/use/00_alternatives.ipynb #sw01
-_BASES,_VALUES = 12, 12 # Rows on the way back from answers that are gone on from, and values of a column
+_TRIED = 12 # Candidates for each answer that a row lacks
 
-def _lessened(pool, missing:Tensor) -> tuple: # How many answers each row lacks, `(n,)` -> rows, long `(b,)`; `(b, *s)`
-    "Answers of rows that lack some, with one change put back, halved, or at another level; each once."
-    rows,found,order = [], [], []
-    on,target = pool.on & (missing > 0)[pool.row, None], cast(Target, None) # legal values do not depend on it
-    for g in on.any(0).nonzero()[:, 0].tolist():
-        at,entry = on[:, g].nonzero()[:, 0], (pool.groups.flatten() == g).nonzero()[:, 0]
-        enc,xp = pool.enc.take(pool.row[at]), pool.xp[at]
-        old,new = (v.flatten(1)[:, None, entry] for v in (enc.x, xp))
-        other = (old + new)/2 if len(entry) == 1 else pool.explainer.propose(enc.x, g).expand(len(at), -1, -1)
-        v = torch.cat([old, _legal_values(State(enc, xp, None, target), other, entry, pool.explainer.project)], 1)
-        found.append(_trials(xp, v, entry).flatten(0, 1))
-        rows.append(pool.row[at].repeat_interleave(v.shape[1]))
-        order.append(torch.arange(v.shape[1]).repeat(len(at)))
-    if not rows: return pool.row[:0], pool.xp[:0]
-    first = torch.cat(order).argsort(stable=True).to(pool.row.device) # what is put back before the rest
-    row,xp = torch.cat(rows)[first], torch.cat(found)[first]
-    lines = pd.DataFrame(torch.cat([row[:, None].double(), xp.flatten(1).double()], 1).cpu().numpy())
-    each = torch.from_numpy(np.flatnonzero(~lines.duplicated())).to(row.device)
-    each = each[_first_few(row[each], torch.full_like(missing, _BASES))]
-    return row[each], xp[each]
+def _one_changed(pool, k:int) -> bool: # Whether there are more than before
+    "Candidates with one change of an answer replaced by another, or by another value, for rows with fewer than `k` answers."
+    e,before = pool.explainer, len(pool.row)
+    for _,i in _of_one_target(pool.target):
+        row = torch.from_numpy(i).to(pool.row.device)
+        missing = k - _number_of_answers(pool)
+        at = (torch.isin(pool.row, row) & (missing > 0)[pool.row]).nonzero()[:, 0]
+        if not len(at): continue
+        found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*int(missing.max()))
+        of = torch.cat([torch.full((len(v),), int(r), device=at.device) for r,v in zip(pool.row[at], found)])
+        if len(of): pool.add(of, torch.cat(found).to(pool.xp))
+    return len(pool.row) > before
 
-def _with_one_more_change(pool, row:Tensor, base:Tensor) -> tuple: # Rows and where they stand -> the same of what does
-    "What brings rows to the target with one more change."
-    e,enc = pool.explainer, pool.enc.take(row)
-    s,most = State(enc, base, None, e.aim(pool.target[row], enc)), most_groups(e, enc)
-    rows,found = [row[:0]], [base[:0]]
-    for g in (~enc.frozen).any(0).nonzero()[:, 0].tolist():
-        entry,values = (pool.groups.flatten() == g).nonzero()[:, 0], e.propose(enc.x, g)
-        values = values[:, ::max(1, values.shape[1]//_VALUES)] if len(entry) == 1 else values
-        t = _trials(base, _legal_values(s, values, entry, e.project), entry)
-        short = _plain_lack(e.model, s, t)
-        changed = changed_groups(enc.x.repeat_interleave(t.shape[1], 0), t.flatten(0, 1), pool.groups).sum(1)
-        good = (short <= 0) & ~enc.frozen[:, g, None] & (changed.view(short.shape) <= most[:, None])
-        rows.append(row[:, None].expand_as(good)[good])
-        found.append(t[good])
-    return torch.cat(rows), torch.cat(found)
-
-def _nearest_each(on:np.ndarray, far:np.ndarray, most:int) -> np.ndarray: # Groups `(q, g)`, distances `(q,)` -> positions
-    "The nearest of each set of groups, those of few groups first, and then the others."
-    order = np.lexsort((far, on.sum(1)))
-    again = pd.DataFrame(on[order]).groupby(list(range(on.shape[1]))).cumcount().to_numpy()
-    return order[np.argsort(again, kind='stable')][:most]
-
-def _add_swapped(pool, k:int):
-    "Candidates with one change of an answer replaced by another, for rows with fewer than `k` answers."
-    for _ in range(_TURNS):
-        missing,before = k - _number_of_answers(pool), len(pool.row)
-        row,xp = _with_one_more_change(pool, *_lessened(pool, missing))
-        new = torch.ones_like(row, dtype=torch.bool) # none that makes all changes of an answer that its row has already
-        for r in row.unique().tolist():
-            i = (row == r).nonzero()[:, 0]
-            for a in pool.xp[pool.row == r]: new[i] &= ~((xp[i] == a) | (a == pool.enc.x[r])).flatten(1).all(1)
-        row,xp = row[new], xp[new]
-        if not len(row): return
-        x = pool.enc.x[row]
-        on = changed_groups(x, xp, pool.groups).cpu().numpy()
-        far = (xp - x).flatten(1).norm(dim=1).cpu().numpy()
-        each = {r: np.flatnonzero(row.cpu().numpy() == r) for r in row.unique().tolist()}
-        kept = np.concatenate([i[_nearest_each(on[i], far[i], 2*int(missing[r]))] for r,i in each.items()])
-        old = _number_of_answers(pool)
-        pool.add(row[kept], xp[kept])
-        if len(pool.row) == before or (_number_of_answers(pool) == old).all(): return
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
@@ -364,9 +315,11 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
     try:
         pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
+            judged = getattr(e, 'parts', None) is not None and e.parts.judged
             if k > 1: _add_others(pool, k, diversity, seed)
-            if k > 1: _add_values(pool, k if e.lists else _ALONE, seed)
-            if k > 1 and e.lists and e.ties['relations'] is None: _add_swapped(pool, k)
+            for _ in range(_TURNS if k > 1 and judged else 0):
+                if not _one_changed(pool, k): break
+            if k > 1 and not judged: _add_values(pool, k if e.lists else _ALONE, seed)
     except _Over: pass
     return begun, own
 
