@@ -4,7 +4,7 @@
 
 # %% ../nbs/92_cli.ipynb #c4
 from __future__ import annotations
-import inspect, json, sys
+import inspect, json, re, sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,10 +24,13 @@ def _say(text, err=False):
     from gradual_cf.render import terminal
     typer.echo(terminal(text), err=err)
 
-_TYPED = dict(name='DATASET', dataset='DATASET', path='--data', bounds='--bound') # Others have the argument's name
+_TYPED = dict(name='DATASET', dataset='DATASET', path='--data', bounds='--bound', target='--wanted') # Others have the argument's name
 
-def _as_option_typed(said:str) -> str:
-    "An error with its argument as it is typed on the command line."
+def _as_option_typed(said:str, argv=()) -> str: # What was typed
+    "An error with its argument as it is typed on the command line, and the file that was named there."
+    file = next((Path(v).name for option,v in zip(argv, argv[1:]) if option == '--csv'), 'the data set')
+    said = said.replace('columns of df', f'columns of {file}').replace('; df has', f'; {file} has')
+    said = re.sub(r": write \w+\(model, X, wanted='?([^')]*)'?\)$", r': add --wanted \1', said)
     name,_,rest = said.partition(' ')
     typed = _TYPED.get(name) or (f'--{name.replace("_", "-")}' if any(name in group for group in _OPTIONS.values()) else name)
     return f'{typed} {rest}'.replace(', or False to ', ", or '' to ") if rest.startswith('must ') else said
@@ -38,7 +41,7 @@ class _Commands(TyperGroup):
         code,said = 2, None
         try: code = super().main(*args, standalone_mode=False, **kw)
         except typer.Abort: code = 1
-        except (ValueError, ImportError) as e: said = _as_option_typed(str(e))
+        except (ValueError, ImportError) as e: said = _as_option_typed(str(e), list((args[0] if args else None) or sys.argv[1:]))
         except Exception as e:
             words:Any = getattr(e, 'format_message', None) # of a wrong call
             if words is None: raise

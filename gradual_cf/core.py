@@ -365,6 +365,8 @@ class Domain:
         `Counterfactuals` -> further measures by name, `(n,)` each
     features : tuple, default ()
         For tables, one description of a column for each group; empty elsewhere
+    roles : dict | None, default None
+        Name of a group -> ('person' or 'identifier', why); None where no group has such a role
     relations : Any, default None
         Relations between groups, see the chapter on relations; None if there are none
     cost : Callable | None, default None
@@ -383,8 +385,8 @@ class Domain:
         (raw, raw counterfactual) -> how much each breaks of what all training rows keep
     never_met : tuple, default ()
         Pairs of entries, of two categories each, that are 1 together in no training row
-    keeping : Callable | None, default None
-        () -> the same domain, which keeps what holds in all training rows; None where nothing does
+    suit : Callable | None, default None
+        (model, '', 'advise', 'last' or 'keep') -> the same domain as answers need it; None for this one
     learn : Callable, default _same_domain
         (domain, raw training rows) -> the same domain that has learnt from them
     note : Callable, default _no_notes
@@ -419,6 +421,7 @@ class Domain:
     views:tuple=()               # Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
     measures:Callable=_no_measures # `Counterfactuals` -> further measures by name, `(n,)` each
     features:tuple=()            # For tables, one description of a column for each group; empty elsewhere
+    roles:dict|None=None         # Name of a group -> ('person' or 'identifier', why); None where no group has such a role
     relations:Any=None           # Relations between groups, see the chapter on relations; None if there are none
     cost:Callable|None=None      # (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
     words:Callable|None=None     # For texts, text -> (start, end) of the word of each group, None for no word
@@ -428,7 +431,7 @@ class Domain:
     extend:Callable|None=None    # (raw) -> the same domain, which also knows the levels of a question; None without new ones
     contradicts:Callable|None=None # (raw, raw counterfactual) -> how much each breaks of what all training rows keep
     never_met:tuple=()           # Pairs of entries, of two categories each, that are 1 together in no training row
-    keeping:Callable|None=None   # () -> the same domain, which keeps what holds in all training rows; None where nothing does
+    suit:Callable|None=None      # (model, '', 'advise', 'last' or 'keep') -> the same domain as answers need it; None for this one
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
     again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
@@ -735,7 +738,8 @@ def door(*more): # Further names that a call takes by `**`
                 raise unknown_argument(call, word, kw[word], [*taken, *more], columns)
             try: given = sig.bind(*args, **kw).arguments.get(first)
             except TypeError as e: raise TypeError(f'{call}: {e}: write {called_here("call", call, ())[1] or call}') from None
-            if first == 'cf' and not hasattr(given, 'check_fitted'):
+            folder = first == 'explainer' and isinstance(given, (str, Path))
+            if first in ('cf', 'explainer') and not folder and not hasattr(given, 'check_fitted'):
                 line = called_here('call', call, ())[1]
                 raise TypeError(f'{call} takes a fitted explainer first, got {type(given).__name__}: write {line}')
             return f(*args, **kw)

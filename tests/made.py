@@ -103,3 +103,32 @@ def needs_pdf():
     from gradual_cf.use.letter import _weasyprint
     try: _weasyprint()
     except ImportError as e: pytest.skip(str(e)[:200])
+
+
+# Tables that mislead
+def misleading(seed):
+    "A made table, and what is true of it: column -> codes, identifiers, columns of persons, ties (a function of a frame: what each is off by)."
+    r = np.random.default_rng(seed)
+    n = int(r.integers(200, 500))
+    X, codes = pd.DataFrame({'plain': r.normal(size=n).round(2)}), {}
+    for i, code in enumerate(r.choice([-999., 9999., -1., 99999., -99., 1e7], 2, replace=False)):
+        v, dtype = r.uniform(20, 80, n), r.choice(['float64', 'float32', 'int64', 'Int64', 'one decimal'])
+        v = v.round(1) if dtype == 'one decimal' else v.round(0) if 'nt' in dtype else v
+        X[f'coded{i}'] = pd.Series(np.where(r.random(n) < .2, code, v)).astype('float64' if dtype == 'one decimal' else dtype)
+        codes[f'coded{i}'] = code
+    X['income'], X['rent'] = r.integers(20, 90, n)*1000, r.integers(100, 900, n)
+    ties = [('burden', lambda f: 12*f.rent/f.income, 5.1e-5), ('both', lambda f: f.income + f.rent, 0), ('weekly', lambda f: f.rent/52, 1e-9),
+            ('product', lambda f: f.rent*f.income, 0)]
+    name, function, off = ties[seed % len(ties)]
+    X[name] = function(X).round(4) if name == 'burden' else function(X)
+    X['customer'] = r.permutation(n) + 5000 if seed % 2 else np.sort(r.permutation(2*n)[:n]) + 700_000
+    who, levels = [('geslacht', ['man', 'vrouw']), ('civil_status', ['single', 'married']), ('Nationalität', ['de', 'fr', 'pl']), ('x7', ['Asian', 'Hispanic', 'White']),
+                   ('płeć', ['k', 'm']), ('état civil', ['marié', 'célibataire'])][seed % 6]
+    X[who] = r.choice(levels, n)
+    priors = r.poisson(4, n)
+    X['priors'] = priors/priors.max()
+    kinds = pd.concat([pd.get_dummies(pd.Series(r.choice(list('abc'), n)), prefix=p, dtype=float) for p in ('home_type', 'home_state')], axis=1)
+    X = pd.concat([X, kinds], axis=1)
+    score = X.plain + sum((X[c].astype(float) == code)*1.2 for c, code in codes.items()) + (X[who] == levels[0]) + (X.customer > X.customer.median())*.8
+    score += .8*(X.income/6e4 - X.rent/900) - X.priors + kinds.iloc[:, 0] + r.normal(0, .2, n)
+    return X, (score > score.quantile(.6)).astype(int), dict(codes=codes, who=who, tie=(name, function, off), step=1/priors.max(), kinds=[list(kinds)[:3], list(kinds)[3:]])

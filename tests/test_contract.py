@@ -595,3 +595,27 @@ def test_answers_are_as_short_as_they_were(name):
     n, d, valid = int(there.changed.sum()), float((there.xp - there.x).abs().sum()), int(there.valid.sum())
     changes, distance, most = WORTH[name]
     assert valid >= most and n <= changes and d <= distance*1.01 + 1e-6, (n, d, valid)
+
+
+# ---- What columns are
+@pytest.mark.night
+@pytest.mark.parametrize('settings', ['robust', 'sparse', 'plausible'])
+@pytest.mark.parametrize('seed', range(12))
+def test_no_answer_is_wrong_by_what_a_column_is(seed, settings):
+    "Codes, dtypes, ties, identifiers, persons, scaled whole numbers and 0/1 columns of two categories that are called alike, on made tables."
+    X, y, true = made.misleading(seed)
+    last = [HistGradientBoostingClassifier(max_iter=20, random_state=0), forest()][seed % 2]
+    model = make_pipeline(make_column_transformer((OneHotEncoder(), [true['who']]), remainder='passthrough', sparse_threshold=0), last).fit(X, y)
+    cf = GradualCF(model, tabular(X), settings).fit(X)
+    rows = X[model.predict(X) == 0].head(8)
+    a = cf.explain(rows, target=1)
+    raw, moved = a.raw, lambda c: np.asarray(a.raw[c] != rows[c], bool)
+    for c, code in true['codes'].items():
+        real = X[c][X[c] != code]
+        assert (raw[c][moved(c)].between(real.min(), real.max())).all(), (c, code)
+    name, function, off = true['tie']
+    assert not (np.abs(raw[name] - function(raw)) > off + 1e-9*np.abs(raw[name])).any(), name
+    assert not moved('customer').any() and (settings == 'sparse' or not moved(true['who']).any())
+    assert np.allclose(raw.priors/true['step'], (raw.priors/true['step']).round())
+    assert all((raw[kind].sum(axis=1) == 1).all() for kind in true['kinds'])
+    assert len(a) == len(rows) and (np.asarray(model.predict(raw)) == 1)[a.valid].all()

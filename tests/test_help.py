@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import gradual_cf
+import pandas as pd
 import pytest
 from gradual_cf import all as everything, core
 from gradual_cf.all import GradualCF, load_loans, tabular
@@ -98,14 +99,13 @@ GUESSES = [line.strip() for line in """
 @pytest.fixture(scope='module')
 def asked(first):
     refused = first['X_test'][first['model'].predict(first['X_test']) == 'refused']
-    return first | dict(gc=gradual_cf, core=core, rows=refused[:3], answers=first['cf'].explain(refused[:3], 'granted'))
+    return first | dict(gc=gradual_cf, pd=pd, core=core, rows=refused[:3], answers=first['cf'].explain(refused[:3], 'granted'))
 
 
 @pytest.mark.parametrize('line', LINES)
 def test_every_line_that_an_error_tells_to_write_runs(line, asked, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked['cf'].save('folder/cf' if line.startswith('explain_dataset') else 'folder')
-    if line.startswith('explain_dataset'): line = line.replace("'folder'", "'answers'")
+    asked['cf'].save('folder')
     assert eval(line, dict(asked)) is not None
 
 

@@ -571,7 +571,7 @@ def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak
     source = ASKED[model]().fit(df, on + df.age/8 > np.quantile(on + df.age/8, .6))
     domain = tabular(df)
     assert sorted(sorted(c.sources) for c in domain.features if c.kind == 'category') == sorted(map(sorted, parts.values()))
-    assert [r.message for r in caplog.records] == list(domain.told) and len(domain.told) == 3
+    assert [r.message for r in caplog.records] == list(domain.told) and sum('one category' in t for t in domain.told) == 3
     pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], domain.encode(df).x), df)
     rows = df[~source.predict(df)].head(4)
     cf = GradualCF(source, domain, 'sparse').fit(df)

@@ -21,7 +21,7 @@ from ..core import as_floats, comparable
 from ..render import value_text
 
 # %% auto #0
-__all__ = ['Column']
+__all__ = ['Column', 'Integer']
 
 # %% ../../nbs/data/00_columns.ipynb #c6
 def _along(knots:np.ndarray, v:Any) -> Any: # Ascending knots `(2, k)`; an array or a tensor -> the same
@@ -243,7 +243,7 @@ class Column:
     offered : tuple, default ()
         Those of them that may be proposed
     codes : tuple, default ()
-        Special codes of an integer, or positions of levels that are not offered: never proposed
+        Special codes of a number, or positions of levels that are not offered: never proposed
     unit : float, default 0.0
         Raw distance between values that can be written, where they are whole; 0 for decimals
     digits : int, default 0
@@ -279,7 +279,7 @@ class Column:
     high:float=1.       # Largest
     levels:tuple=()     # Levels of a category or an ordinal, these in their order
     offered:tuple=()    # Those of them that may be proposed
-    codes:tuple=()      # Special codes of an integer, or positions of levels that are not offered: never proposed
+    codes:tuple=()      # Special codes of a number, or positions of levels that are not offered: never proposed
     unit:float=0.       # Raw distance between values that can be written, where they are whole; 0 for decimals
     digits:int=0        # Decimals of a legal number
     every:float=0.      # Raw distance between legal values, if coarser than what can be written; 0 elsewhere
@@ -304,11 +304,16 @@ class Column:
     @property
     def width(self) -> int: return 1 # Encoded entries
     @property
-    def grain(self) -> float: return self.unit or 10.**-self.digits # Raw distance between values that can be written
+    def grain(self) -> float: # Raw distance between values that can be written
+        return self.unit or (self.every if self.uneven else 10.**-self.digits)
+    @cached_property
+    def uneven(self) -> bool: # Whether a step takes more decimals than people write, as of whole numbers that were scaled
+        return self.every > 0 and round(self.every, _MOST_DECIMALS) != self.every
     @property
     def step(self) -> float: return self.every or self.grain # Raw distance between legal values
     @property
     def parts(self) -> float: # What can be written, in parts of a step
+        if self.uneven: return self.every*10.**self.digits
         return float(np.rint(self.every*10.**self.digits)) if self.every else 1.
     @property
     def even(self) -> tuple: # Raw distance, origin and span where values lie evenly; (0, 0, 1) elsewhere
@@ -361,7 +366,10 @@ class Column:
         return _read_numbers(self, df[self.sources[0]])[:, None]
     def exact(self, x:np.ndarray) -> np.ndarray: return _decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
-        return self.stored(np.round(k*self.step, self.digits) + 0.)
+        v = self.stored(k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.)
+        if not self.uneven or self.known is None: return v
+        near = _nearest(self.known, v) # as training rows have it, to the last bit
+        return np.where(np.abs(near - v) <= _ULPS*np.abs(v), near, v)
     def on_steps(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest numbers on the steps
         return self.multiple(np.rint(v/self.every)) if self.every else self.stored(v.round(self.digits) + 0.)
     def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers are on the steps of the column, bool `(n,)`
@@ -431,26 +439,59 @@ class Column:
         far = value_text(round(abs(v)) if self.unit else abs(v))
         return f'{self.less if v < 0 else self.more} by {far}{self.measure}'
 
-    def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: return () # Codes among numbers
+    def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: # Those listed that occur, or recognised
+        return _codes_apart(v) if special is None else tuple(code for code in special if (v == code).any())
     def filling(self, there:pd.Series) -> Any: # The cell that is read for a missing one: the lower median
         return there.iloc[np.argsort(_read_numbers(self, there), kind='stable')[(len(there) - 1)//2]]
     def present(self) -> Column: return replace(self, missing=False) # Without its missing cells
     def leaving(self) -> Column: return self # With missing among what may be proposed, where that is a level
 
 # %% ../../nbs/data/00_columns.ipynb #k43
-_MOST_CODES = 3 # Distinct codes of a column
+_MOST_CODES = 3        # Distinct codes of a column on one side
+_REPEATED = 3          # Rows that hold a code, at least
+_CODE = re.compile(r'9+[6-9]?|8+|7+') # What people write for no number
+_APART,_FAR = .25, 3   # Gap beside a number that reads like a code, and beside any, in ranges of the others …
+_GAPS = 5              # … and in their largest gaps
+_FEW_OTHERS = 5        # Fewer other values than these tell less
+_OFTEN_NONE = .1       # Share of rows of which -1 is no number where it is the only one below 0
+
+def _reads_as_code(code:float, least:float) -> bool: # A number, and the smallest of the others
+    return code < 0 <= least or _CODE.fullmatch(value_text(abs(code)).replace('.', '').replace(',', '')) is not None
+
+def _codes_apart(v:np.ndarray) -> tuple:
+    "Numbers that no other is near: repeated, at an end, behind a gap as none of the others leave."
+    u,n = np.unique(v, return_counts=True)
+    if not len(u): return ()
+    with np.errstate(over='ignore'): steps,often = np.diff(u), n >= _REPEATED
+    reach = lambda ends: int(np.cumprod(ends[:_MOST_CODES]).sum())
+    sides = [(i, j) for i in range(reach(often) + 1) for j in range(reach(often[::-1]) + 1) if i + j and i + j < len(u) - 1]
+    for i,j in sorted(sides, key=sum, reverse=True):
+        core,few = u[i:len(u) - j], len(u) - i - j < _FEW_OTHERS
+        with np.errstate(over='ignore'): largest,width = np.diff(core).max(), core[-1] - core[0]
+        def apart(codes, gap):
+            read = all(_reads_as_code(code, core[0]) for code in codes.tolist())
+            far = _FAR if not read else 1 if few else _APART
+            return not len(codes) or gap >= max(_GAPS*largest, far*width) and (read or not few)
+        if apart(u[:i], steps[i - 1]) and apart(u[len(u) - j:], steps[-j]): return tuple(np.r_[u[:i], u[len(u) - j:]].tolist())
+    alone = len(u) > _FEW_OTHERS and u[0] == -1 and u[1] >= 0 and n[0] >= max(_OFTEN_NONE*len(v), 2*n[1:].max())
+    return (-1.,) if alone else ()
 
 @dataclass(frozen=True)
 class Integer(Column):
-    "Whole numbers, some of which may be codes."
+    """Whole numbers, some of which may be codes.
+
+    Attributes
+    ----------
+    unit : float, default 1.0
+    """
     unit:float=1.
     kind = 'integer'
 
-    def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: # Those listed that occur, or recognised
-        if special is not None: return tuple(code for code in special if (v == code).any())
-        codes = np.unique(v[v < 0])
-        cut_off = 0 < len(codes) <= _MOST_CODES and codes.max() < -1 and (v >= 0).any()
-        return tuple(int(c) for c in codes) if cut_off else ()
+    def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: # Also few negative numbers beside others
+        found = tuple(int(code) if special is None else code for code in super().codes_in(v, special))
+        below = np.unique(v[v < 0]) if special is None else v[:0]
+        cut_off = 0 < len(below) <= _MOST_CODES and below.max() < -1 and (v >= 0).any()
+        return tuple(sorted({*found, *map(int, below)})) if cut_off else found
 
 # %% ../../nbs/data/00_columns.ipynb #c48
 _SECONDS = 5 # Decimals of a day that tell its seconds
@@ -462,6 +503,7 @@ class Date(Column):
     kind,reads,wants = 'date', 'dates', 'a date'
     less,more,measure = 'earlier', 'later', ' days'
     scale:ClassVar[Any] = float(_DAY)
+    def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: return ()
     places:ClassVar[Any] = _SECONDS
 
     def floats(self, s:pd.Series) -> np.ndarray: return _days(s, self.form)
@@ -604,6 +646,12 @@ def _decimals(cells) -> int: # Most decimals of any of them
 def _form(s:pd.Series) -> tuple: # Class, and how its cells are written
     "What cells that are not missing are; raises `ValueError` for cells of several kinds."
     types = pd.api.types
+    if types.is_timedelta64_dtype(s):
+        raise ValueError(f'df must have numbers, dates or names in a column, got spans of time in column {s.name!r}: '
+                         f'write df[{s.name!r}].dt.total_seconds()')
+    if isinstance(s.dtype, pd.ArrowDtype) and str(s.dtype).startswith('dictionary'):
+        raise ValueError(f'df must have categories in the dtype of pandas, got {s.dtype} in column {s.name!r}: '
+                         f"write df.astype({{{s.name!r}: 'category'}})")
     if types.is_integer_dtype(s): return Integer, ''
     if types.is_float_dtype(s): return Column, ''
     if types.is_datetime64_any_dtype(s): return Date, ''
@@ -647,7 +695,9 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
     "The smallest numbers on steps that are not less than `v`."
     step = np.ceil(v*scale/parts)
     up = np.where(step*parts/scale < v, step + 1, step)*parts/scale
-    return np.where(np.rint(v*scale/parts)*parts/scale == v, v, up)
+    near = np.rint(v*scale/parts)*parts/scale
+    with np.errstate(invalid='ignore'): same = np.abs(near - v) <= _ULPS*np.abs(v)*(np.asarray(parts) % 1 > 0) # no decimals
+    return np.where((near == v) | same, v, up)
 
 def _inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."
@@ -762,14 +812,14 @@ def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     return _with_decimals(_scaled(c, v[there], special), v[there], floats)
 
 def _with_bounds(c:Column, pair) -> Column:
-    "A column with the user's bounds; where it has codes, the gap above them stays closed."
+    "A column with the user's bounds; where it has codes, the gap beside them stays closed."
     if pair is None or c.low > c.high: return c # nobody has a value
     low,high = _interval(c, pair)
     if low > c.high or high < c.low:
         raise ValueError(f'bounds must overlap with what training rows have, from {c.text(c.low)} to {c.text(c.high)}, '
                          f'got {tuple(pair)} for {c.name!r}')
     if low == -np.inf or c.codes: low = max(low, c.low)
-    if high == np.inf: high = c.high
+    if high == np.inf or any(code > c.high for code in c.codes): high = min(high, c.high)
     return replace(c, low=low, high=high)
 
 # %% ../../nbs/data/00_columns.ipynb #c103

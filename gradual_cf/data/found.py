@@ -4,16 +4,19 @@
 
 # %% ../../nbs/data/04_found.ipynb #a919b288
 from __future__ import annotations
-import logging, re
+import json, logging, re, unicodedata, warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from itertools import combinations
 from math import lgamma, log
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _objects, _precise, _read_numbers,
+from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, _read_numbers,
                                      _SAME, _TEXTS, Category, Column, Date, Integer)
 from ..render import value_text
 
@@ -73,14 +76,18 @@ _LUCK_EACH = log(1e-4)# Most luck of one further column
 
 def _no_joint_counts(c:np.ndarray) -> bool: return not (c - np.diag(np.diag(c))).any() # Counts `(k, k)`
 
+def _as_steps(c:np.ndarray) -> list|None: # Positions, those of the most ones first
+    "The order in which each column is 1 only where the one before is; None where there is none."
+    order = np.argsort(-np.diag(c), kind='stable')
+    c = c[np.ix_(order, order)]
+    return order.tolist() if (np.diag(c, 1) == np.diag(c)[1:]).all() else None
+
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
     c = counts[np.ix_(some, some)]
     if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
-    order = np.argsort(-np.diag(c), kind='stable') # by their ones, the most first
-    c = c[np.ix_(order, order)]
-    nested = (np.diag(c, 1) == np.diag(c)[1:]).all() # each column is 1 only where the one before is
-    return ([some[i] for i in order], False) if nested and _luck_within(n, np.diag(c)) < most else None
+    order = _as_steps(c)
+    return ([some[i] for i in order], False) if order and _luck_within(n, np.diag(c)[order]) < most else None
 
 # %% ../../nbs/data/04_found.ipynb #a8702f7e
 _MOST_LONE = 300 # Columns without a common name that are compared
@@ -164,25 +171,28 @@ class Indicators(Category):
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
         return np.any(self.has(new)[:, self.may], 1)
 
+
 # %% ../../nbs/data/04_found.ipynb #0f5d1c77
 def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:
-    "A category whose 0/1 columns somebody names, one a level."
-    v = df[list(cols)].to_numpy(float)
-    if not (np.isin(v, (0, 1)).all() and (v.sum(1) == 1).all()):
-        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, '
-                         f'got {list(cols)} for {name!r}')
-    occur = tuple(cols[i] for i in np.flatnonzero(v.any(0)).tolist())
-    return Indicators(name, tuple(cols), levels=tuple(cols), offered=occur)
+    "A category whose 0/1 columns somebody names: one a level, one less, or such that rise one after the other."
+    cols,v = list(cols), df[list(cols)].to_numpy(float)
+    apart,order = _no_joint_counts(v.T @ v), _as_steps(v.T @ v)
+    if not np.isin(v, (0, 1)).all() or not (apart or order):
+        raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, at most one, or each only '
+                         f'where another is, got {cols} for {name!r}')
+    if not apart or not v.any(1).all(): return replace(_category_of(df, cols if apart else [cols[i] for i in order or ()], apart),
+                                                           name=name)
+    return Indicators(name, tuple(cols), levels=tuple(cols), offered=tuple(c for c,on in zip(cols, v.any(0)) if on))
 
 # %% ../../nbs/data/04_found.ipynb #30b39776
 _NONE = 'none of these' # The level of which no column is 1
 
 def _set_name(cols:Sequence, taken) -> str:
-    "What a category is called: as what the names of its columns share, or all of them."
-    shared = next((k for k,v in _families(cols).items() if len(v) == len(cols)), '')
+    "What a category is called: as the longest start that the names of its columns share, or all of them."
+    shared = max((k for k,v in _families(cols).items() if len(v) == len(cols)), key=len, default='')
     return shared if shared and shared not in taken else ' / '.join(map(str, cols))
 
-def _category_of(df:pd.DataFrame, cols:list, apart:bool) -> Indicators:
+def _category_of(df:pd.DataFrame, cols:list, apart:bool, taken=()) -> Indicators: # Names that others have
     "The category that 0/1 columns are codes of."
     k,v = len(cols), df[cols].to_numpy(float)
     cells = np.r_[np.zeros((1, k)), np.eye(k) if apart else np.tril(np.ones((k, k)))]
@@ -192,7 +202,7 @@ def _category_of(df:pd.DataFrame, cols:list, apart:bool) -> Indicators:
     there = v @ np.arange(1., k + 1) if apart else v.sum(1)
     occur = set(np.unique(there).astype(int).tolist())
     offered = tuple(level for i,level in enumerate(levels, int(whole)) if i in occur)
-    return Indicators(_set_name(cols, df.columns), tuple(cols), levels=levels, offered=offered, known=cells)
+    return Indicators(_set_name(cols, [*df.columns, *taken]), tuple(cols), levels=levels, offered=offered, known=cells)
 
 # %% ../../nbs/data/04_found.ipynb #a450ed77
 def _tell(told:Sequence):
@@ -208,7 +218,7 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
         if by:
             told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
             continue
-        c = _category_of(df, cols, apart)
+        c = _category_of(df, cols, apart, out)
         out[c.name] = c
         why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
         told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
@@ -216,40 +226,80 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
 
 # %% ../../nbs/data/04_found.ipynb #fe8d699e
 _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
-_MOST_NUMBERS,_MOST_OF_THREE = 60, 15 # Columns of which pairs, and of which three are added
+_MOST_NUMBERS,_MOST_FACTORS,_MOST_OF_THREE = 60, 40, 15 # Columns of which pairs are added, and multiplied, and of which three are
 _EXACT = 1e-9 # Rounding of floats, relative
+_FINER = 3    # Decimals that a ratio has more than what it is made of
+_SPREAD = 20  # How many roundings of a column its product has to span
 
-def _says(kind:str, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
-    "What the first column should be."
-    return v[0]*v[1] if kind == '*' else sum(v[1:], v[0])
+def _says(how:tuple, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
+    "What the first column should be: the sum of the others, or a constant times their powers."
+    if not how: return sum(v[1:], v[0])
+    with np.errstate(all='ignore'): out = how[0]*np.prod([x if power > 0 else 1/x for x,power in zip(v, how[1:])], 0)
+    return np.where(np.isfinite(out), out, np.nan)
 
-def _room(kind:str, c:Column) -> float: # Of rounding, in units of the column
-    return .5*10.**-c.digits if kind == '*' else 1e-6*c.grain
+def _room(how:tuple, c:Column) -> float: # Of rounding, in units of the column
+    return .5*10.**-c.digits if how and not c.uneven else 1e-6*c.grain
 
-def _explained_by_others(kind:str, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
+def _explained_by_others(how:tuple, c:Column, a:np.ndarray, others:Sequence) -> np.ndarray: # bool `(n,)`; True where a cell is missing
     "Where a column is what the others say."
-    b = _says(kind, others)
-    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(kind, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
+    b = _says(how, others)
+    with np.errstate(invalid='ignore'): return (np.abs(a - b) <= _room(how, c) + _EXACT*(1 + np.abs(b))) | np.isnan(a) | np.isnan(b)
 
-def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions) each
+def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
+    "The shortest constant with which a column is a product as its cells are rounded."
+    there = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    if there.sum() < _FEWEST_ROWS: return 0.
+    a,b = a[there], b[there]
+    ends = (a + np.outer([-1, 1], _room((1,), c) + _EXACT*np.abs(a)))/b
+    low,high = ends.min(0).max(), ends.max(0).min()
+    if not low <= high or low*high <= 0 or np.ptp(b)*max(abs(low), abs(high)) < _SPREAD*_room((1,), c): return 0.
+    middle = (low + high)/2
+    short = lambda v, d: float(f'{v:.{d}g}')
+    return next((k for d in range(1, 13) for k in (short(middle, d), 1/short(1/middle, d)) if low <= k <= high), 0.)
+
+def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions, constant and powers) each
     "Columns that are a copy, a sum or a product of others in all rows; each once."
     some = [g for g,x in v.items() if len(np.unique(x[~np.isnan(x)])) >= _FEWEST_VALUES][:_MOST_NUMBERS]
     few = {g: v[g][::max(1, len(v[g])//8)][:8] for g in some} # rows that refute most of them
     table = np.stack(list(few.values())) if some else np.zeros((0, 8))
-    rooms = {kind: np.array([_room(kind, columns[g]) for g in some]).reshape(-1, 1) for kind in '=+*'}
+    room = {how: np.array([_room(how, columns[g]) for g in some]).reshape(-1, 1) for how in ((), (1,))}
     out,taken = [], set()
-    def tell(kind, a, others):
-        if a in taken or taken & set(others) and kind == '=': return
+    def fits(kind, a, others, how):
         there = ~np.isnan(np.stack([v[g] for g in (a, *others)])).any(0)
-        if there.sum() < _FEWEST_ROWS or not _explained_by_others(kind, columns[a], v[a], [v[g] for g in others]).all(): return
-        out.append((kind, (a, *others), ()))
-        taken.add(a)
-    for kind,k in ('=', 1), ('+', 2), ('*', 2), *[('+', 3)]*(len(some) <= _MOST_OF_THREE):
-        for others in combinations([g for g in some if g not in taken], k):
-            b = _says(kind, [few[g] for g in others])
-            with np.errstate(invalid='ignore'): near = ~(np.abs(table - b) > rooms[kind] + _EXACT*(1 + np.abs(b))).any(1)
-            for a in (some[i] for i in np.flatnonzero(near)):
-                if a not in others and a not in taken and (kind != '=' or a > others[0]): tell(kind, a, others)
+        if there.sum() < _FEWEST_ROWS: return None
+        if kind == '*' and not (k := _factor(columns[a], v[a], _says((1., *how), [v[g] for g in others]))): return None
+        how = (k, *how) if kind == '*' else how
+        return (kind, (a, *others), how) if _explained_by_others(how, columns[a], v[a], [v[g] for g in others]).all() else None
+    def derived(t): # what is computed is called by what it is made of, and has far more decimals; a plain product is next
+        words,digits = zip(*(({*_words_of(columns[g].name)}, columns[g].digits) for g in t[1]))
+        return -sum(bool(w & words[0]) for w in words[1:]), digits[0] < max(digits[1:]) + _FINER, min(t[2], default=1) < 0, -digits[0]
+    def search(kind, k, powers):
+        found = []
+        for others in combinations([g for g in (some if kind != '*' else some[:_MOST_FACTORS]) if g not in taken], k):
+            for how in powers:
+                b = _says((1., *how) if how else (), [few[g] for g in others])
+                with np.errstate(all='ignore'):
+                    if kind != '*': near = ~(np.abs(table - b) > room[()] + _EXACT*(1 + np.abs(b))).any(1)
+                    else: # one constant for all of these rows
+                        off = np.where(b == 0, np.inf, (room[1,] + _EXACT*np.abs(table))/np.abs(b))
+                        near = ~(np.nanmax(table/b - off, 1) > np.nanmin(table/b + off, 1))
+                for a in (some[i] for i in np.flatnonzero(near)):
+                    if a in others or a in taken or kind != '*' and k == 1 and a < others[0]: continue
+                    if t := fits(kind, a, others, how): found.append(t)
+        for t in sorted(found, key=derived):
+            if t[1][0] in taken or {*t[1]} & taken and (k == 1 or {*t[1]} <= taken) or any({*t[1]} == {*u[1]} for u in out): continue
+            if any(g in taken for g in t[1][1:]): continue
+            out.append(t)
+            taken.add(t[1][0])
+    search('=', 1, [()])
+    search('+', 2, [()])
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', RuntimeWarning) # rows without any number
+        search('*', 1, [(1,)])
+        search('*', 2, [(1, 1), (1, -1), (-1, 1)])
+        if len(some) <= _MOST_OF_THREE:
+            search('+', 3, [()])
+            search('*', 3, [(1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)])
     return out
 
 # %% ../../nbs/data/04_found.ipynb #fc8dce1f
@@ -282,10 +332,16 @@ def _hanging(columns:Sequence[Column], df:pd.DataFrame) -> tuple: # (kind, posit
 
 def _quoted(c:Column) -> str: return str(c.name) if str(c.name).isidentifier() else f'`{c.name}`'
 
+def _as_formula(names:Sequence, how:tuple) -> str:
+    "A sum, or a product with its constant, over names."
+    if not how: return ' + '.join(names)
+    first = [repr(how[0]).removesuffix('.0')]*(how[0] != 1 or max(how[1:]) < 0)
+    return ' * '.join([*first, *(n for n,p in zip(names, how[1:]) if p > 0)]) + ''.join(f' / {n}' for n,p in zip(names, how[1:]) if p < 0)
+
 def _as_relation(columns:Sequence[Column], tie:tuple) -> str:
     "A sum or a product as a sentence."
-    kind,(a,*others),_ = tie
-    return f'{_quoted(columns[a])} == {(" * " if kind == "*" else " + ").join(_quoted(columns[g]) for g in others)}'
+    _,(a,*others),how = tie
+    return f'{_quoted(columns[a])} == {_as_formula([_quoted(columns[g]) for g in others], how)}'
 
 _TOLD = 5 # Pairs of levels that a sentence names
 
@@ -296,8 +352,9 @@ def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
         a,*others = [columns[g].name for g in groups]
         if kind == '!': pairs.append(' beside '.join(f'{columns[g].name} {columns[g].levels[k]!r}' for g,k in zip(groups, levels)))
         else:
-            says = (' * ' if kind == '*' else ' + ').join(f'f[{name!r}]' for name in others)
-            out.append(f'{_as_relation(columns, (kind, groups, ()))} in all training rows: derive={{{a!r}: lambda f: {says}}} keeps it')
+            says = _as_formula([f'f[{name!r}]' for name in others], levels)
+            out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where '
+                       f'they move it; derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
     more = f', and {len(pairs) - _TOLD} more pairs' if len(pairs) > _TOLD else ''
     return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
 
@@ -307,7 +364,7 @@ def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray:
     v = [columns[g].one(columns[g].read(df)) for g in groups]
     if kind == '!': return (v[0] == levels[0]) & (v[1] == levels[1])
     coded = np.any([np.isin(x, columns[g].codes) for g,x in zip(groups, v)], 0)
-    return ~_explained_by_others(kind, columns[groups[0]], v[0], v[1:]) & ~coded
+    return ~_explained_by_others(levels, columns[groups[0]], v[0], v[1:]) & ~coded
 
 def _contradictions(columns:Sequence[Column], ties:Sequence, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # `(n,)`
     "How much of that each answer breaks, and its row does not."
@@ -342,10 +399,24 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
             if _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share: return step
     return 0.
 
+_FULL = 6          # Decimals of numbers of full precision in fewer than 64 bits
+_MOST_STEPS = 5000 # Of a column whose numbers lie evenly
+
+def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
+    "The smallest distance of numbers of full precision, of which all of them are multiples: whole numbers that were scaled."
+    u = np.unique(np.abs(v))
+    full = _FULL if c.bits else _MOST_DECIMALS
+    if len(v) < _FEWEST_ROWS or len(u) < 2 or _fewest_decimals(v, np.dtype(c.bits or float)) < full: return 0.
+    least = np.diff(np.r_[0., u]).min()
+    if u[-1] > _MOST_STEPS*least: return 0.
+    step = u[-1]/np.rint(u[-1]/least)
+    room = _KNOWN_APART*(np.finfo(c.bits).eps if c.bits else np.finfo(float).eps)*u[-1]/step
+    return float(step) if (np.abs(u/step - np.rint(u/step)) <= max(room, _SAME*_SAME)).all() else 0.
+
 def _told_step(c:Column, v) -> float:
     "A step that somebody says; raises `ValueError` for what is none."
     good = isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) and 0 < float(v) < np.inf
-    if type(c) not in (Column, Integer) or not good or c.unit and float(v) % 1 or round(float(v), _MOST_DECIMALS) != v:
+    if type(c) not in (Column, Integer) or not good or c.unit and float(v) % 1:
         form = 'a positive whole number' if type(c) is Integer else 'a positive number'
         raise ValueError(f'step must be {form} or None for a column of numbers, got {v!r} for the {c.kind} {c.name!r}')
     return float(v)
@@ -358,11 +429,84 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
     v = _read_numbers(c, s)
     v = v[~np.isnan(v)]
     some = v[(v != 0) & ~np.isin(v, c.codes)]
-    if learns: every = _coarsest(c, some, _MOSTLY, c.grain)
+    if learns: every = _coarsest(c, some, _MOSTLY, c.grain) or (0. if c.unit else _even_distance(c, some))
     usual = _coarsest(c, some, _USUALLY, every or c.grain) if learns else 0.
     if not every: return replace(c, usual=usual)
-    digits = 0 if c.unit else max(_decimals_of(every), c.digits if c.form in _TEXTS else 0)
-    return _precise(replace(c, every=every, usual=usual, digits=digits), v)
+    uneven = round(every, _MOST_DECIMALS) != every
+    digits = 0 if c.unit else max(_decimals_of(every), c.digits if uneven or c.form in _TEXTS else 0)
+    if uneven: usual = 0.
+    c = _precise(replace(c, every=every, usual=usual, digits=digits), v)
+    return replace(c, known=np.unique(v)) if uneven else c
+
+# %% ../../nbs/data/04_found.ipynb #e9d2b640
+_MEET = 10 # Draws meet unless the odds are worse than e to this: all different by design, not by luck
+_MANY_NAMES = 50 # Values that a number which is called a number has
+
+@cache
+def _people() -> SimpleNamespace: # In English, German, French, Spanish, Italian, Dutch and Polish
+    "Words of names and of levels that say who somebody is, those beside which they still do, and those of identifiers."
+    told = json.loads((files('gradual_cf')/'data'/'people.json').read_text(encoding='utf-8'))
+    split = lambda kinds: {word: kind for kind,words in kinds.items() for word in words.split()}
+    return SimpleNamespace(**{k: split(v) if isinstance(v, dict) else {*v.split()} for k,v in told.items()})
+
+def _words_of(text) -> list: # Lower case, without accents
+    "The words of a name: between signs, at capitals, before digits."
+    plain = unicodedata.normalize('NFKD', str(text).translate({322: 'l', 321: 'L', 223: 'ss'})).encode('ascii', 'ignore').decode()
+    return re.findall(r'[a-z]+', re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', plain).lower())
+
+def _who(c:Column) -> str: # '' for what says nothing of that
+    "What a column says of who somebody is, and how that is known."
+    words,known = _words_of(c.name), _people()
+    parts = [next((p for p in known.names if w == p or w.startswith(p) and w[len(p):] in known.harmless), '') for w in words]
+    said = [p for p in parts if p]
+    harmless = said and all(p or w in known.harmless for p,w in zip(parts, words))
+    if said[:1] == ['relationship']: harmless = {*words[1:]} <= {'status', 'type', 'code', 'cat'} # and not with a bank
+    if harmless and not {*words} <= {'civil', 'civile', 'burgerlijke', 'cywilny'}: return f'its name says {said[0]}'
+    found = {} # kind -> words of levels
+    for v in () if c.ordered else c.levels:
+        for w in {*_words_of(v)} & known.levels.keys(): found.setdefault(known.levels[w], {}).setdefault(w, v)
+    return next((f'its levels say {kind}: {", ".join(sorted(said)[:2])}' for kind,said in found.items() if len({*said.values()}) > 1), '')
+
+def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says something
+    "Why a column of numbers is an identifier."
+    if type(c) is not Integer: return ''
+    v = _read_numbers(c, s)
+    v = v[~np.isnan(v)]
+    many,words = len(np.unique(v)), _words_of(c.name)
+    if many > _MANY_NAMES and ({*words} & _people().ids or {*words[-1:]} & _people().last): return 'its name says so'
+    if many < len(v) or many < _FEWEST_ROWS: return ''
+    gaps = np.diff(v)
+    even = (gaps > 0).all() and (gaps == np.median(gaps)).mean() > .5
+    return 'another number in every row' if even or len(v)**2/(2*(np.ptp(v) + 1)) > _MEET else ''
+
+def _found_roles(columns:Sequence[Column], df:pd.DataFrame, told:dict, known:set) -> dict: # Column -> (role, why)
+    "Columns that are about a person and identifiers, unless something else is told of them; `known`: columns that somebody spoke of."
+    out = {}
+    for c in columns:
+        role = told.get(c.name)
+        if role in ('person', 'identifier'): out[c.name] = role, 'told in roles'
+        if role is not None or c.name in known or known & {*c.sources}: continue
+        if why := _who(c): out[c.name] = 'person', why
+        elif why := len(c.sources) < 2 and _counts_rows(c, df[c.name]): out[c.name] = 'identifier', why
+    return out
+
+_SHOWN = 6 # Columns that a sentence names
+
+def _few_named(names:Sequence) -> str:
+    more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
+    return ', '.join(map(str, names[:_SHOWN])) + more
+
+def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # Sentences
+    "What is to be said of roles, and of codes that nobody named."
+    who,ids = ([name for name,(role,why) in roles.items() if role == kind and why != 'told in roles'] for kind in ('person', 'identifier'))
+    coded = [f'{c.name} ({", ".join(map(value_text, c.codes))})' for c in columns if 'codes' in guessed.get(c.name, '')]
+    told = []
+    if who: told.append(f'{_few_named(who)}: who somebody is, kept by all answers but those of \'sparse\', which explain and do not '
+                        f'advise; roles={{{who[0]!r}: \'free\'}} lets one change')
+    if ids: told.append(f'{_few_named(ids)}: an identifier ({roles[ids[0]][1]}), kept by all answers; '
+                        f'roles={{{ids[0]!r}: \'free\'}} lets it change')
+    if coded: told.append(f'{_few_named(coded)}: codes, no numbers, and proposed by no answer; read=dict(special=[]) frees them')
+    return tuple(told)
 
 # %% ../../nbs/data/04_found.ipynb #131246bc
 _HIGHER,_LOWER = 'higher', 'lower'
@@ -396,27 +540,32 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, named:dict, special, lis
 
 def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
     "What is known of each column, in words."
-    lines = []
+    lines,ties = [], {t[1][0]: _as_relation(table.columns, t) for t in table.hangs if t[0] != '!'}
     for g,c in enumerate(table.columns):
         number = c.ordered and not c.levels
         step = value_text(c.step)*number + (f', mostly {value_text(c.usual)}' if c.usual > c.step else '')
         range_ = f'{c.text(c.low)} to {c.text(c.high)}' if c.ordered and c.low <= c.high else ''
         may = [word for word,on in (('follows', table.computed), ('fixed', table.frozen), ('only increases', table.up),
                                     ('only decreases', table.down)) if np.broadcast_to(on, len(table.columns))[g]]
+        role,why = table.roles.get(c.name, ('follows' if may[:1] == ['follows'] else 'fixed' if may[:1] == ['fixed'] else 'free', ''))
         names = [value_text(v) for v in c.offered]
         more = f' and {len(names) - _FEW_NAMES} more' if len(names) > _FEW_NAMES else ''
         lines.append(dict(column=c.name, kind=c.kind, step=step, range=range_, levels=', '.join(names[:_FEW_NAMES]) + more,
                           codes=', '.join(map(value_text, c.codes))*number, missing='yes'*c.missing,
                           better={1: _HIGHER, -1: _LOWER}.get(c.better, ''), may=', '.join(may) or 'changes',
-                          guessed=table.guessed.get(c.name, '')))
+                          role=role, tie=ties.get(g, ''), guessed=table.guessed.get(c.name, ''), why=why))
     return pd.DataFrame(lines).astype({'column': object})
 
-def _finer_notes(columns:Sequence[Column], feature, after) -> list: # Of changes, a text each; '' for nothing to say
-    "Which changed numbers lie between the steps of their columns, where only a training row has them."
-    stepped = {c.name: c for c in columns if c.every and len(c.between)}
-    out = []
-    for name,cell in zip(feature, after):
-        c = stepped.get(name)
-        off = c is not None and not c.written(_read_numbers(c, pd.Series([cell], name=name))).all()
-        out.append(f'finer than its step of {value_text(c.step)}' if c is not None and off else '')
+_OTHER_WAY = 'against the direction told'
+
+def _change_notes(columns:Sequence[Column], roles:dict, lines:pd.DataFrame) -> list: # Of changes, a text each; '' for nothing to say
+    "Which changes go against the direction told, are about a person, or lie where only a training row does, between steps."
+    known,out = {c.name: c for c in columns}, []
+    for name,before,after in zip(lines.feature, lines.before, lines.after):
+        c,notes = known[name], []
+        if c.better and (_read_numbers(c, pd.Series([after, before], name=name)) @ [1, -1])*c.better < 0: notes.append(_OTHER_WAY)
+        if roles.get(name, ('',))[0] == 'person': notes.append('who somebody is: no advice')
+        off = c.every and len(c.between) and not c.written(_read_numbers(c, pd.Series([after], name=name))).all()
+        if off: notes.append(f'finer than its step of {value_text(c.step)}')
+        out.append('; '.join(notes))
     return out

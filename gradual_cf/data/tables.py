@@ -6,6 +6,7 @@
 from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -14,17 +15,17 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .columns import (_bare, _bounds_inside, _entry_slices, _fit_columns, _floats, _in_dtype, _interval,
+from .columns import (_bare, _bounds_inside, _entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval,
                                      _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
                                      _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import _amount, _called, aimed_at, CHANGED, Counterfactuals, _ranges, _titles, went
 from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, door, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
-from ..models.fitted import as_module
-from .found import (_as_relation, _contradictions, _columns_in_words, _finer_notes,
-                                   _found_categories, _guesses, _hanging, _hanging_told, _named_category, _pointing,
-                                   _tell, _with_step, Indicators)
+from ..models.fitted import as_module, coded_columns
+from .found import (_as_relation, _contradictions, _change_notes, _columns_in_words,
+                                   _found_categories, _found_roles, _guesses, _hanging, _hanging_told, _named_category, _pointing,
+                                   _roles_told, _tell, _with_step, Indicators)
 from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
 
 # %% auto #0
@@ -76,6 +77,9 @@ class _Table:
     hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
     unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
     guessed:dict=field(default_factory=dict) # Column -> what of it nobody said, in words
+    roles:dict=field(default_factory=dict) # Column -> (role, why), where it is not free
+    coded:dict=field(default_factory=dict) # Column of numbers -> its cells, for models that read them as categories
+    advice:str='' # 'advise' where answers are advice, 'last' where directions bind no longer; '' for explanations
     looks:dict=field(default_factory=dict) # As `Display` holds them
 
     @cached_property
@@ -98,6 +102,15 @@ class _Table:
     def shared(self) -> tuple: # Limits of each entry, raw `(d,)` each, and what rows may become that have no others
         ends = self.entries('low'), self.entries('high')
         return *ends, _legal_room(self, *np.atleast_2d(*ends))
+
+    @cached_property
+    def moves(self) -> tuple: # Columns that stay, only grow, only fall, bool `(g,)` each, and those whose codes stay
+        who = np.array([self.roles.get(c.name, ('',))[0] == 'person' for c in self.columns]) & (self.advice != '')
+        still = self.frozen | self.computed
+        if (still | who).all(): who &= False # somebody who may change nothing else
+        better = np.array([c.better for c in self.columns])*(self.advice == 'advise')
+        codes = [g for g,c in enumerate(self.columns) if c.codes and not c.levels and c.ordered] if self.advice == 'advise' else []
+        return still | who, self.up | (better > 0) & ~self.down, self.down | (better < 0) & ~self.up, codes
 
     @cached_property
     def tried(self) -> list: # Candidate values of each column, encoded, `(q, w)`
@@ -202,10 +215,13 @@ def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
     raw,group = _raw(table, data), table.group
     x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
     *ends,room = table.shared
-    if (table.up | table.down).any(): low,high = _room_of_entries(table, raw, ends, table.up[group], table.down[group])
+    fixed,up,down,coded = table.moves
+    if (up | down).any(): low,high = _room_of_entries(table, raw, ends, up[group], down[group])
     else: low,high = (end.expand(raw.shape) for end in room)
     most = None if table.most is None else torch.full((len(x),), table.most)
-    frozen = torch.from_numpy(table.frozen | table.computed) | _shut(table, low, high)
+    frozen = torch.from_numpy(fixed) | _shut(table, low, high)
+    for g in coded: # so does what is no number
+        frozen[:, g] |= torch.from_numpy(np.isin(raw[:, table.at[g].start], table.columns[g].codes))
     for g,levels in table.unseen.items(): # what no training row has stays
         frozen[:, g] |= torch.from_numpy(raw[:, table.at[g]][:, levels].any(1))
     for g in table.scales.missing if table.keep else (): # what is missing stays missing
@@ -449,6 +465,8 @@ def _check_names(columns:Sequence[Column], **named):
         bad = [c for c in names if c not in known]
         hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
         if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
+        near = [m for c in bad for m in get_close_matches(str(c), list(map(str, known)), 1)]
+        hint += f'; did you mean {near[0]!r}?' if near and not hint else ''
         there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
         if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
 
@@ -552,7 +570,7 @@ def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (
         if led is not None: follows += led[rows, g].tolist()
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
     if led is not None: out['follows'] = np.array(follows, bool)
-    if any(notes := _finer_notes(table.columns, out.feature, out.after)): out['note'] = notes
+    if any(notes := _change_notes(table.columns, table.roles, out)): out['note'] = notes
     return out.sort_values('row', kind='stable', ignore_index=True).astype({'before': object, 'after': object})
 
 # %% ../../nbs/04_tables.ipynb #c61
@@ -744,9 +762,9 @@ def _table_domain(table:_Table) -> Domain:
                   check=partial(_check_reach, table), extend=partial(_extended, table),
                   contradicts=partial(_contradicting, table) if table.hangs else None,
                   never_met=tuple(tuple(table.at[g].start + level for g,level in pair) for pair in apart),
-                  keeping=partial(_keeping, table) if any(kind != '!' for kind,*_ in table.hangs) else None,
+                  suit=partial(_suited, table),
                   display=display, defaults='table', kind='table', features=table.columns,
-                  relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
+                  roles=table.roles or None, relations=table.relations, cost=table.price, measures=partial(_table_measures, table),
                   offer=partial(_offering, table), told=table.told, about=partial(_columns_in_words, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
@@ -757,17 +775,39 @@ def _offering(table:_Table, levels:dict) -> Domain:
     return _table_domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
 # %% ../../nbs/04_tables.ipynb #de999f4e
-def _keeping(table:_Table) -> Domain|None:
-    "The same table, which keeps the sums and products of its training rows; None where somebody says what hangs together."
-    if table.relations is not None or table.price is not None: return None
+def _keeping(table:_Table) -> _Table:
+    "The same table, which keeps the sums and products of its training rows, unless somebody says what hangs together."
+    if table.relations is not None or table.price is not None: return table
     told = tuple(_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
     led = [f for f in map(_consequence, told) if f and not table.frozen[f.group]]
     columns = _unstepped(table.columns, [f.group for f in led])
     try: ties = _Ties(columns, table.at, told, _in_order(led, columns), {})
-    except ValueError: return None # a circle
+    except ValueError: return table # a circle
     computed = np.isin(np.arange(len(table.columns)), ties.always)
-    if (table.frozen | computed).all(): return None
-    return _table_domain(replace(table, columns=ties.columns, relations=_Relations(ties), computed=computed))
+    if (table.frozen | computed).all() or not told: return table
+    return replace(table, columns=ties.columns, relations=_Relations(ties), computed=computed)
+
+def _read_as_codes(table:_Table, names:set) -> _Table: # Columns that a model reads as categories
+    "The same table with categories in place of numbers that are codes."
+    if table.relations is not None or table.price is not None or not (names := {*names} & {*table.coded}): return table
+    columns = list(table.columns)
+    for g,c in enumerate(columns):
+        if c.name not in names: continue
+        cells = pd.Series([*table.coded[c.name], *[c.blank]*c.missing], dtype=table.dtypes[c.name], name=c.name)
+        columns[g] = _fit_category(cells) if table.keep else _fit_category(cells).leaving()
+    hangs = tuple(t for t in table.hangs if t[0] == '!' or not {columns[g].name for g in t[1]} & names)
+    guessed = table.guessed | {name: 'kind' for name in names}
+    return replace(table, columns=tuple(columns), hangs=hangs, guessed=guessed, coded={})
+
+def _suited(table:_Table, model, how:str) -> Domain|None:
+    "The same table as a model reads it and answers need it; None where it is that already."
+    new = _read_as_codes(table, coded_columns(model, table.names) if table.coded else set())
+    if how == 'advise' and not new.advice:
+        told = any(role == 'person' for role,_ in new.roles.values()) or any(c.better or c.codes for c in new.columns)
+        new = _keeping(replace(new, advice=how) if told else new)
+    elif how == 'keep' and not new.advice: new = _keeping(new)
+    elif how == 'last' and new.advice == 'advise' and any(c.better or c.codes for c in new.columns): new = replace(new, advice=how)
+    return None if new is table else _table_domain(new)
 
 # %% ../../nbs/04_tables.ipynb #4780a644
 _MOST_UNSEEN = 50 # New levels of a column in one question
@@ -831,8 +871,20 @@ def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relati
                    computed=computed, relations=None if ties is None else _Relations(ties._replace(never=unchosen)),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
+# %% ../../nbs/04_tables.ipynb #8ca441df
+_ROLES = 'free', 'fixed', 'identifier', 'person', 'category', 'number'
+_MOST_TOLD = 5    # Lines that describing a frame says
+_MOST_CODED = 500 # Numbers of a column that may be levels
+
+def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular` takes them, a category by its name
+    "What roles say in other words; raises `ValueError` for a role that is none."
+    bad = [(name, role) for name,role in roles.items() if role not in _ROLES]
+    if bad: raise ValueError(f'roles must be among {list(_ROLES)}, got {bad[0][1]!r} for {bad[0][0]!r}')
+    named = lambda role, given: [*given, *(name for name,v in roles.items() if v == role)] if role in roles.values() else given
+    return named('fixed', immutable), named('category', categorical)
+
 # %% ../../nbs/04_tables.ipynb #c94
-_READ = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read, unless somebody says
+_READ:dict[str, Any] = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read
 
 def _split_bounds(df, bounds:dict, categorical) -> tuple: # Column -> (low, high), or a list of levels; names of categories
     "Limits of numbers, and levels of categories that may be proposed."
@@ -864,14 +916,15 @@ def tabular(
     names:dict|None=None, # Column -> its name; a triple (name, too low, too high); or a dict, level -> words
     units:dict|None=None, # Column of numbers -> its unit, '€' or '{} years'
     codes:dict|None=None, # Special code, such as -7 -> what it means
-    better:dict|None=None,# Column -> 'higher' or 'lower', a hint; may only increase or decrease: implied, unless None
+    better:dict|None=None,# Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
     derive:dict|None=None,# Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
     read:dict|None=None,  # integer, special, grid, scale, missing, step: how cells are read
+    roles:dict|None=None, # Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else found
 ) -> Domain:
     """Describe a data frame: its columns, and how they may change; raises `ValueError` for contradictions.
 
-    In `read`: `integer`, columns of whole numbers that are stored as floats; `special`, codes in integer columns that are never
-    proposed, None recognises codes like HELOC's; `grid`, candidate values of a column with many values, 11; `scale`, one step:
+    In `read`: `integer`, columns of whole numbers that are stored as floats; `special`, codes in columns of numbers that are
+    never proposed, None recognises them by their gap; `grid`, candidate values of a column with many values, 11; `scale`, one step:
     'range', 'standard', 'quantile' (of all rows), or a fitted scaler of scikit-learn; `missing`, cells that are: 'keep', 'level'
     (may be filled in), 'fill' (by median or most frequent level); `step`, column -> distance of its legal numbers, None for any,
     {} to learn none.
@@ -901,11 +954,14 @@ def tabular(
     codes : dict | None, default None
         Special code, such as -7 -> what it means
     better : dict | None, default None
-        Column -> 'higher' or 'lower', a hint; may only increase or decrease: implied, unless None
+        Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
     derive : dict | None, default None
         Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
     read : dict | None, default None
         integer, special, grid, scale, missing, step: how cells are read
+    roles : dict | None, default None
+        Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else
+        found
 
     Returns
     -------
@@ -932,34 +988,45 @@ def tabular(
         siblings = {name: cols for name,cols in categorical.items() if len(cols) > 1}
         categorical = [cols[0] for cols in categorical.values() if len(cols) == 1]
     if not isinstance(df, (pd.DataFrame, pd.Series)) and (there := arrow_table(df)) is not None: df = arrow_frame(there)
-    _check_frame(df, integer, siblings, categorical)
     check_range('grid', grid, least=2, whole=True)
     if missing not in ('keep', 'level', 'fill'): raise ValueError(f"missing must be 'keep', 'level' or 'fill', got {missing!r}")
-    for name,v in dict(cost=cost, step=step, better=better).items():
+    for name,v in dict(cost=cost, step=step, better=better, roles=roles).items():
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict of columns, got {v!r}')
+    immutable,categorical = _with_roles(roles or {}, immutable, categorical)
+    _check_frame(df, integer, siblings, categorical)
     (bounds,levels),told = _split_bounds(df, bounds or {}, categorical), ()
     siblings = {name: _named_category(name, cols, df) for name,cols in siblings.items()}
     if listed:
         own = dict(categorical=categorical, integer=integer, bounds=bounds, increase_only=increase_only, levels=levels,
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
                    step=step or (), better=better or (), relations=_names_in(relations, df.columns))
-        siblings,told = _found_categories(df, own)
+        siblings,told = _found_categories(df, own | dict(roles=roles or ()))
         immutable = _category_names(siblings.values(), immutable)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special,
                            partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
-                                better=better or (), increase_only=increase_only, decrease_only=decrease_only)
-    _check_names(columns, **dict(levels=levels) | named)
+                                better=better or (), increase_only=increase_only, decrease_only=decrease_only, roles=roles or ())
+    _check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns = _pointing(columns, better or {}, increase_only, decrease_only)
     guessed = _guesses(columns, df, named | dict(integer=integer), special, listed)
+    spoken = {*named['bounds'], *levels, *increase_only, *decrease_only, *(v for arg in (cost, better, derive, causes) for v in arg or ()),
+              *_names_in(relations, df.columns)}
+    found = _found_roles(columns, df, roles or {}, {*spoken, *immutable})
+    coded = {c.name: np.sort(df[c.name].dropna().unique()).tolist() for c in columns if type(c) is Integer and
+             c.name not in {*spoken, *(step or ()), *integer, *(roles or ())} and df[c.name].nunique() <= _MOST_CODED}
+    immutable = [*immutable, *(name for name,(role,_) in found.items() if role == 'identifier')]
+    if len({*immutable}) >= len(columns): immutable = named['immutable']
+    named['immutable'] = immutable
+    told = _roles_told(columns, found, guessed) + told
     columns,fill = _treated(_rescaled(columns, df, scale), df, missing, levels)
     looks = _check_looks(columns, names, units, codes)
-    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks)
+    more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
         hangs = _hanging(table.columns, _fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
-    _tell(table.told)
+    _tell(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
+          f'… and {len(table.told) - _MOST_TOLD + 1} more, which print(domain.text()) shows beside all columns'))
     return replace(_table_domain(table), data=df.copy(deep=False))

@@ -500,7 +500,8 @@ def _check_outputs(out:Tensor, kind:str):
     if kind == 'proba':
         if (out < -1e-6).any() or (out > 1 + 1e-6).any():
             bad = out[(out < 0) | (out > 1)][0].item()
-            raise ValueError(f"model must give probabilities in [0, 1] for kind 'proba', got {bad:.4g}")
+            raise ValueError(f"model must give probabilities in [0, 1] for kind 'proba', got {bad:.4g}: a function of labels "
+                             "tells none, hand over predict_proba, or (labels == one)*1. for each; kind='number' for numbers")
         if far > 1e-3: raise ValueError(f'model must give probabilities that sum to one, got a row off by {far:.3g}')
     elif kind != 'number' and several and len(out) > 1 and (out >= 0).all() and far < 1e-3:
         raise ValueError(f"kind must be 'proba' for a model whose answers sum to one, got {kind!r}")

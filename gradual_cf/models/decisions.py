@@ -226,11 +226,16 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     try: out = charged(lambda: predictor.ask(given), len(frame))
     except Spent: raise
     except Exception as e: # every library has errors of its own
-        raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}') from e
+        whole = [c for c,t in frame.dtypes.items() if getattr(t, 'kind', '') in 'iu']
+        hint = f'; if numbers are codes there, tabular(X, categorical=…) names such columns, of {whole[:5]}'*('unknown categor' in str(e))
+        raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}{hint}') from e
     _check_columns_unwritten(given, frame)
     if isinstance(out, list) and np.ndim(out[0]) == 2:
         raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
-    out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
+    try: out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
+    except (TypeError, ValueError):
+        raise ValueError(f'model must return probabilities or numbers, got {np.ravel(np.array(out, object))[0]!r}: of labels, hand over '
+                         "predict_proba, or a function that returns (labels == one)*1. for each") from None
     if out.ndim not in (1, 2) or len(out) != len(frame):
         raise ValueError(f'model must return one answer for each of {len(frame)} rows, got shape {tuple(out.shape)}')
     return out

@@ -250,6 +250,58 @@ def as_module(model, write:Callable, names:Sequence, columns:Sequence=()) -> Any
     _check_one_output(predictor)
     return model if predictor is None else _exact_model(FrameModel(_matched(predictor, names), write, columns))
 
+# %% ../../nbs/models/04_fitted.ipynb #3e44fd73
+_INSIDE = 'best_estimator_', 'estimator_', 'estimator', 'base_estimator_' # Where another model stands in a fitted one
+_SIDE_BY_SIDE = 'estimators_', 'calibrated_classifiers_'                   # Where several do
+
+def _picked(cols:list, which) -> list: # Columns by position; names, positions, a mask or a slice
+    "The columns that a part of a column transformer reads; None for one without a name."
+    if isinstance(which, str) or not isinstance(which, slice) and np.ndim(which) == 0: which = [which]
+    named = not isinstance(which, slice) and all(isinstance(c, str) for c in which)
+    return [c if c in cols else None for c in which] if named else np.array(cols, object)[which].tolist()
+
+def _flagged(model, cols:list) -> list: # Columns
+    "Columns that trees were told to be categories."
+    library = type(model).__module__.split('.')[0]
+    if library == 'catboost': return [cols[i] for i in model.get_cat_feature_indices()]
+    if (mask := getattr(model, 'is_categorical_', None)) is not None: return [c for c,on in zip(cols, mask) if on]
+    if library == 'lightgbm':
+        booster = getattr(model, 'booster_', model)
+        lines = booster.model_to_string(num_iteration=1).partition('feature_infos=')[2].partition('\n')[0].split(' ')
+        return [c for c,told in zip(cols, lines) if told[:1] not in ('[', 'n')]
+    kinds = (model.get_booster() if hasattr(model, 'get_booster') else model).feature_types if library == 'xgboost' else None
+    return [c for c,kind in zip(cols, kinds or ()) if kind == 'c']
+
+def _coded_in(model, cols:list) -> set: # Columns as it is given them, None for those of another name
+    "The columns that a part of a model reads as categories."
+    if hasattr(model, 'steps'):
+        out = set()
+        for _,step in model.steps:
+            out |= _coded_in(step, cols)
+            try: cols = [c if c in cols else None for c in step.get_feature_names_out(cols)]
+            except (AttributeError, TypeError, ValueError): break # columns of their own
+        return out
+    if hasattr(model, 'transformers_'): return set().union(*(_coded_in(t, _picked(cols, which)) for _,t,which in model.transformers_))
+    if hasattr(model, 'categories_'): return {*cols}
+    inner = [getattr(model, name) for name in _INSIDE if hasattr(getattr(model, name, None), 'fit')]
+    many = [v for name in _SIDE_BY_SIDE for v in np.ravel(np.array(getattr(model, name, ()), object))[:_FIRST_FEW]]
+    return {*_flagged(model, cols)}.union(*(_coded_in(v, cols) for v in (*inner, *many) if not isinstance(v, str)))
+
+_FIRST_FEW = 5 # Models of several, which read the same columns
+
+def coded_columns(model, names:Sequence) -> set: # Columns of the frame
+    "The columns that a fitted model, or what stands before it, reads as categories."
+    if several := model if isinstance(model, (list, tuple)) else [m.model for m in model.models] if isinstance(model, _Agreed) else ():
+        return set().union(*(coded_columns(m, names) for m in several))
+    known = getattr(model, 'predictor', model) # of what `predictor` made
+    if isinstance(known, Predictor): known = known.source or getattr(known.ask, '__self__', None)
+    if known is None or isinstance(known, (str, bytes, type, nn.Module)): return set()
+    own = [str(c) for c in names_of(known)[0]] or list(names)
+    by_name = {str(c).replace(' ', '_'): c for c in names}
+    try: found = _coded_in(known, own)
+    except Exception: return set() # a model that is not fitted, of which others speak
+    return {by_name[told] for c in found if c is not None and (told := str(c).replace(' ', '_')) in by_name}
+
 # %% ../../nbs/models/04_fitted.ipynb #c61
 class TensorModel(Adapted):
     "A network with its own scaling, and with a word on what it answers."

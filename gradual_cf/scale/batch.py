@@ -364,6 +364,11 @@ def as_batches(
     -------
     Batches
         Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
+
+    Examples
+    --------
+    >>> rows = X_test[model.predict(X_test) == 'refused'][:20]
+    >>> as_batches(cf, target='granted')(rows)
     """
     return Batches(_to_travel(explainer), target, keep, form, **constraints)
 
@@ -541,6 +546,11 @@ def explain_dataset(
     -------
     Path
         `out`; `pd.read_parquet` reads it
+
+    Examples
+    --------
+    >>> rows = X_test[model.predict(X_test) == 'refused'][:20]
+    >>> explain_dataset(cf, rows, 'answers.parquet', target='granted')
     """
     check_range('workers', workers, least=0, whole=True)
     check_range('batch_size', batch_size, least=1, whole=True)

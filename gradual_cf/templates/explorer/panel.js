@@ -133,7 +133,7 @@ function render({ model, el }) {
         ...(limits ? [button([limits[0] != null ? '≥ ' + text(c, limits[0]) : '', limits[1] != null ? '≤ ' + text(c, limits[1]) : ''].filter(Boolean).join(', ') + ' ✕', () => set(over('limits', i)), { class: 'chip', title: T.lift })] : []),
         ...(gone ? [button('≠ ' + gone.map(g => c.levels[g]).join(', ') + ' ✕', () => set(over('without', i)), { class: 'chip', title: T.lift })] : []));
       dir.className = 'dir ' + way; dir.textContent = SIGNS[way]; dir.disabled = row.fixed;
-      dir.title = row.fixed ? put(T.fixed, { name: c.title }) : T[way]; dir.setAttribute('aria-label', `${c.title}: ${dir.title}`);
+      dir.title = row.fixed ? [put(T.fixed, { name: c.title }), row.why].filter(Boolean).join(': ') : T[way]; dir.setAttribute('aria-label', `${c.title}: ${dir.title}`);
       if (c.levels) { const p = Object.fromEntries((model.get('lines').of ?? [])[i] ?? []); knobs[0].replaceChildren(...(v == null ? [h('option', { value: '', selected: true }, row.text)] : []), ...c.levels.map((t, l) => h('option', { value: l, selected: l === v }, p[l] == null ? t : `${t} (${said(p[l])})`))); }
       else {
         const s = knobs[0], at = v ?? row.low, k = c.stops?.reduce((a, b, j) => Math.abs(b[0] - at) < Math.abs(c.stops[a][0] - at) ? j : a, 0);
