@@ -67,12 +67,12 @@ def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
     "What a page is told once."
     lang,table = desk.lang, bool(desk.domain.features)
     tabs = [(name, lang.say(text)) for name,text in _TABS.items()
-            if (table or name in ('ways', 'order')) and (desk.k > 1 or name != 'ways')]
+            if table or name in ('ways', 'order')]
     words:dict[str, Any] = {name: lang.texts.get(text, text) for name,text in _WORDS.items()} # a page fills in the fields
     return dict(
         words=words | dict(heads=[lang.say(text) for text in _HEADS]), kind=desk.domain.kind, lang=lang.name, tabs=tabs,
         columns=_columns_for_page(desk, terms), presets=[(name, lang.say(name)) for name in desk.presets],
-        targets=None if desk.cf.numbers else [class_words(label, lang) for label in desk.labels], count=desk.k,
+        targets=None if desk.cf.numbers else [class_words(label, lang) for label in desk.labels], count=len(_NUMBERS),
         numbers=[lang.say(text) for text in _NUMBERS], wide=desk.wide,
         regions=[f'{at//desk.wide + 1}.{at % desk.wide + 1}' for at in range(len(desk.regions or ()))])
 
