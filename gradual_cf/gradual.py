@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
-from .models.asking import _differentiable, answers_numbers, evaluating, predict
+from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
 from .search.confirmed import _FOREST, _is_rare, _Jurors, _kind_of, _of_unseen, _three_jurors, _promise_for
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, setting, told
+from .search.explainer import (KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain,
+                                           setting, told)
 from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
                                      l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
                                      prototype_distance, said, stopping, target_prob, total_variation)
@@ -222,7 +223,8 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
     "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
-    if none and cf.settings.plausibility is None and _differentiable(cf.model): # without a gradient nothing is pulled
+    pulled = cf.settings.plausibility is None and _differentiable(cf.model) and not cf.domain.features # a table lists its values
+    if none and pulled:
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     z,many = cf.z_train, min(cf.settings.n_ref, len(cf.z_train))
     for t in none: mu[label == t] = z[z.log_softmax(1)[:, t].topk(many).indices].mean(0) # of the rows nearest to it
@@ -786,6 +788,7 @@ class GradualCF(Explainer):
         new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
         new.check_rows('under')
         new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
+        new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept
         return new._learn()
 
     def save(self,

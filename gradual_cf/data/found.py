@@ -180,7 +180,8 @@ def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:
     if not np.isin(v, (0, 1)).all() or not (apart or order):
         raise ValueError('categorical must name 0/1 columns of which one is 1 in every row, at most one, or each only '
                          f'where another is, got {cols} for {name!r}')
-    if not apart or not v.any(1).all(): return replace(_category_of(df, cols if apart else [cols[i] for i in order or ()], apart), name=name)
+    if not apart or not v.any(1).all(): return replace(_category_of(df, cols if apart else [cols[i] for i in order or ()], apart),
+                                                           name=name)
     return Indicators(name, tuple(cols), levels=tuple(cols), offered=tuple(c for c,on in zip(cols, v.any(0)) if on))
 
 # %% ../../nbs/data/04_found.ipynb #30b39776

@@ -881,7 +881,7 @@ def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular
     return named('fixed', immutable), named('category', categorical)
 
 # %% ../../nbs/04_tables.ipynb #c94
-_READ:dict[str, Any] = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read, unless somebody says
+_READ:dict[str, Any] = dict(integer=(), special=None, grid=11, scale='range', missing='keep', step=None) # How cells are read
 
 def _split_bounds(df, bounds:dict, categorical) -> tuple: # Column -> (low, high), or a list of levels; names of categories
     "Limits of numbers, and levels of categories that may be proposed."
@@ -1008,7 +1008,7 @@ def tabular(
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns = _pointing(columns, better or {}, increase_only, decrease_only)
     guessed = _guesses(columns, df, named | dict(integer=integer), special, listed)
-    spoken = {*bounds, *levels, *increase_only, *decrease_only, *(v for arg in (cost, better, derive, causes) for v in arg or ()),
+    spoken = {*named['bounds'], *levels, *increase_only, *decrease_only, *(v for arg in (cost, better, derive, causes) for v in arg or ()),
               *_names_in(relations, df.columns)}
     found = _found_roles(columns, df, roles or {}, {*spoken, *immutable})
     coded = {c.name: np.sort(df[c.name].dropna().unique()).tolist() for c in columns if type(c) is Integer and

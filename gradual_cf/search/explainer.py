@@ -5,6 +5,7 @@
 # %% ../../nbs/search/00_explainer.ipynb #c102
 from __future__ import annotations
 import inspect, threading, time
+from collections.abc import Callable
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -33,7 +34,7 @@ from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
     _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
 from ..models.decisions import FrameModel
-from ..models.fitted import decisions, ruled, settled
+from ..models.fitted import decisions, predictor, ruled, settled
 from .pipelines import tabled
 from .confirmed import until_confirmed
 from .proven import _Wanted, proofs_lost, answered, by_default
@@ -233,6 +234,17 @@ def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c42
+def _suited_domain(cf, domain:Domain, model) -> Domain:
+    "A domain as the model reads it, and as the settings need it: answers that are like real rows are advice."
+    how = 'advise' if getattr(cf.settings, 'plausibility', None) else ''
+    return (domain.suit and domain.suit(model, how)) or domain
+
+def _read_anew(model, domain:Domain): # What `predictor` made of a model
+    "The same model for a domain that knows further categories."
+    if isinstance(model, (list, tuple)): return type(model)(_read_anew(m, domain) for m in model)
+    if not isinstance(model, FrameModel) or [c.width for c in model.columns] == [c.width for c in domain.features]: return model
+    return domain.adapt(model.predictor)
+
 def _summary_of(cf) -> str:
     "Model, domain, what was learnt, and the settings that are not the usual ones."
     usual,about = cf.Settings(), getattr(cf.model, 'about', None)
@@ -458,6 +470,8 @@ def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Cou
 def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given, what somebody says, or None
     "What classes are called; raises `ValueError` for labels of numbers."
     own = labels_of(cf.model) or labels_of(model)
+    if own and len(own) == 1: raise ValueError(f'model must decide between at least two classes, got one that knows {own[0]} alone: '
+                                               'it was fitted on rows of one class')
     if cf.goal is NUMBERS and classes is not None:
         raise ValueError(f'classes must be left out for a model that answers with numbers, got {classes!r}')
     if cf.goal is NUMBERS or classes is None and not own: return ()
@@ -494,6 +508,27 @@ def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them ->
         try: return cf.goal.read(np.asarray(y), cf.z_train, known).cpu().numpy()
         except ValueError as e: why = str(e)
     raise ValueError('y' + why.removeprefix('target'))
+
+_BOTH,_BETTER = .05, .02 # Share of the rarer class, and of rows, that say how a network is meant
+_FEW_ASKED = 2000 # Training rows that tell it
+
+def _reads_raw(cf) -> str: # '' where nothing is to be said
+    "What is to be said of a network that may read columns as they come; raises `ValueError` where labels show that it does."
+    net = _given_model(cf.model)
+    if cf.domain.kind != 'table' or cf.numbers or not isinstance(net, torch.nn.Module) or isinstance(net, Adapted): return ''
+    i = torch.linspace(0, len(cf.z_train) - 1, min(_FEW_ASKED, len(cf.z_train))).long()
+    try: raw = predict(cf.domain.adapt(predictor(net, cf.domain, scaled=False)), cf.x_train[i].to(cf.x_train.dtype)).argmax(1)
+    except (RuntimeError, ValueError, TypeError): return '' # it cannot
+    own = cf.z_train[i].argmax(1)
+    shares = raw.bincount(minlength=cf.z_train.shape[1])/len(i)
+    if (shares > _BOTH).sum() < 2 or (raw != own).double().mean() < _BOTH: return ''
+    way = 'predictor(net, domain, scaled=False) is for a network that reads columns as they come'
+    if cf.labels is None: return f'the network is asked with columns as the domain scales them; {way}, and fit(X, y) tells which it is'
+    y = torch.from_numpy(cf.labels).to(own.device)[i]
+    right,scaled = ((v == y).double().mean().item() for v in (raw, own))
+    if right <= scaled + _BETTER: return ''
+    raise ValueError(f'model must read what the domain encodes, got one that decides as {scaled:.0%} of the labels say, and as {right:.0%} '
+                     f'where columns stay as they come: {way}')
 
 def _check_rows(cf, data, target):
     "Raise `ValueError` where a target comes first and rows come second."
@@ -579,6 +614,29 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -
     if not any(wanted): return within(cf, q, own, effort)
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
+
+def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, wanted:_Wanted): # None where it is no other
+    "Some rows asked `again`, of the domain that other answers need."
+    suited = cf.domain.suit(None, how) if len(i) and cf.domain.suit else None
+    if suited is None or wanted.seconds is not None and wanted.seconds <= 0: return None
+    other = copy(cf)
+    other.domain = suited
+    return replace(other.answer(again(other).take(i), effort, wanted), domain=cf.domain, explainer=cf)
+
+def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:_Wanted) -> Counterfactuals:
+    "The same answers; rows without one may go against directions told, and what broke a sum or a product keeps it, if it can."
+    i = np.flatnonzero(~cfs.decided[:, 1])
+    new = _asked_otherwise(cf, 'last', i, again, effort, wanted)
+    if new is not None and len(there := np.flatnonzero(new.decided[:, 1])):
+        at,new = torch.from_numpy(i[there]), new[there]
+        limits = {name: torch.index_put(getattr(cfs.enc, name), (at,), getattr(new.enc, name)) for name in ('frozen', 'low', 'high')}
+        cfs = replace(_with_answers(cfs, i[there], new), enc=cast(Encoded, cfs.enc)._replace(**limits))
+    if cf.domain.contradicts is None or wanted.optimal or wanted.robust: return cfs
+    broken = cf.domain.contradicts(cfs.data, cfs.raw)
+    i = np.flatnonzero(cfs.decided[:, 1] & (broken > 0))
+    if (new := _asked_otherwise(cf, 'keep', i, again, effort, wanted)) is None: return cfs
+    there = np.flatnonzero(new.decided[:, 1] & (cf.domain.contradicts(new.data, new.raw) < broken[i]))
+    return _with_answers(cfs, i[there], new[there]) if len(there) else cfs
 
 def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,)`; an explainer; their question
     "Answers that `predict` denies and the numbers do not, and how to look for others, with `predict` over the numbers."
@@ -722,9 +780,9 @@ class Explainer(metaclass=_Listed):
     ):
         domain,model = _domain_of(model, X), _unbound(model)
         self.settings:Any = _settle(self.Settings, self.presets, domain, intent, changes)
-        kept = domain.keeping and getattr(self.settings, 'plausibility', None) and domain.keeping()
         self.given = domain.data # Rows that it fits itself on when it is first asked; None once it is fitted
-        self.domain = domain = replace(kept or domain, data=None)
+        self.domain = domain = replace(_suited_domain(self, domain, model), data=None)
+        if domain.features: model = _read_anew(model, domain)
         self.model = _asked_in_float(_adapted(domain, model))
         own = _given_model(self.model)
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
@@ -819,7 +877,8 @@ class Explainer(metaclass=_Listed):
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if self.wanted is not None: _check_wanted(self, self.z_train[:1])
-            told = [_one_class_for_all(self.model, self.domain, self.z_train, self.classes), '' if self.widens else proofs_lost(self)]
+            told = [_one_class_for_all(self.model, self.domain, self.z_train, self.classes) or _reads_raw(self),
+                    '' if self.widens else proofs_lost(self)]
             _tell([*filter(None, told)])
             self.given = None
         return self
@@ -1042,7 +1101,11 @@ class Explainer(metaclass=_Listed):
                 _check_alone(proof=proof, limit=limit, noise=wanted.robust)
                 answers = until_confirmed(self, question, hold['models'], effort)
             elif limited: answers = _answered_by_kind(self, question, effort, wanted)
-            else: answers = self.answer(question, effort, wanted)
+            else:
+                again,begun = partial(_where_read, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
+                answers = self.answer(question, effort, wanted)
+                left = None if wanted.seconds is None else wanted.seconds - time.perf_counter() + begun
+                answers = _mended(self, again, answers, effort, wanted._replace(seconds=left))
         return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
     def answer(self,

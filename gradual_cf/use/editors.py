@@ -28,6 +28,7 @@ from ..search.readings import _has_bounds
 from ..search.real import _far
 from .drawing import _answer_sentence, _margin_said, _PLAIN, _ColumnNames, _unit_text
 from .enough import certified, enough_of, least_of, least_words, _lowerable, _told_text
+from .letter import _WHY
 
 # %% auto #0
 __all__ = []
@@ -336,8 +337,9 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
             ends = c.decoded(np.array([low, high]))
             legal = ends.tolist() if np.isfinite(ends).all() else None
         shown = [v for v in (told.get('low'), told.get('high'), now) if v is not None]
+        role = (desk.domain.roles or {}).get(c.name, ('',))[0]*fixed
         out.append(dict(now=now, text=_unit_text(c, cell, terms), fixed=fixed, way='stay' if fixed else way, legal=legal,
-                        low=min(shown, default=0), high=max(shown, default=0)))
+                        why=desk.lang.say(_WHY[role]) if role in _WHY else '', low=min(shown, default=0), high=max(shown, default=0)))
     return out
 
 # %% ../../nbs/use/05_editors.ipynb #lineco

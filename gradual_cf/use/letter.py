@@ -19,6 +19,7 @@ from PIL import ImageFile
 from ..answers import firsts, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
 from ..core import atomic, check_range, comparable
 from ..data.columns import Column
+from ..data.found import _OTHER_WAY
 from ..data.tables import _check_names
 from ..models.asking import _Agreed
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
@@ -130,6 +131,7 @@ def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough
 _WHY = dict(
     unknown=N_('this is not on record, so nothing can be said about changing it.'),
     follows=N_('this follows from the other values.'),
+    person=N_('this says who somebody is.'), identifier=N_('this only tells cases apart.'),
     fixed=N_('we looked at no other value.'),
     higher=N_('we did not look at values below yours.'), later=N_('we did not look at earlier dates.'),
     lower=N_('we did not look at values above yours.'), earlier=N_('we did not look at later dates.'))
@@ -159,8 +161,10 @@ def _what_held_columns(answer, enc, said:list) -> np.ndarray: # Sentences, '' wh
     rows,led = domain.rows(answer.data), [] if domain.relations is None else domain.relations.led
     gone = np.stack([rows[c.sources[0]].isna().to_numpy(bool) for c in domain.features], 1)
     follows = np.broadcast_to(np.isin(np.arange(len(domain.features)), list(led)), frozen.shape)
-    first = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'fixed')]
-    out = np.select([gone & frozen, follows, frozen], first, '').astype(object)
+    role = np.array([(domain.roles or {}).get(c.name, ('',))[0] for c in domain.features])
+    first = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows', 'person', 'identifier', 'fixed')]
+    which = gone & frozen, follows, frozen & (role == 'person'), frozen & (role == 'identifier'), frozen
+    out = np.select(which, first, '').astype(object)
     if enc.low is None: return out
     for g,c,entry in _numeric_columns(domain):
         closed = _range_searched(c, said[g], *(v[:, entry].double().cpu().numpy() for v in (answer.x, enc.low, enc.high)))
@@ -287,7 +291,9 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     (said,called),(found,lines) = words, looked
     explainer,told = answer.explainer, list(map(json.loads, texts))
     lang,(enough,chosen,*_) = said[0].lang, enough_of(explainer, answer, lines)
-    columns,there = answer.domain.features, [t['answer']['valid'] for t in told]
+    changes = answer.changes() # what goes against a direction that was told, no letter advises
+    against = changes.row[changes.note.str.contains(_OTHER_WAY, regex=False)].unique() if 'note' in changes else ()
+    columns,there = answer.domain.features, [t['answer']['valid'] and i not in against for i,t in enumerate(told)]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
     ways = _ways_said(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
