@@ -756,7 +756,7 @@ def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
     df = pd.DataFrame(dict(a=r.normal(0, 9, 200).round(1), b=r.integers(0, 6, 200), c=pd.Categorical(r.choice(list('xyz'), 200))))
     if make == 'boosted': df.loc[r.random(200) < .2, 'a'] = np.nan
     steps = make_column_transformer((StandardScaler(), ['a', 'b']), (OneHotEncoder(), ['c']))
-    last = dict(forest=lambda: RandomForestClassifier(6, max_depth=5, random_state=0), layers=lambda: MLPClassifier((5,), max_iter=400, random_state=0),
+    last = dict(forest=lambda: RandomForestClassifier(6, max_depth=5, random_state=0), layers=lambda: MLPClassifier((5,), max_iter=3000, random_state=0),
                 boosted=lambda: HistGradientBoostingClassifier(max_iter=8, categorical_features='from_dtype'))[make]()
     model = (last if make == 'boosted' else make_pipeline(steps, last)).fit(df, (df.a.fillna(0) + 3*df.b + 5*(df.c == 'y') > 8).astype(int))
     cf = GradualCF(model, tabular(df), 'sparse').fit(df)
@@ -770,7 +770,7 @@ def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
         change, written = engine.sums(x[i:i + 1], True)[1][0].T, engine.sums(rows, False)[0]
         np.testing.assert_allclose(change, written, atol=1e-9)
         z = cf.model(torch.from_numpy(rows)).double().numpy()
-        np.testing.assert_allclose(_lead_in(inside.own.link, engine.k[0], change, 1, True), z[:, 1] - z[:, 0], atol=1e-5)
+        np.testing.assert_allclose(_lead_in(inside.own.link, engine.k[0], change, 1, True), z[:, 1] - z[:, 0], rtol=1e-5, atol=1e-5)
 
 
 def test_changes_of_a_row_come_in_the_order_of_the_columns():

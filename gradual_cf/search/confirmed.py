@@ -137,7 +137,7 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
 _JURY = 8       # Jurors of a search
 _THIRD = 1/3    # Share of the training rows that each learns from …
 _FEWEST = 300   # … but no fewer, as far as there are more
-_SLACK = .05    # How much more than the goal jurors must say of what was chosen to please them
+_SLACK = .1     # How much more than the goal jurors must say of what was chosen to please them
 _BELOW = .05    # How far below what real rows get the goal lies, at most
 _SCARCE = 200   # Training rows of a target, below which jurors say too little of them …
 _FLOOR = .75    # … so that the goal is at least this

@@ -340,7 +340,9 @@ class _Judge:
         ok = (on.sum(1) <= self.most[row]) & ~(on & self.enc.frozen.cpu().numpy()[row]).any(1)
         if self.relations is not None or not self.cf.settings.legal: return ok
         q = self.q.take(row)
-        return ok & _lawful_positions(q, _positions_of(self.grid, q.rows, x.astype(float), MISSING))
+        at = _positions_of(self.grid, q.rows, x.astype(float), MISSING)
+        odd = (at % 2 == 1) & ~self.grid.named & (at != q.rows.own) # 32 bits tell fewer numbers apart than cells do
+        return ok & _lawful_positions(q, np.where(odd, (at - 1).clip(q.rows.low, np.maximum(q.rows.low, q.rows.high)), at))
 
     def confirmed(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m,)`
         "Whether the model itself says what was read of it."

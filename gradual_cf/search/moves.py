@@ -206,7 +206,8 @@ def _finer(j:_Judge, xp:np.ndarray, rows):
         row,g = rows[some], order[some]
         q = j.q.take(row)
         own,now = j.q.rows.own[row, g], _positions_of(grid, q.rows, xp[row].astype(float), MISSING)[np.arange(len(row)), g]
-        fine = (own > -2**59) & (now % 2 == 0)
+        now = now + (now % 2)*np.sign(now - own) # 32 bits may have moved it off its place
+        fine = own > -2**59
         row,g,own,now = row[fine], g[fine], own[fine], now[fine]
         bad = np.where(own % 2 == 0, own, np.where(now > own, own - 1, own + 1))
         while True:
