@@ -487,6 +487,7 @@ def _audit(*, by, least, json, **asked):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     if not by: raise ValueError('--by must name a column that defines groups, got none')
+    how:Any
     cf,some,how = _asked_rows(**asked)
     if asked['csv'] is not None:
         from gradual_cf.data.datasets import _csv_rows

@@ -397,10 +397,10 @@ def images(
     >>> train, test = load_digits()
     >>> images(train['image'], block=4).encode(train['image'][:2]).x.shape
     """
-    if X is not None and np.ndim(X) not in (3, 4): # a number was once the block
-        raise ValueError(f'X must be images (n, h, w) or (n, channels, h, w), got {X if np.ndim(X) == 0 else np.shape(X)}'
-                         + f': write images(block={X})'*(np.ndim(X) == 0))
-    if channels is None: channels = np.shape(X)[1] if np.ndim(X) == 4 else 1
+    shape = (1, 1, 1) if X is None else np.shape(X)
+    if len(shape) not in (3, 4): raise ValueError(f'X must be images (n, h, w) or (n, channels, h, w), got '
+                                                  + (f'shape {shape}' if shape else f'{X}: write images(block={X})'))
+    if channels is None: channels = shape[1] if len(shape) == 4 else 1
     check_range('block', block, least=1, whole=True)
     if channels not in (1, 3): raise ValueError(f'channels must be 1 or 3, got {channels}')
     return replace(_image_domain(_Pixels(block, *_read_bounds(bounds, channels), _read_regions(regions))), data=X)

@@ -254,7 +254,7 @@ def as_module(model, write:Callable, names:Sequence, columns:Sequence=()) -> Any
 _INSIDE = 'best_estimator_', 'estimator_', 'estimator', 'base_estimator_' # Where another model stands in a fitted one
 _SIDE_BY_SIDE = 'estimators_', 'calibrated_classifiers_'                   # Where several do
 
-def _picked(cols:list, which) -> list: # Columns by position; names, positions, a mask or a slice
+def _picked(cols:list, which:Any) -> list: # Columns by position; names, positions, a mask or a slice
     "The columns that a part of a column transformer reads; None for one without a name."
     if isinstance(which, str) or not isinstance(which, slice) and np.ndim(which) == 0: which = [which]
     named = not isinstance(which, slice) and all(isinstance(c, str) for c in which)

@@ -716,7 +716,7 @@ def audit(
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """
-    told = dict(level=.05, crossed=2, resamples=1999)
+    told:Any = dict(level=.05, crossed=2, resamples=1999)
     if bad := [name for name in test or {} if name not in told]: raise ValueError(f'test must be a dict of {list(told)}, got {bad}')
     level,crossed,resamples = (told | (test or {})).values()
     target,h = wanted_of(cf, target, 'audit'), cf.settings

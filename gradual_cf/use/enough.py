@@ -363,7 +363,7 @@ def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each ro
             c,e = columns[g], row.get(g)
             amount = partial(with_unit, unit=_look(answer, 'units').get(c.name, ''), lang=lang)
             more = e is None or e.kind not in ('above', 'below', 'levels') and e.texts[0] != after[g][i]
-            own = not more and e.kind == 'value'
+            own = e is not None and not more and e.kind == 'value'
             words[c.name] = '' if e is None else None if own else _line_said(c, e, _in_language(c, lang), amount, lang), more
         out.append(words)
     return out
