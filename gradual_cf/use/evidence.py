@@ -124,7 +124,8 @@ def evidence(
     for i,answer in enumerate(whole['answers']):
         most = None if enc.most is None else int(enc.most[i])
         question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=most)
-        proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
+        proof = {k: answer[of] for k,of in dict(said='proof', size='size', bound='bound').items()}
+        proof |= {k: whole[of]*answer['read'] for k,of in dict(of='optimal', among='among').items()}
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
                              reasons=_lines_of_row(getattr(reasons, 'frame', None), i), letter=letters and letters[i])
         out.append(plain_json(told | dict(sha256=checker.seal(told))))
