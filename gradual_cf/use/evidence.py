@@ -122,10 +122,9 @@ def evidence(
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
     out,constraints = [], _constraints_of(cf.domain, enc)
     for i,answer in enumerate(whole['answers']):
-        most = None if enc.most is None else int(enc.most[i])
+        most,read = None if enc.most is None else int(enc.most[i]), answer['read']
         question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=most)
-        proof = {k: answer[of] for k,of in dict(said='proof', size='size', bound='bound').items()}
-        proof |= {k: whole[of]*answer['read'] for k,of in dict(of='optimal', among='among').items()}
+        proof = dict(said=answer['proof'], of=whole['optimal']*read, among=whole['among']*read, size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
                              reasons=_lines_of_row(getattr(reasons, 'frame', None), i), letter=letters and letters[i])
         out.append(plain_json(told | dict(sha256=checker.seal(told))))
