@@ -586,7 +586,7 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     there = np.array([not words for words in why], bool)
     gone = np.flatnonzero(~there).tolist()
     out = cfs[np.where(there, there.cumsum() - 1, 0)]
-    empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in _NOTHING.items()}
+    empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in (_NOTHING | dict(bound=np.nan)).items()}
     enc = cast(Encoded, out.enc)
     enc = enc._replace(x=empty['x'], frozen=_emptied(enc.frozen, gone, True))
     proof = [_NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
