@@ -327,8 +327,7 @@ def _changed_stretches(cfs:Counterfactuals) -> pd.DataFrame:
 def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after overlaid, the changed segments shaded; one panel per channel."
     p = _record_of(cfs.domain)
-    n = min(most, len(cfs))
-    table = cfs.changes()
+    n,table = min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
     time,unit = p.axis()
     for ax,(i,j) in zip(axes[:, 0], np.ndindex(n, len(p.channels))):
