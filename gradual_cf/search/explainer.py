@@ -435,14 +435,13 @@ def _cut_off(cf) -> float|None:
     "Probability from which the second of two classes is decided; None where no probability alone decides."
     model = _given_model(cf.model)
     if cf.goal is NUMBERS or cf.z_train is None: return None
-    if isinstance(model, _Agreed): return .5
-    if cf.z_train.shape[1] != 2: return None
+    if cf.z_train.shape[1] - isinstance(model, _Agreed) != 2: return None # the last column of several is doubt
     return model.cut if isinstance(model, Adapted) else .5
 
 def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
     "The probability that rows must have, by logits."
     if tau is None:
-        k = 2 if cf.z_train is None or cf.goal is NUMBERS or isinstance(cf.model, _Agreed) else cf.z_train.shape[1]
+        k = 2 if cf.z_train is None or cf.goal is NUMBERS else cf.z_train.shape[1] - isinstance(cf.model, _Agreed)
         return .5 if k == 2 else (1 - _HAIR)/k
     if cf.cut in (None, .5): return tau
     least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
