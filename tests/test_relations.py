@@ -221,7 +221,7 @@ def test_who_follows_two_follows_both_and_no_more(X):
 
 
 # ---------------------------------------------------------------- other models, proofs, batches
-@pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], scale='quantile'), dict(relations=TIES[1:2], missing='level')],
+@pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], read=dict(scale='quantile')), dict(relations=TIES[1:2], missing='level')],
                          ids=['relations', 'derive', 'uneven', 'level'])
 def test_believable_answers_obey_beside_a_category(X, more):
     "Single numbers have a form of their own, though a category has rules and other columns follow."
