@@ -221,7 +221,7 @@ def test_who_follows_two_follows_both_and_no_more(X):
 
 
 # ---------------------------------------------------------------- other models, proofs, batches
-@pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], read=dict(scale='quantile')), dict(relations=TIES[1:2], missing='level')],
+@pytest.mark.parametrize('more', [dict(relations=TIES), dict(derive=SHARE), dict(relations=TIES[:2], read=dict(scale='quantile')), dict(relations=TIES[1:2], read=dict(missing='level'))],
                          ids=['relations', 'derive', 'uneven', 'level'])
 def test_believable_answers_obey_beside_a_category(X, more):
     "Single numbers have a form of their own, though a category has rules and other columns follow."
@@ -244,7 +244,7 @@ def test_files_of_the_command(tmp_path, networks):
     ties, cost = tmp_path/'ties.txt', tmp_path/'cost.json'
     ties.write_text('# a mean is no larger than the worst\n`mean texture` <= `worst texture`\n\n`worst radius` changes -> `worst area` changes\n')
     cost.write_text('{"worst texture": "hard", "worst area": [3, 1]}')
-    run = lambda *more: CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '3', '--preset', 'sparse', '--json', *more])
+    run = lambda *more: CliRunner().invoke(app, ['explain', 'breast_cancer', '--row', '3', '--intent', 'sparse', '--json', *more])
     plain, tied = run(), run('--relations', str(ties), '--cost', str(cost))
     assert plain.exit_code == 0 and tied.exit_code == 0, tied.output
     assert '"changes"' in tied.output
@@ -273,7 +273,7 @@ def test_sums_and_products_of_all_training_rows_are_told_counted_and_kept_by_pla
     X = X.sample(frac=1, axis=1, random_state=1)
     d = tabular(X)
     told = d.told[0]
-    derive = eval(told.split('derive=')[1].split('} keeps')[0] + '}')  # the line that it says
+    derive = eval(told.split('derive=')[1].split('} makes')[0] + '}')  # the line that it says
     (name, f), = derive.items()
     assert len(d.told) == 1 and told in caplog.text and (f(X) == X[name]).all() and (name == names[3] or kind == '=')
     score = lambda df: (df[a] - 31)/9 + (df[names[3]] - X[names[3]].mean())/X[names[3]].std() + df.x/30
