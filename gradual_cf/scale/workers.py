@@ -156,8 +156,7 @@ def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     "What names the model, the training rows and the settings."
     if explainer.summary is not None: return explainer.summary
     z,silent = explainer.z_train, explainer.under(progress=False).settings # a bar changes no answer
-    decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
-    model = _fingerprint_or_none(_model_parts(explainer.model), decided) or fingerprint(z)
+    model = _fingerprint_or_none(_model_parts(explainer.model), z if z.shape[1] == 1 else z.argmax(1)) or fingerprint(z)
     columns = [(c.name, c.kind, c.low, c.high, c.digits, c.every) for c in explainer.domain.features]
     settings = _fingerprint_or_none(type(explainer).__name__, vars(silent)) or fingerprint(repr(silent))
     return dict(model=model, data=fingerprint(explainer.x_train.contiguous(), columns), settings=settings)
