@@ -48,7 +48,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
     return cf.judged[1]
 
 # %% ../../nbs/search/21_judge.ipynb #ju0007
-_HAIR = 1e-6     # A lead that is no tie, whatever is rounded
+_HAIR = {torch.float64: 1e-6, torch.float32: 1e-4} # A lead that is no tie, whatever is rounded beside other rows
 _AROUND = 10     # Real rows nearest to a state among which a change is looked at
 _WEIGHT = 3.     # Of what is beyond a bar of company, beside the lead
 _CLIP = .5       # How far beyond its bar conviction counts
@@ -186,7 +186,7 @@ class _Judge:
         level = np.asarray(at_level(self.cf.tau, self.target), float)
         need = np.zeros(len(self.x)) if self.cf.numbers else np.broadcast_to(np.maximum(np.log(level/(1 - level)), 0.), (len(self.x),))
         if self.lead is not None: need = np.maximum(need, self.lead)
-        return lead - need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR)
+        return lead - need[row].reshape(-1, *[1]*(lead.ndim - 1)) - (0. if self.cf.numbers else _HAIR.get(self.enc.x.dtype, 1e-3))
 
     def _asked(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
         "The same by the model itself."

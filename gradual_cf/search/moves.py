@@ -26,6 +26,7 @@ __all__ = ['others_of']
 
 # %% ../../nbs/search/22_moves.ipynb #mv0005
 _SETS,_DEPTH = 4, 8 # Sets of columns that go on, and levels
+_PRICED = 3         # Levels at which something cheaper is looked for, where changes have prices
 _FINAL = 24         # Changes of a row that are weighed exactly, the nearest first
 _PRICE = .05        # Of a unit of distance, where sets are compared
 _LONELY = 1e3       # What looks lonely is weighed last
@@ -88,9 +89,11 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
         x,row = x[some], row[some]
         if not len(x): return
         found,sure,cost = _one_change(j, x, row)
-        for r,t in found.items(): xp[r] = t
+        for r,t in found.items():
+            at = np.array([r])
+            if j.price is None or (xp[r] == j.x[r]).all() or j.far(t[None], at)[0] < j.far(xp[at], at)[0]: xp[r] = t
         if found: yield np.array([*found])
-        left = ~np.isin(row, [*found])
+        left = ~np.isin(row, [*found]) | (j.price is not None and level < _PRICED) # more columns may cost less
         if not left.any() or level == _DEPTH: return
         x,row = _wider(j, x[left], row[left], sure[left], cost[left])
 

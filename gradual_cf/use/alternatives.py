@@ -298,7 +298,9 @@ def _one_changed(pool, k:int) -> bool: # Whether there are more than before
         missing = k - _number_of_answers(pool)
         at = (torch.isin(pool.row, row) & (missing > 0)[pool.row]).nonzero()[:, 0]
         if not len(at): continue
-        found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*int(missing.max()))
+        found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*k)
+        known = [pool.xp[pool.row == r] for r in pool.row[at]]
+        found = [v[~(v[:, None] == old).all(2).any(1)].to(pool.xp) for v,old in zip(found, known)] # none that its row has already
         of = torch.cat([torch.full((len(v),), int(r), device=at.device) for r,v in zip(pool.row[at], found)])
         if len(of): pool.add(of, torch.cat(found).to(pool.xp))
     return len(pool.row) > before
