@@ -50,7 +50,7 @@ def there_and_back(cf, tmp_path, rows, model=None, **asked):
 
 @pytest.mark.parametrize('told', [
     dict(), dict(read=dict(missing='level')), dict(read=dict(scale='standard')), dict(read=dict(scale='quantile')),
-    dict(bounds=dict(income=(20, 90), since=('2020-03-01', None)), increase_only=['age'], levels=dict(job=['cook']), max_changes=2),
+    dict(bounds=dict(income=(20, 90), since=('2020-03-01', None)), increase_only=['age'], levels=dict(job=['cook'])),
     dict(relations=['age >= count', 'age rises by 1 -> count changes'], cost=dict(age=[3, 1], income='never', job=2.))],
     ids=['plain', 'level', 'standard', 'quantile', 'bounds', 'relations'])
 @pytest.mark.filterwarnings('ignore:.*training rows break')
@@ -278,7 +278,7 @@ def test_without_rows_no_row_is_in_the_folder(loans, tmp_path):
     assert bare.explain(rows[:1], target='granted', k=2).valid.any()
     same(bare.under(seed=0, diversity=.9, progress=False).explain(rows, target='granted'), bare.explain(rows, target='granted'))
     sure = GradualCF.load(cf.under(hold=.8).save(tmp_path/'sure', rows=False))
-    for ask, name in ((lambda: sure.explain(rows, target='granted'), 'hold'), (lambda: reasons(bare, rows), 'reasons'),
+    for ask, name in ((lambda: sure.explain(rows, target='granted'), 'hold'), (lambda: reasons(bare, rows, target='granted'), 'reasons'),
                       (lambda: evaluate(bare, rows, 'granted'), 'measures'), (lambda: bare.under(bare.settings), 'under'),
                       (lambda: bare.save(tmp_path/'full'), 'save with rows=True')):
         with pytest.raises(ValueError, match=f'{name} needs training rows, and this explainer was saved without them'): ask()
