@@ -773,6 +773,7 @@ class GradualCF(Explainer):
         """
         new = super().under(by_name(intent, self.domain) if isinstance(intent, str) else intent, **changes)
         new.panel,new.judged,new.read = self.panel, self.judged, self.read # made of model and rows alone
+        if intent is None and {*changes} <= {'seed', 'progress', 'diversity'}: return new # nothing is learnt of them
         new.check_rows('under')
         new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
         new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept

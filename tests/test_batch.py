@@ -26,7 +26,7 @@ from written import load_task
 
 from gradual_cf.all import PAPER, GradualCF, explain_dataset, load_digits, plot_summary, save_model, summary, tabular, tabular_mlp
 from gradual_cf.scale.batch import _MANIFEST, _finished, check_folder
-from gradual_cf.scale.workers import fingerprint, cut, open_source
+from gradual_cf.scale.workers import _digests, fingerprint, cut, open_source
 from shell import forked, shell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -230,8 +230,14 @@ def changed(cf, **settings):
 def begun(cf, tmp_path_factory): return explain_dataset(cf, loans(60), tmp_path_factory.mktemp('begun')/'out', batch_size=30)
 
 
+def test_a_bar_makes_no_other_run(cf, begun, tmp_path):
+    shown, out = cf.under(progress=True), shutil.copytree(begun, tmp_path/'out')
+    assert explain_dataset(shown, loans(60), out, batch_size=30) and content(out) == content(begun)
+    assert _digests(shown) == _digests(cf) != _digests(cf.under(seed=1))
+
+
 @pytest.mark.night
-@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('abs', 'settings.terms'), ('default', 'settings.terms'), ('partial', 'settings.terms'), ('seed', 'question.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
+@pytest.mark.parametrize('what,says', [('sigma', 'settings.sigma 10 there, 11 now'), ('term', 'settings.match'), ('abs', 'settings.terms'), ('default', 'settings.terms'), ('partial', 'settings.terms'), ('seed', 'settings.seed 0 there, 1 now'), ('batch_size', 'batch_size 30 there, 31 now'),
                                        ('target', 'question.target None there, 1 now'), ('rows', 'input.sha256'), ('weights', 'model'), ('immutable', 'domain'), ('train', 'training_rows')])
 def test_another_run_is_refused_and_nothing_is_touched(cf, begun, tmp_path, what, says):
     old = dict(abs=calls(torch.abs), default=third, partial=partial(third, k=1)).get(what)
@@ -240,10 +246,10 @@ def test_another_run_is_refused_and_nothing_is_touched(cf, begun, tmp_path, what
     model = copy.deepcopy(cf.model)
     with torch.no_grad(): model[-1].bias[0] += .001
     train = loans(400, 1).drop(columns='account')
-    e = dict(sigma=lambda: changed(cf, sigma=11), term=lambda: changed(cf, match=lambda s: (s.logits - s.target.mu).pow(2).sum(1)),
+    e = dict(sigma=lambda: changed(cf, sigma=11), seed=lambda: changed(cf, seed=1), term=lambda: changed(cf, match=lambda s: (s.logits - s.target.mu).pow(2).sum(1)),
              abs=lambda: changed(cf, terms=dict(extra=(0., calls(torch.exp)))), default=lambda: changed(cf, terms=dict(extra=(0., second))), partial=lambda: changed(cf, terms=dict(extra=(0., partial(third, k=2)))), weights=lambda: GradualCF(model, cf.domain, 'sparse', sigma=10).fit(train),
              immutable=lambda: GradualCF(cf.model, tabular(train, immutable=['income']), 'sparse', sigma=10).fit(train), train=lambda: GradualCF(cf.model, cf.domain, 'sparse', sigma=10).fit(train[:200])).get(what, lambda: cf)()
-    how = dict(batch_size=30) | dict(seed=dict(seed=1), batch_size=dict(batch_size=31), target=dict(target=1)).get(what, {})
+    how = dict(batch_size=30) | dict(batch_size=dict(batch_size=31), target=dict(target=1)).get(what, {})
     with pytest.raises(ValueError, match=says): explain_dataset(e, loans(60, 5 if what == 'rows' else 0), out, **how)
     assert content(out) == before
 

@@ -144,7 +144,8 @@ def test_methods_of_private_base_classes_stand_under_the_public_class(syms):
     assert by_name['Counterfactuals.load'].source == ('answers', 'Counterfactuals.load')
     assert names.index('Counterfactuals') < names.index('Counterfactuals.valid') < names.index('Counterfactuals.df') < names.index('predict')
     text = api.entry(by_name['Explainer.explain'], 'api', 2)
-    assert '    *,\n    immutable=(),' in text and '| `bounds` |  | `None` | Group' in text
+    assert '    k: int = 1,\n    immutable=(),' in text and '| `bounds` |  | `None` | Group' in text
+    assert '    *,\n    wanted=None,' in api.entry(by_name['Explainer'], 'api', 2)
     assert '| `before` | `Any` |  |' in api.entry(by_name['Counterfactuals'], 'api', 2) 
 
 

@@ -311,7 +311,8 @@ def by(net, of=domain, rows=X): return GradualCF(net, of(), 'sparse').fit(rows()
     *each([3, 2.5, True, '9'], lambda v: cf.__wrapped__().fit(X(), sample=v), 'sample must be a whole number of at least 8, got {v}', 'sample='),
     ('a row that cannot be read', lambda: refit(spoilt()), "data must … known levels … 'job', got 'Atlantis'"),
     *[(f'{name}={v!r}', lambda name=name, v=v: Settings(**{name: v}), f'{name} must be … got {v!r}') for name, values in SETTINGS.items() for v in values],
-    *each(['tua', 'zoom', 'beta', 'prototypes', 'loss'], lambda name: made(**{name: 1}), 'settings must be among … {v}', 'a setting '),
+    *[(f'a setting {name!r}', lambda name=name: made(**{name: 1}), f'GradualCF has no {name}', TypeError)
+      for name in ('tua', 'zoom', 'beta', 'prototypes', 'loss')],
     ('settings of others', lambda: made(Common()), 'intent must be Settings(...), got Common'),
     ('a name that no settings have', lambda: made('believable'), "intent must be one of ['sparse', 'robust', 'plausible', 'paper'] … got 'believable'"),
     ('company by name without a table', lambda: GradualCF(cf().model, replace(domain(), features=()), 'robust'), "intent must be 'sparse' or 'paper' … got"),

@@ -54,7 +54,7 @@ def found(): return cf().explain(low()[:6], 1)
 def priced(): return of_table('hist', cost=(('age', 1e-9), ('income', 1e-9), ('debt', 1e-9)))
 @cache
 def tied(): return of_table('hist', relations=('age falls -> income rises by 1',))
-def unfitted(): return GradualCF(cf().model, domain(), 'sparse')
+def unfitted(): return GradualCF(cf().model, cf().domain, 'sparse')  # of a domain that brings no rows
 def written(name, content, d): (d/name).write_bytes(content if isinstance(content, bytes) else content.encode()); return d/name
 def loaded(d, e=cf): return Counterfactuals.load(answers().save(d/'a.zip'), e().domain)
 
@@ -77,7 +77,7 @@ def lacking(name, call):
     ('ways in no time', lambda: ways(of_table(), N()[:2], seconds=0), 'seconds must be above 0, got 0'),
     ('ways with relations', lambda: ways(tied(), N()[:2]), 'a table without relations for ways'),
     *[(f'cheapest: {called(how)}', lambda how=how: cheapest(of_table(), N()[:2], **how), says) for how, says in (
-        (dict(optimal='l2'), "optimal must be one of … got 'l2'"), (dict(gap=-.1), 'gap must be at least 0, got -0.1'),
+        (dict(optimal='l2'), "proof must be one of … got 'l2'"), (dict(gap=-.1), 'gap must be at least 0, got -0.1'),
         (dict(seconds=0), 'seconds must be above 0, got 0'),
         (dict(optimal='cost'), 'needs a table with costs'))],
     ('cheapest of a model without bounds', lambda: cheapest(own('svc'), N()[:2]), 'a model that can be bounded … explain finds short answers'),
@@ -100,7 +100,7 @@ def lacking(name, call):
         'answers must be about a table without relations'),
     ('a card of a picture', lambda: picture_answers()[:1].plot(card=True), 'card needs a row of a table, got'),
     ('a card of two rows', lambda: cf().explain(low()[:2], 1).plot(card=True), 'card needs one row, got 2'),
-    ('names of a card that are one', lambda: cf().explain(low()[:1], 1).plot(card=True, names='age'), 'names and units must be dicts of columns'),
+    ('names of a card that are one', lambda: cf().explain(low()[:1], 1).plot(card=True, names='age'), 'names, units and codes must be dicts of columns'),
     ('no direction', lambda: against_direction(cf(), X(), 1), 'domain must be a table with better='),
 )
 def test_several(row, tmp_path): refuses(row, tmp_path)
@@ -231,7 +231,7 @@ def poor(): return GradualCF(own().model, tabular(N()), 'sparse').fit(low_by_lin
 def low_by_line(): return N()[(own().z_train.argmax(1) == 0).numpy()]
 @cache
 def named(): return own('line', 'text')
-def audited(given, rows=X, by='job', **how): return audit(cf(), **dict(rows=rows(), by=by) | given)
+def audited(given, rows=X, by='job', **how): return audit(cf(), **dict(rows=rows(), by=by, target=1) | given)
 def of_today(): return GradualCF(cf().model, domain(), 'sparse', classes=('refused', 'granted')).fit(X())
 @cache
 def advice(): return of_today().explain(X(), 'granted')
@@ -303,27 +303,28 @@ GROUPS = {
     ('a letter about images', lambda: letter(picture().explain(pictures()[1][:1], 0)), 'rows of a table'),
     ('a letter that was about images', lambda: check_evidence('x', picture()), 'rows of a table'),
     *each(['xx', 'DE', '', None, ['de'], 7, 'de_DE'], language_of, 'language must be one of en, de, fr, es, it, nl, pl, got {v}', 'language '),
-    *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), how.get('k', 4), 1, {n: v for n, v in how.items() if n != 'k'}), says) for how, says in (
+    *[(f'reasons: {called(how)}', lambda how=how: reasons(own(), N(), how.get('k', 4), how.get('target', 1), {n: v for n, v in how.items() if n not in ('k', 'target')}), says) for how, says in (
         (dict(k=0), 'k must be … got 0'), (dict(k=2.5), 'k must be … got 2.5'), (dict(codes=dict(wealth=1)), "codes must … got ['wealth']"),
         (dict(never=['wealth']), "never must … got ['wealth']"),
         (dict(codes=dict(debt=11)), 'codes must … 1 to 10 … got'), (dict(codes=dict(debt=True)), 'codes must … 1 to 10 … got'),
         (dict(codes=dict(debt=['a'])), 'codes must … 1 to 10 … got'),
         (dict(codes=dict(debt=1), never='debt'), "columns of never, got ['debt']"), (dict(never=list(N())), 'may be named'),
         (dict(codes=dict(debt=('a', 'x'), age=('a', 'y'))), 'one text each'), (dict(target=5), 'target must be … got 5'),
+        (dict(names=dict(debt='x')), "house must be a dict of codes, never and language, got ['names']"),
         *[(dict(codes=codes), 'codes must … got')
             for codes in ('hmda', ['income'], dict(income=''), dict(income='  '), dict(income=('A1', ' ')), dict(income=(None, 'x')),
             dict(income=([], 'x')),
                  dict(income=(float('nan'), 'x')), dict(income=('A1', 3)))])],
-    ('reasons before fit', lambda: reasons(unfitted(), X()[:3]), 'fit must be called'),
-    ('reasons about images', lambda: reasons(picture(), pictures()[1][:2]), 'must be a table'),
-    ('reasons of those of whom nobody has the target', lambda: reasons(poor(), low_by_line()[:3]), 'training rows must hold some'),
-    ('reasons of classes with names', lambda: reasons(named(), N()[:5]), "one of ['granted', 'refused'], got None"),
+    ('reasons before fit', lambda: reasons(unfitted(), X()[:3], target=1), 'fit must be called'),
+    ('reasons about images', lambda: reasons(picture(), pictures()[1][:2], target=1), 'must be a table'),
+    ('reasons of those of whom nobody has the target', lambda: reasons(poor(), low_by_line()[:3], target=1), 'training rows must hold some'),
+    ('reasons of classes with names', lambda: reasons(named(), N()[:5]), "must know what people want, one of the labels 'granted', 'refused': write GradualCF(model, X, wanted='granted')"),
     ('reasons to a class that is none', lambda: reasons(named(), N()[:5], target='rich'), "refused', got 'rich'"),
-    ('reasons of no row that can be read', lambda: reasons(cf(), X()[:1].astype({'job': object}).assign(job='unknown')), "got 'unknown'"),
+    ('reasons of no row that can be read', lambda: reasons(cf(), X()[:1].astype({'job': object}).assign(job='unknown'), target=1), "got 'unknown'"),
     *[(f'groups: {name}', lambda given=given: audited(given), says) for name, (given, says) in GROUPS.items()],
     ('groups of whom none is refused', lambda: audited(dict(rows=high(), least=2)), 'that the model refuses, got'),
     ('groups without a way', lambda: audited(dict(immutable=list(X()))), 'with an answer, got none among'),
-    ('groups without a column', lambda: audit(cf(), X().drop(columns='debt'), 'job'), "missing ['debt']"),
+    ('groups without a column', lambda: audit(cf(), X().drop(columns='debt'), 'job', 1), "missing ['debt']"),
     *[(f'advice {called(how)}', lambda how=how: audited(dict(least=2)).advice(**how), says) for how, says in (
         (dict(k=0), 'k must be a whole number of at least 1, got 0'), (dict(columns=0), 'columns must be a whole number … got 0'),
         (dict(worth=0), 'worth must be above 0, got 0'))],
@@ -336,8 +337,8 @@ GROUPS = {
         (dict(by='sex'), 'by must name columns … got'), (dict(rows=3), 'rows must be a frame, got int'))],
     ('checks of a number', lambda: checks(of_today(), 3), 'earlier must be … got int'),
     ('checks of an empty folder', lambda d: checks(of_today(), d), 'with parts'),
-    ('checks of a model', lambda: checks(cf().model, advice()), 'cf must be a fitted explainer, got'),
-    ('checks before fit', lambda: checks(unfitted(), advice()), 'fit must be called'),
+    ('checks of a model', lambda: checks(cf().model, advice()), 'checks takes a fitted explainer first, got Sequential', TypeError),
+    ('checks before fit', lambda: checks(GradualCF(cf().model, cf().domain, 'sparse', classes=('refused', 'granted')), advice()), 'fit must be called'),
     ('checks of nothing', lambda: checks(of_today()), 'limits must be given where nothing was said earlier'),
     ('checks of letters of nobody', lambda: checks(of_today(), limits=dict(holds=.9)), 'earlier must be given for the check holds'),
     ('checks without rows', lambda: checks(of_today(), limits=dict(recourse=.9)), 'rows must be given'),
@@ -355,11 +356,10 @@ GROUPS = {
     *[(f'panel: {name}', lambda rows=rows, told=told: explorer(cf(), rows(), **told), says) for name, rows, told, says in (
         ('no row', lambda: X()[:0], {}, 'at least one row'), ('a missing column', lambda: X().drop(columns='late'), {}, "missing ['late']"),
         ('a level that is none', lambda: X().assign(job='boat'), {}, 'known levels … got'),
-        ('units', X, dict(units=dict(nobody='€')), 'units must name columns … got'),
-        ('names', X, dict(names=dict(nobody='x')), 'names must name columns … got'),
-        ('preset', X, dict(preset='best'), 'preset must be one of … got'),
-        ('k', X, dict(k=0), 'k must be a whole number in [1, 5], got'), ('target', X, dict(target=2), 'target must be in 0..1, got'),
+        ('target', X, dict(target=2), 'target must be in 0..1, got'),
         ('language', X, dict(language='xx'), 'language must be one of … got'))],
+    *[(f'panel: {word}', lambda word=word: explorer(cf(), X(), **{word: 1}), f'explorer has no {word}', TypeError)
+      for word in ('units', 'names', 'preset', 'k')],
     ('a panel before fit', lambda: explorer(unfitted(), X()), 'fit must be called'),
     *[(f'survey: {name}', call, says) for name, call, says in (
         ('no method', lambda: questions({}), 'at least one method'),
@@ -428,7 +428,7 @@ CUBE = r'(n, length) or (n, channels, length)'
         ('nothing', [], 'at least one'),
         ('RGBA', Image.new('RGBA', (10, 9)), "got … RGBA"))],
     ('pictures to fit of another size', lambda: GradualCF(pictures()[0], images(block=3), 'sparse').fit(pictures()[1][:, :, :8]), 'shape'),
-    ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(10), 'sparse').fit(pictures()[1]), 'block must be in 1..9 … got 10'),
+    ('a block larger than pictures', lambda: GradualCF(pictures()[0], images(block=10), 'sparse').fit(pictures()[1]), 'block must be in 1..9 … got 10'),
     ('a value beyond the bounds of its channel', lambda: each_channel(((-2, 2), (0, 1), (-1, 3))).rows(torch.full((1, 3, 9, 10), 1.5)),
         '[-2, 2], [0, 1], [-1, 3], got 1.5'),
     *each([((0, 1), (0, 1)), ((0, 1), (1, 0), (0, 1)), 'white'], each_channel, 'bounds must … low < high, or such a pair for each channel, got', 'bounds '),
@@ -447,7 +447,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('one donor', lambda: GradualCF(redness, images(channels=3), 'sparse', quantile=.2).fit(few()).explain(few()[1:], 0),
         'quantile must be None for a class with one training row, got 0.2 and class [0]'),
     ('one donor of Goyal', lambda: Goyal(halves(), images(channels=3), donors=2).fit(few()).edits(few()[1:], 0), 'donors must be at most 1 for class 0, got 2'),
-    ('a picture of a text without answers', lambda: reader().explain(['a film'], immutable=['a', 'film'], k=5).plot(),
+    ('a picture of a text without answers', lambda: reader().explain(['a film'], immutable=['a', 'film'], k=5)[:0].plot(),
         'plot needs at least one answer, got none'),
     ('a file that is no picture', lambda d: pixels(written('b.png', 'no image', d)), 'data must be an image file, got … b.png'),
     ('a picture that is not there', lambda d: pixels(d/'none.png'), 'data must be an image file, got … none.png'),
@@ -545,8 +545,8 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
 
 @table(
     *[row for cls, bad in QUICK.items() for row in (
-        (f'{cls.__name__}: a setting', lambda cls=cls: cls(cf().model, domain(), nonsense=1), 'settings must be among … nonsense'),
-        (f'{cls.__name__}: before fit', lambda cls=cls: cls(cf().model, domain()).explain(X()[:2]), 'fit must be called'),
+        (f'{cls.__name__}: a setting', lambda cls=cls: cls(cf().model, domain(), nonsense=1), 'has no nonsense; it takes tau,', TypeError),
+        (f'{cls.__name__}: before fit', lambda cls=cls: cls(cf().model, cf().domain).explain(X()[:2]), 'fit must be called'),
         (f'{cls.__name__}: target', lambda cls=cls: cls(cf().model, domain()).fit(X()).explain(X()[:2], target=2), 'target must be in 0..1, got 2'),
         *[(f'{cls.__name__}: {called(told)}', lambda cls=cls, told=told: cls(cf().model, domain(), **told),
             f'{next(iter(told))} must … got') for told in bad])],
@@ -558,7 +558,7 @@ def two_layers(): return nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 
         (ABELE, domain, 'table'), (FIDO, domain, 'table'), (Goyal, domain, 'table'))],
     ('because of other columns', lambda: because(answers(), LORE(own().model, tabular(N()), samples=200, generations=2).fit(N())),
         'lore must be fitted on rows'),
-    ('a depth of ABELE', lambda: ABELE(pictures()[0], images(), depth=3), 'settings must be among … depth'),
+    ('a depth of ABELE', lambda: ABELE(pictures()[0], images(), depth=3), 'ABELE has no depth; it takes tau,', TypeError),
     ('exemplars of two images', lambda: ABELE(pictures()[0], images(), latent=2, width=8,
         batches=2).fit(pictures()[1]).exemplars(pictures()[1][:2]), 'one image, got 2'),
     ('infill', lambda: FIDO(redness, images(channels=3), infill='paint'), "infill must be … got 'paint'"),
@@ -610,7 +610,7 @@ def batch_of(d, name):
 
 @table(*[(' '.join(map(str, args)), lambda args=args: command(*args), says, Usage) for args, says in (
     *[(('explain', 'breast_cancer', *more), says) for more, says in (
-        (('--row', 999), 'row must be in 0..142, got 999'), (('--row', 0, '--target', 7), "labels 'malignant', 'benign', got '7'"),
+        (('--row', 999), 'row must be in 0..142, got 999'), (('--row', 0, '--wanted', 7), "labels 'malignant', 'benign', got '7'"),
         (('--row', 0, '--immutable', 'height'), "['height']"), (('--row', 0, '--bound', 'mean radius'), 'NAME=LOW..HIGH'),
         (('--row', 0, '--bound', 'mean radius=9..1'), 'mean radius'), (('--row', 0, '--increase-only', 'height'), 'height'),
         (('--row', 0, '--max-changes', 0), '--max-changes'),
@@ -621,7 +621,7 @@ def batch_of(d, name):
         (('--row', 8, '--format', 'pdf'), '--out must name a file for pdf, got none'))],
     (('explain', 'titanic', '--row', 0), 'titanic'), (('explain', 'nope', '--row', 0), 'digits … heloc'),
     (('explain', 'heloc', '--row', 0, '--data', 'nowhere'), 'heloc_dataset_v1.csv'), (('audit', 'breast_cancer', '--rows', 0), '--rows'),
-    (('explain', 'loans', '--row', 8, '--preset', 'beleivable'), "--preset must be one of ['sparse', 'robust', 'plausible', 'paper']"),
+    (('explain', 'loans', '--row', 8, '--intent', 'beleivable'), "--intent must be one of ['sparse', 'robust', 'plausible', 'paper']"),
     (('explode',), 'explode'))],
     *[(f'batch of {name}', lambda d, name=name: batch_of(d, name), says, Usage) for name, says in (
         ('m.pkl', 'safetensors'), ('none.safetensors', 'none.safetensors'), ('m.safetensors', '--dataset'))],

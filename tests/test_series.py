@@ -210,7 +210,7 @@ def test_the_measures_of_the_field(cf, task, answers):
 
 def test_there_are_several_answers(cf, task, answers):
     several = cf.explain(task.X_test[:1], answers.target[0], k=2)
-    assert len(several.answers) >= 1 and several.answers.valid.all()
+    assert len(several) >= 1 and several.valid.all()
 
 
 # Parts

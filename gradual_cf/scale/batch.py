@@ -429,7 +429,7 @@ def _manifest(explainer, f, source, size, known):
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else same(v)
     versions = _versions(gradual_cf, torch, np, pd, import_module('pyarrow')) # what may change a result or its bytes
     nested = dict(
-        question=f.question, settings={k: plain(v) for k,v in vars(e.settings).items()}, versions=versions,
+        question=f.question, settings={k: plain(v) for k,v in vars(e.settings).items() if k != 'progress'}, versions=versions,
         input=dict(name=source.name, sha256=source.digest, columns={c.name: str(c.type) for c in source.data.schema}))
     return {f'{k}.{j}': v for k,vs in nested.items() for j,v in vs.items()} | dict(
         format=_FORMAT, explainer=type(e).__name__, code=same(type(e)), batch_size=size, rows=source.rows, model=known,

@@ -155,11 +155,10 @@ def _fingerprint_or_none(*parts) -> str|None:
 def _digests(explainer) -> dict: # Name -> twelve hexadecimal digits
     "What names the model, the training rows and the settings."
     if explainer.summary is not None: return explainer.summary
-    z,known = explainer.z_train, {f: getattr(explainer.settings, f) for f in vars(explainer.settings)}
-    decided = z if z.shape[1] == 1 else z.argmax(1) # about the training rows
-    model = _fingerprint_or_none(_model_parts(explainer.model), decided) or fingerprint(z)
+    z,silent = explainer.z_train, explainer.under(progress=False).settings # a bar changes no answer
+    model = _fingerprint_or_none(_model_parts(explainer.model), z if z.shape[1] == 1 else z.argmax(1)) or fingerprint(z)
     columns = [(c.name, c.kind, c.low, c.high, c.digits, c.every) for c in explainer.domain.features]
-    settings = _fingerprint_or_none(type(explainer).__name__, known) or fingerprint(repr(explainer.settings))
+    settings = _fingerprint_or_none(type(explainer).__name__, vars(silent)) or fingerprint(repr(silent))
     return dict(model=model, data=fingerprint(explainer.x_train.contiguous(), columns), settings=settings)
 
 # %% ../../nbs/scale/00_workers.ipynb #c44

@@ -463,12 +463,13 @@ def reasons(
     --------
     >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4, target='granted')
     """
-    codes,never,language = ({**dict(codes=None, never=(), language='en'), **(house or {})}[name] for name in ('codes', 'never', 'language'))
+    told = dict(codes=None, never=(), language='en') | (house or {})
+    if len(told) > 3: raise ValueError(f'house must be a dict of codes, never and language, got {list(told)[3:]}')
+    codes,never,lang = told['codes'], told['never'], language_of(told['language'])
     target = wanted_of(cf, target, 'reasons')
     check_range('k', k, least=1, whole=True)
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
-    lang = language_of(language)
     cf.check_rows('reasons')
     units = _units(names, codes, never, lang)
     question = _where_read(cf, rows, target)
