@@ -73,13 +73,13 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
 
 def _juror(cf, seed:int, rows:tuple|None=None): # Training rows and labels; None for a draw -> a function of encoded rows
     "One more model of the kind that an explainer asks."
-    rows,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
-    x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
+    at,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
+    x = cf.x_train[torch.from_numpy(at).to(cf.x_train.device)]
     model = _given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
         return _fitted_again(cf, model, x, label, seed)
-    if _is_network(cf, model): return partial(predict, _network_learnt(model, cf.x_train, rows, label, seed))
+    if _is_network(cf, model): return partial(predict, _network_learnt(model, cf.x_train, at, label, seed))
     return _stand_in(x, label, seed)
 
 def _is_network(cf, model) -> bool: # Whether it is one that can be trained again

@@ -481,13 +481,13 @@ def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given
 # %% ../../nbs/search/00_explainer.ipynb #038e6649
 def _domain_of(model, X) -> Domain:
     "What is explained; raises `ValueError` for what is neither a frame nor a domain."
-    if hasattr(X, 'encode'): return X
+    if hasattr(X, 'encode') and not isinstance(X, str): return X
     if isinstance(model, (Domain, pd.DataFrame)):
         raise ValueError(f'model must come first and X second, got {type(model).__name__} and then {type(X).__name__}: '
                          'write GradualCF(model, X)')
     if isinstance(X, pd.DataFrame) or arrow_table(X) is not None: return tabular(X)
     line = 'sentences(X)' if isinstance(X, (list, tuple)) and all(isinstance(v, str) for v in X) else \
-        'images(X)' if getattr(X, 'ndim', 0) > 2 else 'pd.DataFrame(X)'
+        'images(X)' if getattr(X, 'ndim', 0) > 2 else 'pd.read_csv(X)' if isinstance(X, str) else 'pd.DataFrame(X)'
     raise ValueError(f'X must be a frame, or what tabular, images, sentences or series make, got {type(X).__name__}: write '
                      f'GradualCF(model, {line})')
 
