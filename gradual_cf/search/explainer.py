@@ -764,6 +764,7 @@ class Explainer(metaclass=_Listed):
     demanded:tuple = ()            # Kinds of what its settings ask for beside the target
     company:Any = None             # How rows are compared with real ones, where the settings ask for that
     judged:Any = None              # What the judge knows of model and table, once it was asked
+    held:Any = {}                  # Group -> positions of values that are tried, where training rows were not kept
     rounds = False                 # Whether its answers are in numbers that people would write, where that costs little
 
     def __init_subclass__(cls, **kw):
