@@ -531,10 +531,10 @@ def content(q, i):
 
 def certified(q, answers, allowed, ways_of):
     "Certificates of what was answered."
-    for norm in ('l0', 'l1', 'cost')[:2 if 'cost' in q.price else 3]:
+    for norm in ('columns', 'distance', 'cost')[:2 if 'cost' in q.price else 3]:
         for i,line in enumerate(answers.prove(norm, seconds=60).itertuples()):
             (ok,moved),far = allowed[i], ways_of[i][0]
-            best,may = (least(far if norm == 'l1' else moved.sum(0), far, ok & v[i]) for v in (q.sure, q.may))
+            best,may = (least(far if norm == 'distance' else moved.sum(0), far, ok & v[i]) for v in (q.sure, q.may))
             at = int(norm == 'cost' and line.verdict.endswith('distance'))
             assert line.bound in (may[at], best[at]) or may[at] - 3e-5 <= line.bound <= best[at] + 3e-5, (norm, line, best)
             assert (line.verdict == 'none exists') <= np.isinf(best[0]), (norm, line, best)

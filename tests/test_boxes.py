@@ -309,7 +309,7 @@ def test_what_is_proven_of_numbers_that_float_tells_apart_is_true_and_of_others_
     X = pd.DataFrame(dict(a=rng.integers(0, 50, 300), big=rng.integers(0, 2**bits, 300)))
     model = WIDE[name].fit(X, ((X.a/50 + X.big/2**bits) > 1.2).astype(int))
     cf, rows = GradualCF(model, tabular(X), 'sparse').fit(X), X[model.predict(X) == 0].head(15)
-    answers, spans = cf.explain(rows, 1, **({} if bits > 53 else dict(optimal='columns'))), (X.max() - X.min()).astype(float)
+    answers, spans = cf.explain(rows, 1, **({} if bits > 53 else dict(proof='columns'))), (X.max() - X.min()).astype(float)
     assert ((model.predict(answers.raw) == 1) == answers.valid).all() and answers.valid.all()
     if bits > 53:
         assert not any(answers.proof) and answers.region().how.str.startswith('counted').all()

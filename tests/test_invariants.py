@@ -166,7 +166,7 @@ def test_a_deadline_of_one_thread_is_not_that_of_another():
     cf = GradualCF(net, tabular(df), 'sparse', sigma=10).fit(df)
     alone = cf.explain(df)
     with ThreadPoolExecutor(6) as pool:
-        hasty = [pool.submit(cf.explain, df, seconds=.001) for _ in range(3)]
+        hasty = [pool.submit(cf.explain, df, limit=.001) for _ in range(3)]
         calm = [pool.submit(cf.explain, df) for _ in range(3)]
     for job in hasty: job.result()
     for job in calm: assert torch.equal(job.result().xp, alone.xp)

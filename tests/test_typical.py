@@ -14,7 +14,7 @@ import written
 
 from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict,
     strengths, tabular)
-from gradual_cf.search import masking, plausible
+from gradual_cf.search import plausible
 from gradual_cf.search.pairs import counted_pairs, usual_support
 from gradual_cf.search.plausible import _among_their_own, _circle, _usual_depth, crowd, held_back
 
@@ -139,7 +139,7 @@ def test_a_list_of_models_is_worth_its_worst(case):
 
 def test_half_of_the_bars_hold_for_the_other_half():
     x = torch.randn(800, 4, generator=torch.Generator().manual_seed(2))
-    c = _circle(x, torch.ones(800, 4, dtype=torch.bool), .85, .9, values=[], atomic=[])
+    c = _circle(x, torch.ones(800, 4, dtype=torch.bool), .85, .9)
     fresh = torch.randn(800, 4, generator=torch.Generator().manual_seed(3))
     from gradual_cf.search.plausible import _loneliness_of, _nearest_rows
     lonely = _loneliness_of(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
@@ -168,35 +168,6 @@ def test_several_targets_and_intervals_have_rows_of_their_own_and_say_what_they_
 
 
 # Wide tables: what is asked is asked in parts
-def many_levels(levels=40, n=800):
-    "A table with a category of many levels, and a network by hand that likes some of them."
-    rng = np.random.default_rng(0)
-    df = pd.DataFrame(dict(a=rng.normal(size=n).round(2), b=rng.normal(size=n).round(2), city=pd.Categorical([f'city {i % levels}' for i in range(n)])))
-    return df, tabular(df), toy.Score(torch.cat([torch.tensor([8., -6.]), torch.linspace(-3., 3., levels)]), -2.)
-
-
-@pytest.mark.parametrize('settings', [SPARSE, PLAUSIBLE])
-def test_parts_of_a_question_have_the_answers_of_the_whole(settings, monkeypatch):
-    df, domain, net = many_levels()
-    cf = GradualCF(net, domain, settings).fit(df)
-    rows = df[(cf.z_train.argmax(1) == 0).numpy()].head(30)
-    whole = cf.explain(rows, 1)
-    held = []
-    trials,tried = masking._trials, plausible._tried_in_groups
-    def counted(t):
-        held.append(t.numel())
-        return t
-    def block(*parts):
-        t,owner = tried(*parts)
-        return counted(t), owner
-    monkeypatch.setattr(masking, '_trials', lambda *parts: counted(trials(*parts)))
-    monkeypatch.setattr(plausible, '_tried_in_groups', block)
-    for module in (masking, plausible): monkeypatch.setattr(module, '_NUMBERS', 4000)
-    parts = cf.explain(rows, 1)
-    assert torch.equal(parts.xp, whole.xp) and whole.valid.all()
-    assert max(held) <= 4000 and len(held) > 10
-
-
 def test_the_dial_goes_from_sparse_to_plausible(case):
     X, _, domain, net, _, rows = case
     sparse = GradualCF(net, domain, 'sparse').fit(X)

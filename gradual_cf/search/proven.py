@@ -169,8 +169,8 @@ def _check_real(cf, s:State, known:_Certificate, optimal:str=_COLUMNS): # Rows a
         some = s.take(torch.full((len(real),), i, device=real.device))
         xp,bound,near = _put_over(cf, some.enc, real, cells), known.bound[i], known.distance_bound[i]
         size,far = _measured_size(cf, some.enc, xp, np.ones(len(xp), bool), optimal)
-        less = size < bound - _APART*(1 + size)
-        if np.isfinite(near): less |= (size <= bound + _APART) & (far < near - _APART*(1 + far))
+        less = size + _APART*(1 + size) < bound
+        if np.isfinite(near): less |= (size <= bound + _APART) & (far + _APART*(1 + far) < near)
         at = torch.from_numpy(np.flatnonzero(less & (size > 0)))
         if len(at) and _asked_at(cf, some.take(at), xp[at]).any():
             raise RuntimeError(f'a proof must hold for real rows, got a bound of {bound:.9g} by {optimal} for row {i}, and a training '
@@ -620,9 +620,9 @@ def _check_norm(cf, norm:str, seconds:float):
     check_range('seconds', seconds, above=0)
     if not cf.domain.features: raise ValueError(f'cf must explain a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None and norm != 'l0':
-        raise ValueError(f"norm must be 'l0' for a table with relations, got {norm!r}")
+        raise ValueError(f"norm must be 'columns' for a table with relations, got {_SAID_NORM[norm]!r}")
     if cf.ties['price'] is not None and norm == 'cost':
-        raise ValueError(f"norm must be 'l0' or 'l1' for a table with costs of its own, got {norm!r}")
+        raise ValueError(f"norm must be 'columns' or 'distance' for a table with costs of its own, got {norm!r}")
 
 # %% ../../nbs/search/13_proven.ipynb #c35
 def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
@@ -646,6 +646,7 @@ def _beside_margin(words:str, size:float, best:float, bound:float) -> str: # As 
     return f'for the decision alone {told}; the margin that was asked for took {size:.4g}'.replace('1 columns are', '1 column is')
 
 _NORM_OF = dict(columns='l0', distance='l1', cost='cost') # As people say it -> as bounds count
+_SAID_NORM = {v: k for k,v in _NORM_OF.items()}
 prove = Counterfactuals.prove
 
 # %% ../../nbs/search/13_proven.ipynb #7979d20d
