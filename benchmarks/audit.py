@@ -126,7 +126,7 @@ def audited(kind, seed, n=None, resamples=499):
     "One bank: what was found, and what by mistake."
     domain, net, people, rows = bank(kind, seed, n)
     start = time.process_time()
-    cf = GradualCF(net, domain, 'sparse').fit(people)
+    cf = GradualCF(net, domain, 'sparse', wanted=1).fit(people)
     told = audit(cf.under(seed=seed), rows, ['sex', 'age'], test=dict(resamples=resamples))
     women = told.frame[(told.frame.group == 'woman') & (told.frame.measure == 'distance')].iloc[0]
     wrong = [l for l in told.differences.itertuples() if is_mistake(kind, l)]

@@ -15,7 +15,7 @@ from gradual_cf.core import atomic
 from splits import network
 from options import RESULTS, options
 
-METHODS = {'default': {}, 'quantile=.5': dict(quantile=.5), 'PLAUSIBLE': dict(settings=PLAUSIBLE)}
+METHODS = {'default': {}, 'quantile=.5': dict(quantile=.5), 'PLAUSIBLE': dict(intent=PLAUSIBLE)}
 
 
 def drift(rows, seeds):

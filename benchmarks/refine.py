@@ -32,9 +32,9 @@ WAYS = {
     'line search': partial(improve, moves=(line_search,)),
     'both': improve}
 SETTINGS = dict(
-    heloc={'default': {}, 'default, τ=.9': dict(tau=.9), 'gain, once ranked': dict(masking='gradient', sigma=50), 'paper': dict(settings=PAPER)},
-    uci_credit={'default': {}, 'paper': dict(settings=PAPER)},
-    mnist={'default': {}, 'paper in bounds': dict(settings=replace(PAPER, sigma=100, legal=True, tau=.9))})
+    heloc={'default': {}, 'default, τ=.9': dict(tau=.9), 'gain, once ranked': dict(masking='gradient', sigma=50), 'paper': dict(intent=PAPER)},
+    uci_credit={'default': {}, 'paper': dict(intent=PAPER)},
+    mnist={'default': {}, 'paper in bounds': dict(intent=replace(PAPER, sigma=100, legal=True, tau=.9))})
 
 
 def line(task, explainer, cfs, took, **more):

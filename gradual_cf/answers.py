@@ -74,8 +74,9 @@ def _group_changes(cfs) -> pd.DataFrame:
 
 # %% ../nbs/90_answers.ipynb #c14
 def _row_names(cfs):
-    "Rows by the index of their frame, else by position."
-    return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else list(range(len(cfs)))
+    "Rows by the index of their frame, else by position, which all answers of a row share."
+    own = np.ones(len(cfs), int) if cfs.answer is None else cfs.answer
+    return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else ((np.diff(own, prepend=own[:1]) < 1).cumsum() - 1).tolist()
 
 def _titles(cfs) -> list:
     "The same, with the numbers of their answers where they have several."

@@ -712,7 +712,7 @@ class GradualCF(Explainer):
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
         self.panel:Any = None   # Models that have to agree, once made
-        self.judged:Any = None  # What the judge knows
+        self.judged = None      # What the judge knows
         self.held:dict = {}     # Group -> positions of values that are tried, where training rows were not kept
 
     @door()

@@ -308,8 +308,8 @@ def rules_of(rule, kinds, rng):
     if rule == 'row by row':
         return dict(immutable=[['b'], []], max_changes=[2, 1], bounds=[{}, {'b': (1, 4)}]), {}, lambda df: df.b.between(1, 4)
     if rule == 'domain':
-        levels = {'levels': {'k': ['x', 'y']}} if 'k' in kinds else {}
-        return {}, dict(immutable=['c'], increase_only=[line], bounds={'b': (1, None)}, max_changes=2) | levels, lambda df: df.b >= 1
+        levels = {'k': ['x', 'y']} if 'k' in kinds else {}
+        return dict(max_changes=2), dict(immutable=['c'], increase_only=[line], bounds={'b': (1, None)} | levels), lambda df: df.b >= 1
     return {}, dict(relations=['b rises -> c rises by 1']) if rule == 'relation' else {}, fine
 
 
@@ -397,11 +397,11 @@ def legal(q, i, own):
         fine = (at >= 0) & (c not in still)
         if me == -2: fine &= 'missing' in kind.how
         value = values(q, c)
-        low,high = (end if end is not None else both for end,both in zip(bounds.get(c, (None, None)), (-np.inf, np.inf)))
-        if c in bounds: fine &= (value >= low) & (value <= high)
+        ends = bounds.get(c, (None, None))
+        if isinstance(ends, list): fine &= np.isin([*kind.cells, '', ''], ends)[at]
+        elif c in bounds: fine &= (value >= (-np.inf if ends[0] is None else ends[0])) & (value <= (np.inf if ends[1] is None else ends[1]))
         if c in q.rules.get('increase_only', []) and me != -2: fine &= value >= value[own]
         if c in q.rules.get('decrease_only', []) and me != -2: fine &= value <= value[own]
-        if c in q.rules.get('levels', {}): fine &= np.isin([*kind.cells, '', ''], q.rules['levels'][c])[at]
         moved.append(at != me)
         ok &= fine | ~moved[-1]
     return ok & (np.sum(moved, 0) <= most), np.array(moved)
@@ -481,7 +481,9 @@ def judged(q):
     if ask == 'ways': return menu(q, allowed, ways_of)
     optimal = dict(columns='columns', plausible='columns', distance='distance', cost='cost', noise='distance').get(ask)
     if ask == 'from nothing': answers = cheapest(q.cf, q.rows, q.target, optimal := 'distance', start=False, **q.told).answers
-    else: answers = q.cf.explain(q.rows, q.target, proof=optimal, limit=60. if dear(**q.case) else 600. if ask == 'noise' else None, **q.told, **dict(robust=dict(noise=dict(b=1.))) if ask == 'noise' else {})
+    else:
+        cf = q.cf.under(hold=dict(noise=dict(b=1.))) if ask == 'noise' else q.cf
+        answers = cf.explain(q.rows, q.target, proof=optimal, limit=60. if dear(**q.case) else 600. if ask == 'noise' else None, **q.told)
     published(answers)
     valid,there,tied = answers.valid, places(q, answers.raw), 'relations' in q.rules
     assert (valid <= q.says(answers.raw)).all(), 'the model denies it'
@@ -571,18 +573,20 @@ def menu(q, allowed, ways_of):
 def several(q, own, allowed):
     "Answers of a row are different ones, none is against the rules, and none has a change that might as well be put back."
     told,tied = q.cf.explain(q.rows, q.target, k=3, **q.told), 'relations' in q.rules
-    there = places(q, told.answers.raw)
-    assert told.answers.valid.all() and q.says(told.first.raw)[told.first.valid].all() and len({*zip(told.row, there)}) == len(there)
-    for i,j in zip(told.row, there):
+    rows,found = (told.answer == 1).cumsum() - 1, told.valid & ~told.already
+    first,answers,row = told[told.answer == 1], told[found], rows[found]
+    there = places(q, answers.raw)
+    assert q.says(first.raw)[first.valid].all() and len({*zip(row, there)}) == len(there)
+    for i,j in zip(row, there):
         ok,moved = allowed[i]
         assert (ok[j] or tied) and q.may[i][j], ('one of several', q.rows.iloc[i].to_dict(), q.every.iloc[j].to_dict())
         for c in np.array(list(q.kinds))[moved[:, j]] if moved[:, j].sum() > 1 and not tied else ():
             back = np.all([at == at[own[i] if name == c else j] for name,at in q.at.items()], 0).argmax()
             assert not (ok & q.sure[i])[back], ('a change might be put back', c, q.rows.iloc[i].to_dict(), q.every.iloc[j].to_dict())
     one = [(ok & q.sure[i] & (moved.sum(0) <= 1)).any() and not q.may[i][own[i]] for i,(ok,moved) in enumerate(allowed)]
-    missed = {*np.flatnonzero(one)} - {*told.row} # of networks a margin is asked for
+    missed = {*np.flatnonzero(one)} - {*row} # of networks a margin is asked for
     assert not missed or tied or isinstance(MODELS[q.case['model']].of, float), ('missed', q.rows.to_dict('records'))
-    return told.first.proof
+    return first.proof
 
 
 def check(seed, **case):

@@ -28,8 +28,9 @@ def cancer():
 
 def found_in(many):
     "The answers that were found, the row of each and its number, how many rows there are, and the answers of one row."
-    row, there = (many.answer == 1).cumsum() - 1, many.valid & ~many.already
-    return SimpleNamespace(answers=many[there], row=row[there], number=many.answer[there], n=int(row.max()) + 1, of=lambda i: many[there & (row == i)])
+    number = np.ones(len(many), int) if many.answer is None else many.answer  # one answer of each row has no number
+    row, there = (number == 1).cumsum() - 1, many.valid & ~many.already
+    return SimpleNamespace(answers=many[there], row=row[there], number=number[there], n=int(row.max()) + 1, of=lambda i: many[there & (row == i)])
 
 
 def columns_of(many):
@@ -170,7 +171,9 @@ def test_images_texts_and_tables(name):
     assert len(many) > found_in(many).n and e.domain.legal(many.data, many.raw).all()
     lines = many.changes()
     assert list(lines)[:2] == ['row', 'answer'] and lines.groupby('row').answer.max().le(3).all()
-    assert many.plot() is not None and found_in(many).of(0).plot() is not None and 'answer 2' in many._repr_html_()
+    assert many.plot() is not None and found_in(many).of(0).plot() is not None and 'answer 2' in many._repr_html_() and 'answer 2' in many.text()
+    names = list(many.data.index) if name == 'breast_cancer' else found_in(many).row.tolist()
+    assert many.quality().row.tolist() == names  # all answers of a row go by its name
     assert len(many.df()) == len(many) and many.df().cf_answer.tolist() == many.answer.tolist()
 
 

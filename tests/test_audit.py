@@ -27,7 +27,7 @@ def made(higher=1., n=300, **rules):
     "Rows with a region that the model does not read, and an explainer; more by `higher` is asked of men."
     rows = people(n)
     read = rows.drop(columns='region')
-    return GradualCF(toy.Score([6., -4., 0., -higher], -1.2), tabular(read, immutable=['sex'], **rules), 'sparse', classes=('refused', 'granted')).fit(read), rows
+    return GradualCF(toy.Score([6., -4., 0., -higher], -1.2), tabular(read, immutable=['sex'], **rules), 'sparse', wanted='granted', classes=('refused', 'granted')).fit(read), rows
 
 
 @pytest.fixture(scope='module')
@@ -50,7 +50,7 @@ def drawn(seed=0, n=40):
 
 
 def test_distances_between_groups_are_welchs_t_and_for_shares_that_of_pooled_proportions(monkeypatch):
-    monkeypatch.setitem(audit.__globals__, '_PRIOR', 0)
+    monkeypatch.setattr('gradual_cf.use.audit._PRIOR', 0)
     v, member = drawn()
     t = _standard_errors((v - v.mean())[None], member.astype(float), False)[0]
     np.testing.assert_allclose(t, [stats.ttest_ind(v[m], v[~m], equal_var=False).statistic for m in member.T])
@@ -79,7 +79,7 @@ def test_p_values_of_single_groups_are_those_of_scipys_permutation_test(monkeypa
     v, member = drawn(n=12)
     member = member[:, :1] | (np.arange(12) < 3)[:, None]
     m = member[:, 0]
-    monkeypatch.setitem(audit.__globals__, '_PRIOR', 0)
+    monkeypatch.setattr('gradual_cf.use.audit._PRIOR', 0)
     vectorized = lambda a, b, axis: abs(stats.ttest_ind(a, b, equal_var=False, axis=axis).statistic)
     exact = stats.permutation_test((v[m], v[~m]), vectorized, vectorized=True, n_resamples=np.inf, alternative='greater').pvalue
     centred = v - v.mean()
@@ -312,7 +312,7 @@ def test_draws_in_parts_are_the_draws_at_once(monkeypatch):
     v, member = drawn()
     shuffle = lambda: _shuffled(v - v.mean(), member.astype(float), False, 50, np.random.default_rng(0))
     whole = shuffle()
-    monkeypatch.setitem(audit.__globals__, '_CELLS', 7*len(v))
+    monkeypatch.setattr('gradual_cf.use.audit._CELLS', 7*len(v))
     np.testing.assert_allclose(shuffle(), whole)
 
 

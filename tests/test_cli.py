@@ -18,7 +18,7 @@ from toy import loans_of, stretches
 from written import load_task
 
 
-QUICK = 'explain', 'breast_cancer', '--preset', 'sparse'  # the default proves, for seconds
+QUICK = 'explain', 'breast_cancer', '--intent', 'sparse'  # the default proves, for seconds
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_explain_prints_one_object(sh):
 
 @pytest.mark.night
 def test_order_and_other_ways(sh):
-    ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--preset', 'plausible', '--plan', '--several', 3, *more).stdout
+    ask = lambda *more: sh('explain', 'breast_cancer', '--row', 3, '--intent', 'plausible', '--plan', '-k', 3, *more).stdout
     one, text = json.loads(ask('--json')), ask()
     steps = [line for step in one['plan'] for line in step]
     assert {l['feature']: l['after'] for l in steps} == {l['feature']: l['after'] for l in one['changes']}
@@ -142,7 +142,7 @@ def test_a_model_of_ones_own_is_asked_by_every_command(loans, tmp_path):
     own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
     batch = run('batch', loans/'rows.parquet', '--model', loans/'m.skops', '--csv', loans/'rows.csv', '--out', tmp_path/'out', '--max-changes', 2, '--relations', loans/'rules.txt', '--json')
     assert json.loads(batch.stdout)['rows'] == 60, batch.output
-    whom = *own, '--by', 'sex', '--rows', 80, '--least', 5, '--target', 1
+    whom = *own, '--by', 'sex', '--rows', 80, '--least', 5, '--wanted', 1
     found = run('audit', *whom)
     assert found.exit_code == 0 and 'sex' in found.output, found.output
     assert any(line['by'] == 'sex' for line in json.loads(run('audit', *whom, '--json').stdout))
@@ -181,9 +181,9 @@ def test_the_help_names_every_data_set():
 
 CALLS = [  # a stranger's call, its exit code, what is said
     ('', 0, 'About one row'), ('explain', 2, 'gradual-cf explain loans --row'), ('explain loans', 2, 'gradual-cf explain loans --row 0'),
-    ('explain loans --row 0', 0, '--target refused'), ('explain loans --row 8', 0, '→'), ('explian loans', 2, 'explain'), ('explain lons --row 8', 2, "did you mean 'loans'"),
+    ('explain loans --row 0', 0, '--wanted refused'), ('explain loans --row 8', 0, '→'), ('explian loans', 2, 'explain'), ('explain lons --row 8', 2, "did you mean 'loans'"),
     ('explain loans --row 8 --imutable debt', 2, 'gradual-cf explain --help'), ('explain loans --row 8 --immutable dept', 2, "'debt'"), ('explain loans --row 8 --max-changes none', 2, "'--max-changes'"),
-    ('explain loans --row 8 --target yes', 2, "--target must be one of the labels 'refused', 'granted'"), ('explain --csv rows.csv --row 0', 2, 'gradual-cf explain loans --row'), ('explain loans --row 999', 2, '--row must be in 0..399'),
+    ('explain loans --row 8 --wanted yes', 2, "--wanted must be one of the labels 'refused', 'granted'"), ('explain --csv rows.csv --row 0', 2, 'gradual-cf explain loans --row'), ('explain loans --row 999', 2, '--row must be in 0..399'),
     ('letter loans --row 0', 2, 'the model says granted already; rows of which it does not: --row'), ('letter loans', 2, 'gradual-cf letter loans --row 0'), ('letter loans --row 8 --format pdf', 2, '--out must name a file'),
     ('letter loans --row 8 --notices us-reg-b', 2, 'us-reg-b=FILE'), ('letter loans --row 8 --notices us-reg-b=', 2, "--sender must be given where notices names 'us-reg-b', or '' to leave it out"),
     ('letter loans --row 8 --language xx', 2, '--language'), ('plan loans --row 8', 2, 'gradual-cf --help'), ('check . --model nowhere', 2, 'nowhere'), ('reasons loans --row 8', 0, '2. '), ('reasons', 2, 'gradual-cf reasons loans --row')]
@@ -209,9 +209,9 @@ def fitted(networks):
         key = repr((args, block, told))
         if key not in kept: kept[key] = make(*args, **told) if block is None else make(*args, block=block, **told)
         return kept[key]
-    def fitted(task, preset=None):
-        if (id(task), preset) not in kept: kept[id(task), preset] = fit(task, preset)
-        return kept[id(task), preset]
+    def fitted(task, intent=None, seed=0):
+        if (id(task), intent, seed) not in kept: kept[id(task), intent, seed] = fit(task, intent, seed)
+        return kept[id(task), intent, seed]
     with patch.object(cli, '_task', task), patch.object(cli, '_fitted', fitted): yield
 
 
@@ -232,7 +232,7 @@ def test_a_strangers_call_ends_in_an_answer_or_names_the_next_call(fitted, call,
 
 def test_a_row_is_called_as_it_was_asked_for(fitted):
     for command in ('explain', 'reasons'): assert 'row 8' in run(command, 'loans', '--row', 8).stdout
-    assert 'reference 8' in run('letter', 'loans', '--row', 8).stdout and (told := json.loads(run('explain', 'loans', '--row', 8, '--preset', 'plausible', '--json').stdout))['row'] == 8
+    assert 'reference 8' in run('letter', 'loans', '--row', 8).stdout and (told := json.loads(run('explain', 'loans', '--row', 8, '--intent', 'plausible', '--json').stdout))['row'] == 8
     assert told['valid'] and 0 <= told['typical'] <= 1
 
 
@@ -250,7 +250,7 @@ def test_letters_are_written_in_every_form(fitted, tmp_path):
 def test_classes_of_a_model_get_their_names(loans):
     own = '--model', loans/'m.skops', '--csv', loans/'rows.csv'
     for told in ('refused,granted', '0=refused,1=granted', '1=granted,0=refused'):
-        rows = [json.loads(run('explain', *own, '--row', i, '--classes', told, '--target', 'granted', '--json').stdout) for i in (0, 1)]
+        rows = [json.loads(run('explain', *own, '--row', i, '--classes', told, '--wanted', 'granted', '--json').stdout) for i in (0, 1)]
         assert all(one['target'] == 'granted' and one['valid'] and (one['prob'] >= .5) for one in rows)
     wrong = run('explain', *own, '--row', 0, '--classes', 'a=refused,b=granted')
     assert wrong.exit_code == 2 and wrong.stderr.startswith('error: --classes must name each label of the model'), (wrong.exit_code, wrong.output)

@@ -206,8 +206,7 @@ def baseline(make, **how):
     return network(dtype=torch.float64, make=make, how=dict(batch_size=2, **how), **rules)
 
 
-ONE = dict(max_changes=1)  # so that a reading of trees decides which
-RULES = dict(immutable=['job'], increase_only=['age'], bounds={'income': (200., 5000.)}, max_changes=2, relations=['age >= late'])
+RULES = dict(immutable=['job'], increase_only=['age'], bounds={'income': (200., 5000.)}, relations=['age >= late'])
 TABLE = {
     'network':             lambda: network(),
     'network, 64 bits':    lambda: network(dtype=torch.float64),
@@ -231,10 +230,6 @@ TABLE = {
     'lightgbm, robust':    lambda: fitted(lightgbm, coded, settings=ROBUST, rows=160),
     'lightgbm, plausible': lambda: fitted(lightgbm, coded, settings=PLAUSIBLE, rows=160),
     'xgboost':             lambda: fitted(xgboost, coded, how=dict(tau=.7)),
-    'lightgbm, one':       lambda: fitted(lightgbm, **ONE),
-    'xgboost, one':        lambda: fitted(xgboost, **ONE),
-    'hist, one':           lambda: fitted(hist, coded, **ONE),
-    'forest, one':         lambda: fitted(forest, whole, **ONE),
     'forest, 3 classes':   lambda: fitted(forest, whole, target=2, three=True),
     'regressor':           lambda: fitted(regressor, target=(3., None)),
     'onnx':                onnx,
@@ -264,7 +259,7 @@ def usual(name):
 
 def of(names): return pytest.mark.parametrize('name', names)
 def asked(c, i): return take_rows(c.rows, i), c.target[i] if isinstance(c.target, np.ndarray) else c.target
-def some(c, there, i, **how): return c.cf.explain(*asked(c, i), SEED, **how), there[i]
+def some(c, there, i, **how): return c.cf.under(seed=SEED).explain(*asked(c, i), **how), there[i]
 
 
 def cells(raw):
@@ -341,7 +336,7 @@ def watched(name):
         with warnings.catch_warnings():
             warnings.simplefilter('error')
             before = state_of(c)
-            got = c.cf.explain(*asked(c, turned(c)), SEED)
+            got = c.cf.under(seed=SEED).explain(*asked(c, turned(c)))
             now = state_of(c)
     finally: even(c)
     return got, [k for k in before if before[k] != now[k]]
@@ -373,11 +368,12 @@ def test_an_interrupt_in_the_middle_leaves_all_as_it_was(name, monkeypatch):
     odd(c)
     try:
         before = state_of(c)
-        for explain in (c.cf.explain, c.cf.explain_many):
+        own = c.cf.under(seed=SEED)
+        for k in (1, 3):
             calls.clear()
             with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
                 m.setattr(owner, ask, stopped)
-                explain(c.rows, c.target, seed=SEED)
+                own.explain(c.rows, c.target, **{} if k == 1 else dict(k=k))
             now = state_of(c)
             assert [k for k in before if before[k] != now[k]] == []
     finally: even(c)
@@ -390,8 +386,9 @@ def test_answers_come_back_from_a_file(name, tmp_path):
     back = Counterfactuals.load(there.save(tmp_path/'sub'/'cfs.zip'), c.cf.domain)
     same(back, there)
     assert repr(back) == repr(there)
-    assert back.text() == there.text() and back._repr_html_() == there._repr_html_() and back.to_json() == there.to_json()
-    assert type(back.data) is type(there.data) and back[1:].text() == there[1:].text()
+    known = Counterfactuals.load(tmp_path/'sub'/'cfs.zip', c.cf)  # which may ask the model what would have been enough
+    assert known.text() == there.text() and known._repr_html_() == there._repr_html_() and back.to_json() == there.to_json()
+    assert type(back.data) is type(there.data) and known[1:].text() == there[1:].text() and len(back.text())
     for a, b in ((back.data, there.data), (back.raw, there.raw)):
         if isinstance(b, pd.DataFrame): pd.testing.assert_frame_equal(a, b)
     pd.testing.assert_frame_equal(back.quality(), there.quality().drop(columns='missed', errors='ignore').assign(nearest_row=np.nan))  # an explainer knows both
@@ -405,7 +402,7 @@ def test_an_explainer_comes_back_from_pickle_and_copies(name):
     c, there, few = fitted_case(name), usual(name), np.arange(1)
     other = pickle.loads(pickle.dumps(c.cf))
     assert repr(other) == repr(c.cf)
-    same(other.explain(*asked(c, few), SEED), there[few], name in LEGAL)
+    same(other.under(seed=SEED).explain(*asked(c, few)), there[few], name in LEGAL)
     assert repr(copy.deepcopy(c.cf)) == repr(c.cf)
 
 
@@ -424,7 +421,7 @@ def test_an_explainer_comes_back_from_a_folder(name, tmp_path):
     assert repr(back).split('Domain')[1] == repr(c.cf).split('Domain')[1]  # LightGBM's classifiers come back as boosters
     assert not [p for p in kept.iterdir() if p.suffix in ('.pkl', '.pickle', '.joblib', '.pt')]
     assert torch.equal(back.x_train, c.cf.x_train) and torch.equal(back.z_train, c.cf.z_train)
-    same(back.explain(*asked(c, few), SEED), there[few], name in LEGAL)
+    same(back.under(seed=SEED).explain(*asked(c, few)), there[few], name in LEGAL)
 
 
 @of(TABLE)
@@ -510,7 +507,7 @@ def test_no_change_is_idle(name):
     c, there = fitted_case(name), usual(name)
     content = lambda i, xp: name in PLAIN or c.cf.content(there.enc.take(torch.tensor([i])), xp, there.tensors.target[i:i + 1]).item()
     met = [content(i, there.xp[i:i + 1]) for i in range(len(there))]
-    assert any(met)
+    assert any(met) or there.quality().missed.str.len().gt(0).all()  # which is told where nobody has all of it
     for i, k in zip(*np.nonzero(moved(c.rows, there.raw) & (there.valid & ~there.already & met)[:, None])):
         old, back = c.rows.iloc[[i]], there.raw.iloc[[i]].copy()
         back.isetitem(k, old.iloc[:, k])
@@ -552,7 +549,7 @@ def test_a_trace_ends_where_explain_ends(name):
     done = c.cf.measure(c.cf.ask(row, target), trace[-1].xp)
     assert done.valid.all() and set(trace.chosen) <= set(range(int(c.cf.groups(done.xp).max()) + 1))
     if name not in PLAIN and there.proof is not None: return  # among real rows it is proven afterwards that there is better
-    assert 'plausible' in name or set(trace.chosen) >= set(np.flatnonzero(done.changed[0]))
+    assert 'plausible' in name or 'shared' in name or set(trace.chosen) >= set(np.flatnonzero(done.changed[0]))
     torch.testing.assert_close(done.xp, there.xp[i], rtol=0, atol=0 if name in LEGAL else 1e-6)
 
 
@@ -580,12 +577,10 @@ def test_improving_takes_away_and_never_adds_or_loses(name):
 # What a search is worth, so that one that got worse is seen: changed groups and distance of all usual answers together, and those that are valid
 WORTH = {
     'network': (2, 0.6871, 3), 'network, 64 bits': (2, 0.6871, 3), 'network, plausible': (2, 2.1413, 3), 'network, paper': (2, 0.6239, 3),
-    'network, rules': (3, 0.5726, 3), 'network, bounds': (2, 0.7667, 3), 'network, gain': (2, 0.8889, 3), 'wachter': (5, 2.7924, 3), 'cem': (3, 0.6719, 3),
-    'spheres': (2, 0.7460, 3), 'lore': (2, 4.0000, 3), 'ridge': (2, 0.6177, 3), 'svc': (2, 0.5349, 3), 'points, shared': (8, 3.2500, 3), 'points, shortened': (10, 3.3500, 3),
-    'function, columns': (2, 0.9280, 3), 'pipeline': (4, 0.5750, 3), 'lightgbm': (2, 0.5212, 3), 'xgboost': (2, 0.8311, 3),
-    'lightgbm, plausible': (3, 1.0407, 3), 'lightgbm, one': (2, 0.5212, 3), 'xgboost, one': (2, 0.5811, 3), 'hist, one': (2, 0.5151, 3),
-    'forest, one': (2, 0.5925, 3), 'forest, 3 classes': (2, 0.3084, 3), 'regressor': (3, 0.7405, 3), 'onnx': (2, 0.0785, 3),
-    'network, robust': (2, 1.0531, 3), 'lightgbm, robust': (3, 1.0407, 3),
+    'network, rules': (2, 0.6861, 3), 'network, bounds': (2, 0.7667, 3), 'network, gain': (2, 0.8889, 3), 'wachter': (5, 2.7924, 3), 'cem': (3, 0.6719, 3),
+    'spheres': (2, 0.7460, 3), 'lore': (2, 4.0000, 3), 'ridge': (2, 0.6177, 3), 'svc': (2, 0.6170, 3), 'points, shared': (8, 3.2500, 3), 'points, shortened': (10, 3.3500, 3),
+    'function, columns': (2, 0.9280, 3), 'pipeline': (2, 0.6600, 3), 'lightgbm': (2, 0.5212, 3), 'xgboost': (2, 0.8311, 3),
+    'lightgbm, plausible': (2, 1.4088, 3), 'network, robust': (2, 1.0531, 3), 'lightgbm, robust': (2, 1.4102, 3), 'forest, 3 classes': (2, 0.3085, 3), 'regressor': (3, 0.7406, 3), 'onnx': (2, 0.0786, 3),
     'images': (6, 11.1373, 2), 'text': (2, 8.9080, 2) if words._can_tag() else (3, 11.6526, 2), 'series': (6, 138.7910, 2)}
 
 

@@ -486,7 +486,7 @@ def evidence_of_anything(seed, ask):
     while case['model'] in ('agreeing', 'network', 'bent', 'whisper'): case, seed = anything(seed + 10**6, ask), seed + 10**6
     if (q := question(case, seed)) is None: return []
     predictor = q.cf.model.predictor
-    how = dict(optimal=ask) if ask in ('columns', 'distance', 'cost') else {}
+    how = dict(proof=ask) if ask in ('columns', 'distance', 'cost') else {}
     try: answers = q.cf.explain(q.rows, q.target, limit=2., **q.told, **how)
     except ValueError: return []  # a model that nobody can bound
     for text in evidence(answers):

@@ -53,8 +53,8 @@ def fitted():
 def box(fitted):
     "A panel at the first row that is refused."
     people, _, _ = fitted
-    cf = GradualCF(written.read('people'), tabular(people), 'sparse', classes=('refused', EVIL)).fit(people)
-    box = explorer(cf, people, units=dict(income='€'), k=1)
+    cf = GradualCF(written.read('people'), tabular(people, units=dict(income='€')), 'sparse', classes=('refused', EVIL)).fit(people)
+    box = explorer(cf, people)
     assert box.wait()
     yield box
     box.close()
@@ -214,7 +214,7 @@ def test_a_page_without_python_carries_its_answer(box):
 def test_by_hand_the_rules_speak(fitted):
     people, _, cf = fitted
     strict = GradualCF(cf.model, tabular(people, immutable=['housing'], increase_only=['income']), 'sparse').fit(people)
-    box = explorer(strict, people, k=1)
+    box = explorer(strict, people)
     set(box, hand={'income': 1200})
     assert column(box, 'housing')['fixed'] and column(box, 'income')['way'] == 'up'
     assert 'do not allow this for income' in box.said['hand']
@@ -223,7 +223,7 @@ def test_by_hand_the_rules_speak(fitted):
 @pytest.mark.night
 def test_a_missing_cell_can_be_set_by_hand(fitted):
     people, _, cf = fitted
-    box = explorer(cf, people, k=1)                   # `late` of the first row is missing
+    box = explorer(cf, people)                   # `late` of the first row is missing
     assert column(box, 'late')['text'] == 'missing' and column(box, 'late')['fixed'] and column(box, 'late')['now'] is None
     set(box, hand={'late': 5})
     assert box.panel.asked.hand == (('late', 5.),) and 'By hand' in box.said['hand']
@@ -282,7 +282,7 @@ def test_next_refused_goes_round(fitted):
     people, _, cf = fitted
     z = predict(cf.model, cf.encode(people).x).argmax(1)
     last = int((z == 0).nonzero()[-1])
-    box = explorer(cf, people, k=1)
+    box = explorer(cf, people)
     box.panel.go(last)
     box.panel.hear(dict(kind='refused'))
     assert box.wait() and box.panel.row == int((z == 0).nonzero()[0])
@@ -334,9 +334,8 @@ def test_columns_and_codes_are_called_as_people_call_them(fitted):
     people, granted, _ = fitted
     late = people.late.fillna(-7).astype(int)
     coded = people[['income']].assign(late=late)
-    cf = GradualCF(nn.Linear(2, 2), tabular(coded), 'sparse').fit(coded)
-    told = dict(names=dict(late='payments <late>'), codes={-7: 'never <late>'})
-    box, plain = (explorer(cf, coded.iloc[:1], k=1, **more) for more in (told, {}))
+    told, net = dict(names=dict(late='payments <late>'), codes={-7: 'never <late>'}), nn.Linear(2, 2)
+    box, plain = (explorer(GradualCF(net, tabular(coded, **more), 'sparse'), coded.iloc[:1]) for more in (told, {}))
     for one in (box, plain): assert one.wait()
     assert box.fixed['columns'][1]['title'] == 'payments <late>' and column(box, 'late')['text'] == 'never <late>'
     assert column(plain, 'late')['text'] == 'code -7' and box.fixed['columns'][1]['codes'] == {'-7': 'never <late>'}
@@ -345,19 +344,20 @@ def test_columns_and_codes_are_called_as_people_call_them(fitted):
 def test_what_may_not_change_is_locked_to_the_eye(fitted):
     people, _, cf = fitted
     strict = GradualCF(cf.model, tabular(people, immutable=['housing', 'income']), 'sparse').fit(people)
-    box = explorer(strict, people, k=1)
+    box = explorer(strict, people)
     assert box.wait() and [column(box, name)['fixed'] for name in ('housing', 'income', 'since')] == [True, True, False]
     set(box, ways={'income': 'up'}, limits={'income': [5000, None]})
     assert not {'income', 'housing'} & features(box)
 
 
 def test_a_letter_of_the_answer(fitted):
-    people, _, cf = fitted
-    box = explorer(cf, people, units=dict(income='€', housing='flats'), names=dict(income='your income'))
+    people, _, plain = fitted
+    cf = GradualCF(plain.model, tabular(people, units=dict(income='€'), names=dict(income='your income')), 'sparse').fit(people)
+    box = explorer(cf, people)
     assert box.wait()
     shown = open_tab(box, 'letter')
     page = base64.b64decode(re.search('base64,([^"]*)', shown)[1]).decode()
-    assert check_evidence(page, cf, house=dict(names=dict(income='your income'), units=dict(income='€'))).flips.all()
+    assert check_evidence(page, cf).flips.all()
     assert EVIL not in shown and 'answer 1' in open_tab(box, 'ways')
     box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
     assert box.wait() and 'letter' not in box.panes and 'No letter: ' in open_tab(box, 'letter') and 'refused' in box.panes['letter']
@@ -388,7 +388,7 @@ def test_a_hundred_questions_leave_nothing_behind(fitted):
     cf.model.train()
     torch.manual_seed(7)
     state, threads, alive = torch.get_rng_state(), torch.get_num_threads(), threading.active_count()
-    box = explorer(cf, people, k=1)
+    box = explorer(cf, people)
     for value in range(100): box.panel.ask(box.panel.mine | dict(limits={'0': [1200, 8900 - 10*value]}), value)
     assert box.wait() and box.panel.shown[0].bounds == (('income', (1200, 7910)),) and box.done == [1, 99]
     assert threading.active_count() == alive and torch.get_num_threads() == threads
@@ -410,16 +410,16 @@ def test_other_answers_are_searched_and_what_leads_nowhere_is_said(fitted):
     row, several, said = known(cf, people, np.nanargmax, locked=('school',))
     menu = ways(cf, row, 1, immutable=['school'])
     assert said == f'Proven not to work: {(menu.proof == "none exists").sum()} of 15 sets of one or two columns.'
-    assert 1 < len(several.answers) <= 5 and several.answers.valid.all()
-    assert several.answers.xp[:1].equal(cf.explain(row, 1, immutable=['school']).xp)
-    assert several.answers.xp.equal(cf.explain(row, 1, immutable=['school'], k=5).answers.xp)
+    assert 1 < len(several) <= 5 and several.valid.all()
+    assert several.xp[:1].equal(cf.explain(row, 1, immutable=['school']).xp)
+    assert several.xp.equal(cf.explain(row, 1, immutable=['school'], k=5).xp)
 
 
 def test_no_other_answer_is_longer_than_the_question_allows(fitted):
     people, _, cf = fitted
     short = GradualCF(cf.model, cf.domain, 'sparse', max_changes=1).fit(people)
     _, several, said = known(short, people)
-    assert 'of 6 single columns.' in said and several.answers.changed.sum(1).max() == 1
+    assert 'of 6 single columns.' in said and several.changed.sum(1).max() == 1
 
 
 @pytest.mark.night
@@ -429,7 +429,7 @@ def test_nothing_is_said_of_ways_where_nothing_is_proven(fitted, told):
     domain = tabular(people, cost=told['cost']) if 'cost' in told else cf.domain
     plain = GradualCF(told.get('model', cf.model), domain, PLAUSIBLE if 'density' in told else SPARSE).fit(people)
     row, several, said = known(plain, people)
-    assert said == '' and several.answers.xp.equal(plain.explain(row, 1, k=5).answers.xp)
+    assert said == '' and several.xp.equal(plain.explain(row, 1, k=5).xp)
 
 
 def test_ways_that_are_not_decided_are_counted(fitted, monkeypatch):
@@ -437,7 +437,7 @@ def test_ways_that_are_not_decided_are_counted(fitted, monkeypatch):
     people, _, cf = fitted
     monkeypatch.setattr(editors, '_SECONDS', 1e-9)
     row, several, said = known(cf, people)
-    assert 'Undecided when time ran out: ' in said and several.answers.xp.equal(cf.explain(row, 1, k=5).answers.xp)
+    assert 'Undecided when time ran out: ' in said and several.xp.equal(cf.explain(row, 1, k=5).xp)
 
 
 @pytest.mark.night
@@ -447,16 +447,16 @@ def test_longer_answers_are_searched_where_no_way_is_short(fitted):
     nn.init.constant_(steep[0].weight[0], 0.), nn.init.constant_(steep[0].weight[1], 1.)
     steep[0].bias.data = torch.tensor([4., 0.])  # all entries together have to be more
     _, several, said = known(GradualCF(steep, cf.domain, 'sparse').fit(people), people)
-    assert said == 'Proven not to work: 21 of 21 sets of one or two columns.' and several.answers.changed.sum(1).min() > 2
+    assert said == 'Proven not to work: 21 of 21 sets of one or two columns.' and several.changed.sum(1).min() > 2
 
 
 def test_the_panel_shows_ways_and_what_leads_nowhere(fitted):
     people, granted, cf = fitted
-    box = explorer(cf, people, k=3)
+    box = explorer(cf, people)
     assert box.wait() and 'Proven not to work: ' in open_tab(box, 'ways') and 'answer 2' in box.panes['ways'] and box.many > 1
     box.panel.ask(box.panel.mine | dict(number=2))
     others = _several_answers(box.panel.desk, box.panel.asked)
-    assert box.wait() and box.panel.shown[1].xp.equal(others.answers[1].xp)
+    assert box.wait() and box.panel.shown[1].xp.equal(others[1].xp)
     box.panel.go(int(np.flatnonzero(cf.z_train.argmax(1).numpy() == 1)[0]))
     assert box.wait() and 'No other answer' in box.panes['ways'] and 'Proven' not in box.panes['ways']
     box.close()
@@ -489,7 +489,7 @@ def test_numbers_are_asked_for_an_interval(fitted):
         kind = 'number'
         def forward(self, x): return 1000*x[:, :1] + 3
     priced = GradualCF(Price(), cf.domain, 'sparse').fit(people)
-    box = explorer(priced, people, k=1)
+    box = explorer(priced, people)
     assert box.wait() and list(box.panel.desk.presets) == ['sparse', 'robust', 'plausible']
     set(box, target='900..')
     assert box.panel.asked.target == (900., None) and box.panel.shown[1].valid[0] and box.fixed['targets'] is None
@@ -518,7 +518,7 @@ def test_words():
 def test_regions():
     task = load_task('digits')
     cf = GradualCF(task.model, task.domain, 'sparse', sigma=2).fit(task.X[:200])
-    box = explorer(cf, task.X_test[:3], target=9, k=1)
+    box = explorer(cf, task.X_test[:3], 9)
     assert box.wait()
     changed = features(box)
     at = next(i for i, names in enumerate(box.panel.desk.regions) if min(changed) in names)

@@ -13,7 +13,8 @@ import torch
 from made import linear
 from test_contract import even, fitted_case, odd, state_of, usual
 
-from gradual_cf.all import GradualCF, audit, check_evidence, explain_dataset, letter, reasons, relevance, strengths, tabular
+from gradual_cf.all import GradualCF, audit, check_evidence, explain_dataset, letter, reasons, relevance, tabular
+from gradual_cf.measures.metrics import strengths
 from gradual_cf.scale.batch import _known_by
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']

@@ -311,7 +311,7 @@ def test_a_number_never_contradicts_its_decision(language):
 def test_the_panel_says_nothing_in_english(shop, language):
     cf, df = shop
     lang = language_of(language)
-    box = explorer(cf, refused(cf, df).iloc[:3], 1, units={'income': '€'}, k=2, language=language)
+    box = explorer(cf, refused(cf, df).iloc[:3], 1, language=language)
     assert box.wait()
     box.panel.keep()
     english = {text for text, said in lang.texts.items() if '{' not in text and said != text} - {*map(str, [*df, *df.home])}

@@ -46,7 +46,7 @@ ELSEWHERE = {
     'of torch, nltk, voila, pickle, LightGBM, CatBoost, nbdev, matplotlib and packaging': 'dark_background grad_outputs NNS nltk_tokenizer span_tokenize __setstate__ Column_0 Column_1 '
         'JJ NN VBD voila set_probability_threshold PyFuncDistance IdentityRule nbdev_test nbdev migrate config pyproject toml project optional dependencies',
     'of this test': 'test_pages',
-    'of examples': 'capital_gain MACHINE ssh subtitle _all _datasets _goals _masking j2'}
+    'of examples': 'experience previous_stroke systolic capital_gain MACHINE ssh subtitle _all _datasets _goals _masking j2'}
 
 
 def test_words_in_code_font_stand_in_the_code():

@@ -18,7 +18,7 @@ def people(n=400, seed=0):
 
 
 @pytest.fixture(scope='module')
-def cf(): return GradualCF(Score([*WEIGHTS.values()]), tabular(people()), 'sparse').fit(people())
+def cf(): return GradualCF(Score([*WEIGHTS.values()]), tabular(people()), 'sparse', wanted=1).fit(people())
 
 
 def by_hand(cf, row):
@@ -71,7 +71,7 @@ def test_where_four_exist_four_are_told():
     "Six columns of equal weight, all of them at their worst."
     names = list('abcdef')
     rows = pd.DataFrame({c: np.random.default_rng(i).integers(0, 101, 300) for i, c in enumerate(names)})
-    cf = GradualCF(Score([1.]*6, -3.), tabular(rows), 'sparse').fit(rows)
+    cf = GradualCF(Score([1.]*6, -3.), tabular(rows), 'sparse', wanted=1).fit(rows)
     found = reasons(cf, pd.DataFrame({c: [0, 100] for c in names}))
     assert found.refused.tolist() == [True, False] and found.of(1) == []
     assert len(found.of(0)) == 4 and (found.frame['rank'] == [1, 2, 3, 4]).all()
@@ -111,7 +111,7 @@ def test_what_is_derived_follows():
     rows = pd.DataFrame(dict(debt=rng.integers(1, 101, 300), income=rng.integers(50, 151, 300)))
     rows['ratio'] = rows.debt/rows.income
     domain = tabular(rows, derive=dict(ratio=lambda df: df.debt/df.income))
-    cf = GradualCF(Score([0., 0., -4.], 1.), domain, 'sparse').fit(rows)
+    cf = GradualCF(Score([0., 0., -4.], 1.), domain, 'sparse', wanted=1).fit(rows)
     bad = pd.DataFrame(dict(debt=[90], income=[100], ratio=[.9]))
     told = reasons(cf, bad).frame
     assert {'debt', 'income'} & set(told['columns'])
@@ -124,7 +124,7 @@ def test_classes_with_names_have_no_second_one():
 
 
 def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_that_was_tried(cf):
-    ruled = GradualCF(cf.model, tabular(people(), immutable=['income'], increase_only=['months'], decrease_only=['debt']), 'sparse').fit(people())
+    ruled = GradualCF(cf.model, tabular(people(), immutable=['income'], increase_only=['months'], decrease_only=['debt']), 'sparse', wanted=1).fit(people())
     rows = people(60, 1)
     a, b = reasons(cf, rows).frame, reasons(ruled, rows).frame
     pd.testing.assert_frame_equal(a, b)
@@ -133,7 +133,7 @@ def test_what_cannot_change_can_be_a_reason_and_the_value_compared_is_the_one_th
 
 def test_a_column_without_a_name_goes_by_it():
     df = people(60).rename(columns=dict(idle=' '))
-    cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df), 'sparse').fit(df)
+    cf = GradualCF(Score([*WEIGHTS.values()]), tabular(df), 'sparse', wanted=1).fit(df)
     assert reasons(cf, df[:10], house=dict(codes=dict(income=('A1', 'Income')), never='debt')).refused.any()
     assert reasons(cf, df[:10], house=dict(never=None)).refused.any()
 
@@ -149,7 +149,7 @@ def pairs(n=300): return pd.DataFrame(np.random.default_rng(0).integers(0, 11, (
 
 
 def test_a_row_that_no_column_helps_alone_gets_what_is_needed_together():
-    cf = GradualCF(Both(), tabular(pairs()), 'sparse').fit(pairs())
+    cf = GradualCF(Both(), tabular(pairs()), 'sparse', wanted=1).fit(pairs())
     found = reasons(cf, pd.DataFrame(dict(a=[0, 0, 9, 9], b=[0, 9, 0, 9], c=[5]*4)))
     assert found.refused.tolist() == [True]*3 + [False] and found.without == [] and found.enough.tolist() == [True]*3 + [False]
     assert [set(found.frame[found.frame.row == i]['columns']) for i in range(3)] == [{'a', 'b'}, {'a'}, {'b'}]
@@ -160,7 +160,7 @@ def test_a_row_that_no_column_helps_alone_gets_what_is_needed_together():
 
 
 def test_rows_without_a_reason_that_may_be_named_are_told_and_what_was_withheld_is_said():
-    cf = GradualCF(Both(), tabular(pairs()), 'sparse').fit(pairs())
+    cf = GradualCF(Both(), tabular(pairs()), 'sparse', wanted=1).fit(pairs())
     found = reasons(cf, pd.DataFrame(dict(a=[0, 0], b=[9, 0], c=[5, 5])), house=dict(never='a', language='de'))
     assert found.without == [0, 1] and not len(found.frame) and not found.enough.any() and found.withheld == dict(a=1)
     assert all(f'Zeile {i}: kein Grund gefunden' in page for i in (0, 1) for page in (found.text().replace('\n', ' '), found._repr_html_()))

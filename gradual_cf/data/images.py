@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 
-from ..answers import aimed_at, CHANGED, Counterfactuals
+from ..answers import _titles, aimed_at, CHANGED, Counterfactuals
 from ..core import Display, Domain, door, Encoded, block_groups, check_range, group_sums, steps
 from ..render import figure_html, subplots
 
@@ -358,8 +358,8 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
 # %% ../../nbs/05_images.ipynb #c95
 def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
-    words = [f'image {i}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, '
-             f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}' for i in range(min(most, len(cfs)))]
+    words = [f'image {name}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, '
+             f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}' for i,name in enumerate(_titles(cfs)[:most])]
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return figure_html(_plot_images(cfs, most), '; '.join(words)) + more
 

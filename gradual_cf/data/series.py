@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, went
+from ..answers import _titles, aimed_at, CHANGED, Counterfactuals, went
 from ..core import changed_groups, check_range, Display, Domain, door, Encoded, group_sums
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
@@ -327,8 +327,7 @@ def _changed_stretches(cfs:Counterfactuals) -> pd.DataFrame:
 def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after overlaid, the changed segments shaded; one panel per channel."
     p = _record_of(cfs.domain)
-    n = min(most, len(cfs))
-    table = cfs.changes()
+    n,table = min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
     time,unit = p.axis()
     for ax,(i,j) in zip(axes[:, 0], np.ndindex(n, len(p.channels))):
@@ -338,7 +337,7 @@ def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
         for l in table[(table.row == i) & (table.channel == p.channels[j])].itertuples():
             ax.axvspan(time[l.start], time[l.end - 1], color=CHANGED, alpha=.12, lw=0)
         ax.set_ylabel(plot_text(p.channels[j]), fontsize=8)
-        if not j: ax.set_title(plot_text(f'row {i}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
+        if not j: ax.set_title(plot_text(f'row {_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
     axes[-1, 0].set_xlabel(unit)
     axes[0, 0].legend(fontsize=8)
     return fig

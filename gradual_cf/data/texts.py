@@ -260,7 +260,8 @@ def _headline(reader, cfs) -> str:
     "Target and probability of one explained text, and how its swaps read on average where that was learnt."
     found,table = '' if cfs.valid[0] else ' (none found)', _changed_words(reader, cfs)
     reads = f', reads {table.reads.mean():+.1f} a swap' if len(table) and 'reads' in table else ''
-    return f'to be {aimed_at(cfs, 0)}: certainty {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
+    number = '' if cfs.answer is None else f'answer {cfs.answer[0]}, '
+    return f'{number}to be {aimed_at(cfs, 0)}: certainty {cfs.before[0]:.2f} → {cfs.prob[0]:.2f}{found}{reads}'
 
 # %% ../../nbs/06_texts.ipynb #c68
 def _html_swap(old, new):
@@ -284,8 +285,7 @@ def _terminal(reader, cfs:Counterfactuals, colour:bool=False, names=None) -> str
     "Each text with swaps written [old → new]."
     red,green,off = ('\x1b[31m', '\x1b[32m', '\x1b[0m') if colour else ('', '', '')
     form = lambda old, new: f'[{red}{old}{off} → {green}{new}{off}]'
-    each = [cfs[i] for i in range(len(cfs))]
-    return '\n'.join(f'{_headline(reader, one)}\n    {_marked(reader, one, form)}' for one in each)
+    return '\n'.join(f'{_headline(reader, one)}\n    {_marked(reader, one, form)}' for one in map(cfs.__getitem__, range(len(cfs))))
 
 # %% ../../nbs/06_texts.ipynb #c75
 def _noted(reader, enc:Encoded, raw) -> Encoded:

@@ -256,9 +256,9 @@ _SIDE_BY_SIDE = 'estimators_', 'calibrated_classifiers_'                   # Whe
 
 def _picked(cols:list, which:Any) -> list: # Columns by position; names, positions, a mask or a slice
     "The columns that a part of a column transformer reads; None for one without a name."
-    if isinstance(which, str) or not isinstance(which, slice) and np.ndim(which) == 0: which = [which]
-    named = not isinstance(which, slice) and all(isinstance(c, str) for c in which)
-    return [c if c in cols else None for c in which] if named else np.array(cols, object)[which].tolist()
+    if isinstance(which, slice): return cols[which]
+    if isinstance(which, str) or np.ndim(which) == 0: which = [which]
+    return [c if c in cols else None for c in which] if all(isinstance(c, str) for c in which) else np.array(cols, object)[which].tolist()
 
 def _flagged(model, cols:list) -> list: # Columns
     "Columns that trees were told to be categories."

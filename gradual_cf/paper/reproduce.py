@@ -219,9 +219,9 @@ _METHODS = {
     'CEM, no constraints': (CEM, _FREE),
     'Growing Spheres': (GrowingSpheres, {}),
     'LORE': (LORE, {}),
-    'ours, paper setting': (GradualCF, dict(settings=PAPER)),
-    'ours, sparse': (GradualCF, dict(settings=SPARSE)),
-    'ours, shared by two': (GradualCF, dict(settings=SPARSE, max_shared=2))}
+    'ours, paper setting': (GradualCF, dict(intent=PAPER)),
+    'ours, sparse': (GradualCF, dict(intent=SPARSE)),
+    'ours, shared by two': (GradualCF, dict(intent=SPARSE, max_shared=2))}
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c54
 _VARIANTS = {
@@ -323,7 +323,7 @@ def _table6(what, methods):
 # %% ../../nbs/paper/01_reproduce.ipynb #c74
 _REAL = 'real rows' # Not a method: the rows as they are
 _BELIEVED = {m: v for m,v in _METHODS.items() if 'no constraints' not in m} | {
-    'ours, believable': (GradualCF, dict(settings=PLAUSIBLE))}
+    'ours, believable': (GradualCF, dict(intent=PLAUSIBLE))}
 _STANDING = ('valid', 'l1', 'l2', 'typical', 'confirmed', 'lof', 'isolation')
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c76

@@ -28,12 +28,15 @@ from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load
                                       TensorModel)
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
+from ..search.confirmed import panel_told, take_panel
 from ..search.explainer import _check_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.judge import held_places
+from ..search.opened import _Part
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
+from ..search.trees import _Link, _Nodes
 from .workers import _digests, _locked, _versions, fingerprint
 
 # %% auto #0
@@ -41,8 +44,8 @@ __all__ = []
 
 # %% ../../nbs/scale/02_keep.ipynb #k7
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
-    Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series, Plausibility, _ClassPCA,
-    Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search, put_back, share)}
+    _Part, _Link, _Nodes, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
+    Plausibility, _ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search, put_back, share)}
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
 def _ties_told(relations, where:str) -> dict|None:
@@ -351,8 +354,8 @@ def _check_place(folder:Path):
 
 # %% ../../nbs/scale/02_keep.ipynb #k27
 def _learnt(cf) -> dict:
-    "Training rows, what the model says of them and, if told, their labels."
-    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels)
+    "Training rows, what the model says of them and, if told, their labels; and what was trained on them."
+    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=panel_told(cf))
 
 def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its training rows are kept
     "Write a fitted explainer into a folder."
@@ -400,7 +403,9 @@ def _remembered(cf, learnt:dict, rows:bool, given:bool):
     cf.x_train,cf.z_train = x, known
     if rows:
         cf.labels = learnt['labels']
-        return cf._learn()
+        cf._learn()
+        take_panel(cf, learnt['jurors'])
+        return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']
     cf.held = learnt['held']

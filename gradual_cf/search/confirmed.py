@@ -22,7 +22,7 @@ from .boxes import _grid_of
 from .opened import _lead_in, _opened, _places_of, _reseeded
 
 # %% auto #0
-__all__ = ['jury', 'places_tried', 'until_confirmed']
+__all__ = ['jury', 'places_tried', 'panel_told', 'take_panel', 'until_confirmed']
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
@@ -73,13 +73,13 @@ def _stand_in(x:Tensor, label:np.ndarray, seed:int):
 
 def _juror(cf, seed:int, rows:tuple|None=None): # Training rows and labels; None for a draw -> a function of encoded rows
     "One more model of the kind that an explainer asks."
-    rows,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
-    x = cf.x_train[torch.from_numpy(rows).to(cf.x_train.device)]
+    at,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
+    x = cf.x_train[torch.from_numpy(at).to(cf.x_train.device)]
     model = _given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
         return _fitted_again(cf, model, x, label, seed)
-    if _is_network(cf, model): return partial(predict, _network_learnt(model, cf.x_train, rows, label, seed))
+    if _is_network(cf, model): return partial(predict, _network_learnt(model, cf.x_train, at, label, seed))
     return _stand_in(x, label, seed)
 
 def _is_network(cf, model) -> bool: # Whether it is one that can be trained again
@@ -144,10 +144,11 @@ _FLOOR = .75    # … so that the goal is at least this
 
 class _Panel:
     "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
-    def __init__(self, cf, places, opened, others=None, want:float|None=None):
+    def __init__(self, cf, places, opened, others=None, want:float|None=None, told:dict|None=None): # As `panel_told` tells it
         self.places,self.opened,self.want,self.slack = places, opened, want, 0. if others else _SLACK
         self.parts,self.asked,self.engine,self.goals = [], others or [], None, {}
-        if not others: self._learn(cf)
+        if told is None and not others: self._learn(cf)
+        elif told is not None: self.parts,self.learnt,self.engine = told['parts'], told['learnt'], opened.make(places, [opened.own, *told['parts']])
 
     def _learn(self, cf):
         "Train them."
@@ -211,6 +212,38 @@ def _new_jury(cf) -> _Panel|None:
     places = places_tried(cf)
     try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
     except Exception: return None # what cannot be trained again; every library has errors of its own
+
+def panel_told(cf) -> dict|None: # parts, learnt
+    """Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    dict | None
+        parts, learnt
+    """
+    panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else _panel_of(cf)
+    if panel is None or panel.engine is None or any(type(p.inside) is not tuple or p.link.calibrated for p in panel.parts): return None
+    bare = lambda p: p._replace(inside=(p.inside[0]._replace(listed=[], lines=()), *p.inside[1:]))
+    return dict(parts=list(map(bare, panel.parts)), learnt=panel.learnt)
+
+def take_panel(cf, told:dict|None): # A fitted explainer
+    """The jurors that a file tells of.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    told : dict | None
+        A fitted explainer
+    """
+    places = None if told is None else places_tried(cf)
+    opened = None if places is None else _opened(cf, places, _network_learnt)
+    if opened is not None: cf.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, told=told)
 
 def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
     "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough."

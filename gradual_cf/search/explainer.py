@@ -435,14 +435,13 @@ def _cut_off(cf) -> float|None:
     "Probability from which the second of two classes is decided; None where no probability alone decides."
     model = _given_model(cf.model)
     if cf.goal is NUMBERS or cf.z_train is None: return None
-    if isinstance(model, _Agreed): return .5
-    if cf.z_train.shape[1] != 2: return None
+    if cf.z_train.shape[1] - isinstance(model, _Agreed) != 2: return None # the last column of several is doubt
     return model.cut if isinstance(model, Adapted) else .5
 
 def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
     "The probability that rows must have, by logits."
     if tau is None:
-        k = 2 if cf.z_train is None or cf.goal is NUMBERS or isinstance(cf.model, _Agreed) else cf.z_train.shape[1]
+        k = 2 if cf.z_train is None or cf.goal is NUMBERS else cf.z_train.shape[1] - isinstance(cf.model, _Agreed)
         return .5 if k == 2 else (1 - _HAIR)/k
     if cf.cut in (None, .5): return tau
     least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
@@ -482,13 +481,13 @@ def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given
 # %% ../../nbs/search/00_explainer.ipynb #038e6649
 def _domain_of(model, X) -> Domain:
     "What is explained; raises `ValueError` for what is neither a frame nor a domain."
-    if hasattr(X, 'encode'): return X
+    if hasattr(X, 'encode') and not isinstance(X, str): return X
     if isinstance(model, (Domain, pd.DataFrame)):
         raise ValueError(f'model must come first and X second, got {type(model).__name__} and then {type(X).__name__}: '
                          'write GradualCF(model, X)')
     if isinstance(X, pd.DataFrame) or arrow_table(X) is not None: return tabular(X)
     line = 'sentences(X)' if isinstance(X, (list, tuple)) and all(isinstance(v, str) for v in X) else \
-        'images(X)' if getattr(X, 'ndim', 0) > 2 else 'pd.DataFrame(X)'
+        'images(X)' if getattr(X, 'ndim', 0) > 2 else 'pd.read_csv(X)' if isinstance(X, str) else 'pd.DataFrame(X)'
     raise ValueError(f'X must be a frame, or what tabular, images, sentences or series make, got {type(X).__name__}: write '
                      f'GradualCF(model, {line})')
 
@@ -586,7 +585,7 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     there = np.array([not words for words in why], bool)
     gone = np.flatnonzero(~there).tolist()
     out = cfs[np.where(there, there.cumsum() - 1, 0)]
-    empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in _NOTHING.items()}
+    empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in (_NOTHING | dict(bound=np.nan)).items()}
     enc = cast(Encoded, out.enc)
     enc = enc._replace(x=empty['x'], frozen=_emptied(enc.frozen, gone, True))
     proof = [_NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
@@ -764,6 +763,8 @@ class Explainer(metaclass=_Listed):
     greedy = False                 # Whether its search returns the best single change wherever one arrives
     demanded:tuple = ()            # Kinds of what its settings ask for beside the target
     company:Any = None             # How rows are compared with real ones, where the settings ask for that
+    judged:Any = None              # What the judge knows of model and table, once it was asked
+    held:Any = {}                  # Group -> positions of values that are tried, where training rows were not kept
     rounds = False                 # Whether its answers are in numbers that people would write, where that costs little
 
     def __init_subclass__(cls, **kw):

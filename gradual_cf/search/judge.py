@@ -44,7 +44,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
         jury,ruled = _panel_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
         places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
-        cf.judged = key, _Known(places, opened, opened.make(places, parts) if parts else None, jury, {})
+        cf.judged = key, _Known(places, opened, opened.make(places, parts) if opened is not None and parts else None, jury, {})
     return cf.judged[1]
 
 # %% ../../nbs/search/21_judge.ipynb #ju0007
@@ -144,7 +144,7 @@ class _Judge:
         with np.errstate(divide='ignore'): depth = -np.log2(c.strange.double().cpu().numpy())*circle.forest.usual
         self.lonely_bar,self.depth_bar,self.trees = c.lonely.cpu().numpy(), np.where(np.isfinite(depth), depth, -np.inf), trees
         pairs,d = c.company.never_met.cpu().numpy(), self.real.shape[1]
-        self.never = None
+        self.never:Any = None
         if len(pairs):
             self.never = np.zeros((d, d))
             self.never[pairs[:, 0], pairs[:, 1]] = self.never[pairs[:, 1], pairs[:, 0]] = 1.

@@ -142,7 +142,7 @@ def _score_weights(link:_Link, k:int) -> np.ndarray: # Scores `(k,)` -> `(k, few
     if k != 2 or link.calibrated: return np.eye(k)
     return np.array([[0.], [1.]]) if link.kind == 'proba' else np.array([[-1.], [1.]])
 
-def _odds(p:np.ndarray) -> np.ndarray: # Shares -> log-odds
+def _odds(p:np.ndarray|float) -> np.ndarray: # Shares -> log-odds
     p = np.clip(p, 1e-12, 1 - 1e-12)
     return np.log(p) - np.log1p(-p)
 

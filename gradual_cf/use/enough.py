@@ -67,7 +67,7 @@ def _column_texts(c:Column, df:pd.DataFrame) -> list: # `n` texts
         if plain in (np.float16, np.float32): # which need fewer digits
             cells = [v if v is None else cast(Any, plain).type(v) for v in cells]
     known = _level_texts(c) if c.levels else {v: _cell_text(c, v) for v in set(cells)}
-    return [known[v] for v in cells]
+    return [known[v] if v in known else _visible(v) for v in cells] # rows that cannot be read have other levels
 
 # %% ../../nbs/use/10_enough.ipynb #c16
 def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells

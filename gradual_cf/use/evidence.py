@@ -122,9 +122,9 @@ def evidence(
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
     out,constraints = [], _constraints_of(cf.domain, enc)
     for i,answer in enumerate(whole['answers']):
-        most = None if enc.most is None else int(enc.most[i])
+        most,read = None if enc.most is None else int(enc.most[i]), answer['read']
         question = asked | dict(target=answer['target'], constraints=constraints[i], max_changes=most)
-        proof = dict(said=answer['proof'], of=whole['optimal'], among=whole['among'], size=answer['size'], bound=answer['bound'])
+        proof = dict(said=answer['proof'], of=whole['optimal']*read, among=whole['among']*read, size=answer['size'], bound=answer['bound'])
         told = shared | dict(question=question, answer=answer, proof=proof, region=_ranges_told(cfs, i, ranges),
                              reasons=_lines_of_row(getattr(reasons, 'frame', None), i), letter=letters and letters[i])
         out.append(plain_json(told | dict(sha256=checker.seal(told))))
