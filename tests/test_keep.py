@@ -50,7 +50,7 @@ def there_and_back(cf, tmp_path, rows, model=None, **asked):
 
 @pytest.mark.parametrize('told', [
     dict(), dict(read=dict(missing='level')), dict(read=dict(scale='standard')), dict(read=dict(scale='quantile')),
-    dict(bounds=dict(income=(20, 90), since=('2020-03-01', None)), increase_only=['age'], levels=dict(job=['cook'])),
+    dict(bounds=dict(income=(20, 90), since=('2020-03-01', None), job=['cook']), increase_only=['age']),
     dict(relations=['age >= count', 'age rises by 1 -> count changes'], cost=dict(age=[3, 1], income='never', job=2.))],
     ids=['plain', 'level', 'standard', 'quantile', 'bounds', 'relations'])
 @pytest.mark.filterwarnings('ignore:.*training rows break')

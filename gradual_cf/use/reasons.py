@@ -463,7 +463,7 @@ def reasons(
     --------
     >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4, target='granted')
     """
-    told = dict(codes=None, never=(), language='en') | (house or {})
+    told:dict[str, Any] = dict(codes=None, never=(), language='en') | (house or {})
     if len(told) > 3: raise ValueError(f'house must be a dict of codes, never and language, got {list(told)[3:]}')
     codes,never,lang = told['codes'], told['never'], language_of(told['language'])
     target = wanted_of(cf, target, 'reasons')
