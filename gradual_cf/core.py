@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -699,7 +700,7 @@ def arrow_frame(table) -> Any: # A `pd.DataFrame`
 def _words() -> tuple: # (kind, word) -> what it is called here; (kind, what) -> the line to write
     "The table of other people's words."
     here,told = {}, {}
-    for row in (Path(__file__).parent/'templates/words.tsv').read_text('utf-8').splitlines():
+    for row in (files('gradual_cf')/'templates'/'words.tsv').read_text(encoding='utf-8').splitlines():
         kind,called,line,words = row.split('\t')
         here |= {(kind, word): called for word in words.split()}
         told.setdefault(('argument' if kind == 'others' else kind, called), line or called)

@@ -141,7 +141,7 @@ def test_numbers_of_full_precision_are_legal_with_any_decimals():
 
 def test_who_wants_answers_and_gets_frames_says_what_makes_them(decided_by_trees):
     _, cf, rows, other = decided_by_trees
-    for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: letter(other), lambda: cf.region(other)):
+    for ask in (lambda: improve(cf, other), lambda: measures(cf, other), lambda: cf.region(other)):
         with pytest.raises(ValueError, match='must be Counterfactuals, as explain returns them, got DataFrame: from_frames'): ask()
     with pytest.raises(ValueError, match='got 2 Counterfactuals: measures'): summary(cf.explain(rows[:2]))
     with pytest.raises(ValueError, match='answers must be one for each of 6 rows, got 2'): from_frames(cf, rows, other[:2])

@@ -85,7 +85,7 @@ def lacking(name, call):
     ('prices too small to compare', lambda: cheapest(priced(), N()[:2], optimal='cost', start=False), 'cost must have a price of at least 0.001 … got'),
     ('a proof in a norm that is none', lambda: of_table().explain(N()[:2]).prove('l2'), "norm must be one of … got 'l2'"),
     ('a proof in no time', lambda: of_table().explain(N()[:2]).prove(seconds=0), 'seconds must be above 0, got 0'),
-    ('a proof by distance with relations', lambda: tied().explain(N()[:2]).prove(norm='distance'), "'columns' for a table with relations, got 'l1'"),
+    ('a proof by distance with relations', lambda: tied().explain(N()[:2]).prove(norm='distance'), "'columns' for a table with relations, got 'distance'"),
     ('a proof by a cost of its own', lambda: priced().explain(N()[:2]).prove(norm='cost'),
         "norm must be 'columns' or 'distance' for a table with costs of its own, got 'cost'"),
     ('no picture', lambda: _step_page([]), 'at least one picture'),

@@ -28,7 +28,7 @@ from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load
                                       TensorModel)
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
-from ..search.confirmed import panel_told, take_panel
+from ..search.confirmed import _panel_told, _take_panel
 from ..search.explainer import _check_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.judge import held_places
@@ -45,7 +45,8 @@ __all__ = []
 # %% ../../nbs/scale/02_keep.ipynb #k7
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
     _Part, _Link, _Nodes, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
-    Plausibility, _ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search, put_back, share)}
+    Plausibility, _ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
+    put_back, share)}
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
 def _ties_told(relations, where:str) -> dict|None:
@@ -355,7 +356,7 @@ def _check_place(folder:Path):
 # %% ../../nbs/scale/02_keep.ipynb #k27
 def _learnt(cf) -> dict:
     "Training rows, what the model says of them and, if told, their labels; and what was trained on them."
-    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=panel_told(cf))
+    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=_panel_told(cf))
 
 def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its training rows are kept
     "Write a fitted explainer into a folder."
@@ -404,7 +405,7 @@ def _remembered(cf, learnt:dict, rows:bool, given:bool):
     if rows:
         cf.labels = learnt['labels']
         cf._learn()
-        take_panel(cf, learnt['jurors'])
+        _take_panel(cf, learnt['jurors'])
         return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']

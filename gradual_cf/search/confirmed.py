@@ -22,7 +22,7 @@ from .boxes import _grid_of
 from .opened import _lead_in, _opened, _places_of, _reseeded
 
 # %% auto #0
-__all__ = ['jury', 'places_tried', 'panel_told', 'take_panel', 'until_confirmed']
+__all__ = ['jury', 'places_tried', 'until_confirmed']
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
@@ -144,11 +144,13 @@ _FLOOR = .75    # … so that the goal is at least this
 
 class _Panel:
     "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
-    def __init__(self, cf, places, opened, others=None, want:float|None=None, told:dict|None=None): # As `panel_told` tells it
+    def __init__(self, cf, places, opened, others=None, want:float|None=None, told:dict|None=None): # As `_panel_told` tells it
         self.places,self.opened,self.want,self.slack = places, opened, want, 0. if others else _SLACK
         self.parts,self.asked,self.engine,self.goals = [], others or [], None, {}
         if told is None and not others: self._learn(cf)
-        elif told is not None: self.parts,self.learnt,self.engine = told['parts'], told['learnt'], opened.make(places, [opened.own, *told['parts']])
+        elif told is not None:
+            self.parts,self.learnt = told['parts'], told['learnt']
+            self.engine = opened.make(places, [opened.own, *self.parts])
 
     def _learn(self, cf):
         "Train them."
@@ -213,34 +215,15 @@ def _new_jury(cf) -> _Panel|None:
     try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
     except Exception: return None # what cannot be trained again; every library has errors of its own
 
-def panel_told(cf) -> dict|None: # parts, learnt
-    """Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again.
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-
-    Returns
-    -------
-    dict | None
-        parts, learnt
-    """
+def _panel_told(cf) -> dict|None: # parts, learnt
+    "Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again."
     panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else _panel_of(cf)
     if panel is None or panel.engine is None or any(type(p.inside) is not tuple or p.link.calibrated for p in panel.parts): return None
     bare = lambda p: p._replace(inside=(p.inside[0]._replace(listed=[], lines=()), *p.inside[1:]))
     return dict(parts=list(map(bare, panel.parts)), learnt=panel.learnt)
 
-def take_panel(cf, told:dict|None): # A fitted explainer
-    """The jurors that a file tells of.
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-    told : dict | None
-        A fitted explainer
-    """
+def _take_panel(cf, told:dict|None): # A fitted explainer
+    "The jurors that a file tells of."
     places = None if told is None else places_tried(cf)
     opened = None if places is None else _opened(cf, places, _network_learnt)
     if opened is not None: cf.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, told=told)

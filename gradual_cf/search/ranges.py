@@ -151,15 +151,16 @@ def _regions_around(q:_Question, holds, varied:_Varied, looks:np.ndarray) -> _Ra
 _REAL = 1000 # Most real rows that a certified box is held against
 
 def _check_real(cf, q:_Question, target, box:_Range, tau):
-    "Raise `RuntimeError` for certified boxes that a real row leaves: of each its cells that lie in the box, else those of the answer."
+    "Raise `RuntimeError` for certified boxes that real rows leave, of whose legal cells those in the box count."
     if not _has_rows(cf): return
     real = cf.x_train[::-(-len(cf.x_train)//_REAL)].double().cpu().numpy()
     theirs,_ = _own_positions(q.grid, real, MISSING)
     for row,low,high in zip(*box):
-        own = q.rows.own[row]
-        inside = np.stack([q.sets[g].masks[low[g]][v] if q.grid.named[g] else (v >= low[g]) & (v <= high[g]) & (v % 2 == 0)
+        at = np.full(len(real), row)
+        first,last = _legal_ends(q, at, theirs, theirs)
+        inside = np.stack([q.sets[g].masks[low[g]][v] if q.grid.named[g] else (v >= low[g]) & (v <= high[g]) & (first[:, g] <= last[:, g])
                            for g,v in enumerate(theirs.T)], 1)
-        x = _rows_at_positions(q.grid, q.rows, np.full(len(real), row), np.where(inside, theirs, own))
+        x = _rows_at_positions(q.grid, q.rows, at, np.where(inside, theirs, q.rows.own[row]))
         if not _decided_for_target(cf, x, target[row].expand(len(x), *target.shape[1:]), tau).all():
             raise RuntimeError(f'a region must hold for real rows, got one of row {row} that a training row leaves: '
                                'this is an error of the package, please report it')
