@@ -231,6 +231,11 @@ _EXACT = 1e-9 # Rounding of floats, relative
 _FINER = 3    # Decimals that a ratio has more than what it is made of
 _SPREAD = 20  # How many roundings of a column its product has to span
 
+def _words_of(text) -> list: # Lower case, without accents
+    "The words of a name: between signs, at capitals, before digits."
+    plain = unicodedata.normalize('NFKD', str(text).translate({322: 'l', 321: 'L', 223: 'ss'})).encode('ascii', 'ignore').decode()
+    return re.findall(r'[a-z]+', re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', plain).lower())
+
 def _says(how:tuple, v:Sequence[np.ndarray]) -> np.ndarray: # Of the columns behind the first, `(n,)` each
     "What the first column should be: the sum of the others, or a constant times their powers."
     if not how: return sum(v[1:], v[0])
@@ -448,11 +453,6 @@ def _people() -> SimpleNamespace: # In English, German, French, Spanish, Italian
     told = json.loads((files('gradual_cf')/'data'/'people.json').read_text(encoding='utf-8'))
     split = lambda kinds: {word: kind for kind,words in kinds.items() for word in words.split()}
     return SimpleNamespace(**{k: split(v) if isinstance(v, dict) else {*v.split()} for k,v in told.items()})
-
-def _words_of(text) -> list: # Lower case, without accents
-    "The words of a name: between signs, at capitals, before digits."
-    plain = unicodedata.normalize('NFKD', str(text).translate({322: 'l', 321: 'L', 223: 'ss'})).encode('ascii', 'ignore').decode()
-    return re.findall(r'[a-z]+', re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', plain).lower())
 
 def _who(c:Column) -> str: # '' for what says nothing of that
     "What a column says of who somebody is, and how that is known."

@@ -99,6 +99,19 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
+_TRIED = 2**19 # Pairs of changes that are tried of a row, at most
+
+def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes to `xp`; rows that have an answer
+    "The nearest two changes that pass, of rows that may change two columns: a second change beside each first one, the surest first."
+    won = []
+    for r in rows[j.most[rows] == 2]:
+        _,sure,_,_ = j.changes(j.x[[r]], np.array([r]))
+        slot = np.argsort(-sure[0], kind='stable')[:_TRIED//len(j.columns)]
+        row = np.full(len(slot := slot[np.isfinite(sure[0, slot])]), r)
+        if not len(row): continue
+        found,_,_ = _one_change(j, j.made(j.x[row], row, slot), row)
+        if r in found: xp[r] = found[r]; won.append(r)
+    return np.array(won, int)
 
 def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes to `xp`; rows that have an answer
     "The nearest real row of the target that passes."
@@ -243,9 +256,11 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     for some in _by_levels(j, xp, rows):
         found[some] = True
         yield some
+    two = _any_two(j, xp, rows[~found[rows]])
+    found[two] = True
     real = _from_real(j, xp, rows[~found[rows]])
     found[real] = True
-    if len(real): yield real
+    if len(two) + len(real): yield np.r_[two, real]
     _dropped(j, xp, real)
     done = rows[found[rows]]
     if not len(done): return
