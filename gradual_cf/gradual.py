@@ -387,19 +387,21 @@ def construct(
         live = live[stopping(cf, now) > 0]
 
 # %% ../nbs/07_gradual.ipynb #c71
+_COMPOSED = 'tau_slack init keep max_shared moves lr lam eta prototype_weight match terms average n_ref n_prototypes'.split() # Settings of a composition
+
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
-    "The parts of a search that tries values."
+    "The parts of a search that tries values: moves, unless settings say how to compose."
     h,domain = cf.settings, cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
     find = lookahead(*domain.probe) if domain.probe else _ask_all
     quick = parts._replace(probe=find, compose=_placed)
     once = domain.again is never_again
-    judged = bool(listed and domain.features)
+    composes = any(getattr(h, v) != getattr(SPARSE, v) for v in _COMPOSED) or h.sigma not in (0, SPARSE.sigma)
+    judged = bool(listed and domain.features and not composes)
     steps = (_searched_rows,) if judged else (construct,)
-    usual = (getattr(h, v) == getattr(SPARSE, v) for v in ('init', 'keep', 'max_shared', 'moves', 'steps'))
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not judged else None,
-                          lists=listed and not among, greedy=not among and all(usual), judged=judged)
+                          lists=listed and not among, greedy=not among and not composes and h.steps == SPARSE.steps, judged=judged)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."

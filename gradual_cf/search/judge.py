@@ -16,7 +16,7 @@ from ..models.asking import predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .confirmed import _agreement, _Jury, _network_learnt, _panel_of, places_tried
 from .goals import at_level, Lead, lowest, most_groups, required, _undecided
-from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenTrees, _Places
+from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
 from .plausible import Plausible
 from .robust import _forest_nodes
 from .trees import _Ensemble, _Link
@@ -44,7 +44,11 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
         jury,ruled = _panel_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
         places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
-        cf.judged = key, _Known(places, opened, opened.make(places, parts) if opened is not None and parts else None, jury, {})
+        engine = opened.make(places, parts) if opened is not None and parts else None
+        if isinstance(engine, _OpenLayers): # each place takes a pass through all layers
+            places = _thinned(places)
+            engine = opened.make(places, parts)
+        cf.judged = key, _Known(places, opened, engine, jury, {})
     return cf.judged[1]
 
 # %% ../../nbs/search/21_judge.ipynb #ju0007

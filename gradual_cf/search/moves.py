@@ -99,7 +99,7 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
-_TRIED = 2**19 # Pairs of changes that are tried of a row, at most
+_TRIED = 2**18 # Pairs of changes that are tried of a row, at most
 
 def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes to `xp`; rows that have an answer
     "The nearest two changes that pass, of rows that may change two columns: a second change beside each first one, the surest first."

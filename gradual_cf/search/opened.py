@@ -259,7 +259,10 @@ class _OpenLayers:
         self.weight = [_score_weights(p.link, k) for p,k in zip(parts, self.k)]
         self.first = np.r_[0, np.cumsum([w.shape[1] for w in self.weight])].tolist()
         self.M,self.mine = self.first[-1], [np.flatnonzero(layers.owner == g) for g in range(len(grid.columns))]
-        self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]) for p in parts]
+        self.type = [np.float64, *[np.float32]*(len(parts) - 1)] # of others than the first only the mean and the spread count
+        self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]).astype(t)
+                       for p,t in zip(parts, self.type)]
+        self.nets = [([v.astype(t) for v in p.inside.weight], [v.astype(t) for v in p.inside.bias]) for p,t in zip(parts, self.type)]
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
         "Features of a column at its places."
@@ -283,15 +286,14 @@ class _OpenLayers:
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # As `_OpenTrees.sums`
         "The same of layers."
         f,base,change = self.features(x), np.empty((len(x), self.M)), []
-        for i,(p,w) in enumerate(zip(self.parts, self.weight)):
-            net:_Net = p.inside
+        for i,(p,w,(weight,bias),t) in enumerate(zip(self.parts, self.weight, self.nets, self.type)):
             def out(v): # Units of the first layer -> sums
-                for b,f_,v_ in zip(net.bias[1:], net.bends, net.weight[1:]): v = f_.of(v) @ v_.T + b
-                return v @ w
-            first = f @ net.weight[0].T + net.bias[0]
+                for b,f_,v_ in zip(bias[1:], p.inside.bends, weight[1:]): v = f_.of(v) @ v_.T + b
+                return v @ w.astype(t)
+            first = f.astype(t) @ weight[0].T + bias[0]
             base[:, self.first[i]:self.first[i + 1]] = out(first)
             if not whole: continue
-            own = np.stack([f[:, mine] @ net.weight[0][:, mine].T for mine in self.mine], 1) # `(n, g, h)`
+            own = np.stack([f[:, mine].astype(t) @ weight[0][:, mine].T for mine in self.mine], 1) # `(n, g, h)`
             moved = first[:, None] - own
             change.append(np.moveaxis(out(moved[:, self.places.owner] + self.change[i]), 2, 1))
         return base, np.concatenate(change, 1) if whole else None
