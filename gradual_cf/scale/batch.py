@@ -271,7 +271,7 @@ class Batches:
 
     def batches(self, some): return map(self, some)
 
-    def __call__(self, batch):
+    def __call__(self, batch) -> Any:
         if isinstance(batch, Mapping): # of `datasets`: columns by their names
             return {c: v.tolist() for c,v in self(pd.DataFrame({c: list(v) for c,v in batch.items()})).items()}
         import pyarrow as pa
