@@ -50,7 +50,7 @@ class Page:
         cells = nbformat.read(path, 4).cells
         head = re.match(r'# (.+)(?:\n+> (.+))?', cells[0].source)
         self.title, self.about = head[1], head[2] or ''
-        self.module = next((d.split()[1] for c in cells for d in directives(c.source) if d.startswith('default_exp')), None)
+        self.module = next((d.split()[1] for c in cells if c.cell_type == 'code' for d in directives(c.source) if d.startswith('default_exp')), None)
 
 
 def pages():

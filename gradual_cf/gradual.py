@@ -387,7 +387,7 @@ def construct(
         live = live[stopping(cf, now) > 0]
 
 # %% ../nbs/07_gradual.ipynb #c71
-_COMPOSED = 'tau_slack init keep max_shared moves lr lam eta prototype_weight match terms average n_ref n_prototypes'.split() # Settings of a composition
+_COMPOSED = 'tau_slack init keep max_shared moves lr lam eta prototype_weight match terms average n_ref n_prototypes'.split()
 
 def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values: moves, unless settings say how to compose."

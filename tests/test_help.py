@@ -112,6 +112,7 @@ def test_every_line_that_an_error_tells_to_write_runs(line, asked, tmp_path, mon
 @pytest.mark.parametrize('guess', GUESSES)
 def test_what_people_write_first_is_answered_in_words(guess, asked, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    asked['cf'].save('folder')
     with pytest.raises((TypeError, ValueError, AttributeError)) as e: eval(guess, dict(asked))
     said = str(e.value)
     assert 'unexpected keyword' not in said and 'positional argument' not in said.partition(': write')[0].replace('too many positional arguments', '') and 'object has no attribute' not in said, said

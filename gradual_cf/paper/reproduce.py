@@ -613,7 +613,7 @@ def ablate(
 
     Examples
     --------
-    >>> ablate(cf, X_test[:5], target='granted', axes=['keep'], base=None)
+    >>> ablate(cf, X_test[:5], target='granted', axes=['start'], base=None)
     """
     own,task = isinstance(task, GradualCF), load_task(task) if isinstance(task, str) else task
     some,target = (rows, task.ask(rows, target).target) if own else _some_rows(task, rows, seed)

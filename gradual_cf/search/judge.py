@@ -45,7 +45,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
         places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
         engine = opened.make(places, parts) if opened is not None and parts else None
-        if opened is not None and isinstance(engine, _OpenLayers): # each place takes a pass through all layers
+        if opened is not None and isinstance(engine, _OpenLayers) and len(parts) > 1: # each place takes a pass through the layers of all
             places = _thinned(places)
             engine = opened.make(places, parts)
         cf.judged = key, _Known(places, opened, engine, jury, {})

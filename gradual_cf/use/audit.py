@@ -391,7 +391,7 @@ def _chosen(gain:np.ndarray, k:int) -> list: # `(n, m)`, at least 0 -> positions
 
 # %% ../../nbs/use/02_audit.ipynb #ad10
 _AWAY = (-.1, -.03, -.01, .01, .03, .1) # Ranges that a threshold is moved by
-_SAMPLE,_ASKED,_EACH = 256, 128, 5      # Rows on which advice is varied, of which answers are asked for, and how many
+_SAMPLE,_ASKED,_EACH = 256, 32, 3      # Rows on which advice is varied, of which answers are asked for, and how many
 _ROUNDS,_LAST,_KEPT = 6, 3, 60          # Times that it is varied, on all rows, and what each place offers all rows
 
 def _varied(rows:_Advised, advice:tuple, singles:list, most:int) -> list:
