@@ -93,7 +93,7 @@ _OPTIONS:dict[str, dict] = { # Group -> name -> kind, meaning, and what typer is
         max_changes=(int, 'Change at most this many columns, blocks or words.', dict(min=1)),
         relations=(Path, 'A file of relations between columns, one per line.'),
         cost=(Path, 'A JSON file of costs: column to weight, a pair for up and down, or a difficulty.'),
-        better=(_MANY, 'NAME=higher or NAME=lower, a hint which way is better; repeatable.')),
+        better=(_MANY, 'NAME=higher or NAME=lower, the better way, which answers keep to; repeatable.')),
     _SEARCH: dict(
         seed=(int, 'Seed of the network, the rows and the search.', dict(default=0)),
         intent=(str, "'sparse', 'robust', 'plausible' or 'paper'; by default what suits.")),

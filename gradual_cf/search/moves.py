@@ -250,6 +250,29 @@ def _finer(j:_Judge, xp:np.ndarray, rows):
                 bad[i] = place[k - 1, c] if k else bad[i]
 
 # %% ../../nbs/search/22_moves.ipynb #mv0011
+_CRUMB = .1 # Of a deviation of the column: beside others nobody sees the sense of less
+
+def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
+    "In place of tiny changes beside others a larger change of another column, which may have changed already."
+    if (j.jury is None and j.company is None) or j.cf.x_train is None: return
+    first,named = j.grid.first[:-1], j.grid.named
+    least = np.where(named, 0., _CRUMB*j.cf.x_train.std(0).cpu().numpy()[first])
+    tiny = lambda x, row: j.chosen(x, row) & (np.abs(x[:, first] - j.x[row][:, first]) < least) & ~named
+    for r in rows[tiny(xp[rows], rows).any(1)]:
+        row = np.array([r])
+        for t in _put_back(j, xp, row)[0]:
+            gone = j.chosen(xp[row], row)[0] & ~j.chosen(t[None], row)[0]
+            if not (tiny(xp[row], row)[0] & gone).any() or not j.chosen(t[None], row).any(): continue
+            ok,_,cost,_ = j.changes(t[None], row)
+            slot = np.flatnonzero(ok[0] & ~gone[j.columns])
+            slot = slot[np.argsort(cost[0, slot], kind='stable')]
+            made,of = j.made(np.repeat(t[None], len(slot), 0), np.full(len(slot), r), slot), np.full(len(slot), r)
+            fine = np.flatnonzero(~tiny(made, of).any(1) & (j.chosen(made, of).sum(1) <= j.chosen(xp[row], row).sum()))[:_FINAL]
+            fine = fine[j.weigh(made[fine], of[fine])[0] & j.lawful(made[fine], of[fine])]
+            if len(fine):
+                xp[r] = made[fine[0]]
+                break
+
 def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]: # Writes to `xp`; yields rows that have an answer
     "Answers of some rows: by levels, from real rows, then fewer and nearer changes."
     found = np.zeros(len(j.x), bool)
@@ -270,6 +293,7 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     _swapped(j, xp, done)
     _nearer(j, xp, done, 1)
     _finer(j, xp, done)
+    _without_crumbs(j, xp, done)
     yield done
 
 _LESS = .7 # Share of the jurors wanted that is asked for in vain before the decision alone is
