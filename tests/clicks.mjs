@@ -10,14 +10,14 @@ const tasks = {   // what has to be read in the code of a page, all of it, for t
   'install': [/pip install /],
   'explain a pipeline of one\'s own': [/make_pipeline\(|Pipeline\(/, /tabular\(/, /GradualCF\(/, /\.explain\(/],
   'forbid a column': [/immutable=\[/],
-  'get three ways': [/explain_many\([^)]*k=3/],
+  'get three ways': [/explain\([^)]*k=3/],
   'print a letter': [/letter\([^)]*format='html'/],
 };
 const b = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
 try {
   const p = await b.newPage({ viewport: { width: 1280, height: 900 } }), known = new Map();
   const page = () => basename(new URL(p.url()).pathname);
-  const links = 'article a[href$=".html"]:not(.headerlink)';
+  const links = 'article a[href$=".html"]:not(.headerlink):not([href*="://"])';
   const open = async file => { if (page() !== file) await p.goto(pathToFileURL(join(resolve(site), file)).href, { waitUntil: 'domcontentloaded' }); };
   const read = async file => {
     if (!known.has(file)) {

@@ -529,7 +529,7 @@ def bootstrap(
     k:int=5,        # Models, ≥ 1
     seed:int=0,     # Seed of the draws
 ) -> list:          # `k` fitted models
-    """Train models on resamples of the rows; raises `ValueError` for `k` below 1, or labels of another length.
+    """Train models on resamples of the rows, as `confirm` asks them; raises `ValueError` for `k` below 1, or labels of another length.
 
     Parameters
     ----------

@@ -982,7 +982,8 @@ API void search_known(const Search *s, i32 *answer, double *cost, double *left, 
 }
 
 typedef struct Read { /* trees of several models in what they read */
-  const i32 *feature, *left, *right, *set; /* feature: -1 for a leaf; set: where the levels that go left begin; -1 for a number */
+  const i32 *feature, *left, *right; /* feature: -1 for a leaf */
+  const i32 *set; /* where the levels that go left begin; -1 for a number */
   const double *bound, *value;
   const uint8_t *missing;
   const u64 *level;  /* sets of levels */
