@@ -99,15 +99,16 @@ def _by_levels(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]
 
 # %% ../../nbs/search/22_moves.ipynb #mv0007
 _REAL = 256 # Real rows that are weighed, the nearest ones
-_TRIED = 2**18 # Pairs of changes that are tried of a row, at most
+_TRIED,_ASKED = 2**18, 2**14 # Pairs of changes that are tried of a row, at most; where each has to be asked
 
 def _any_two(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes to `xp`; rows that have an answer
     "The nearest two changes that pass, of rows that may change two columns: a second change beside each first one, the surest first."
     won = []
     for r in rows[j.most[rows] == 2]:
         _,sure,_,_ = j.changes(j.x[[r]], np.array([r]))
-        slot = np.argsort(-sure[0], kind='stable')[:_TRIED//len(j.columns)]
-        row = np.full(len(slot := slot[np.isfinite(sure[0, slot])]), r)
+        slot = np.argsort(-sure[0], kind='stable')[:(_ASKED if j.engine is None else _TRIED)//len(j.columns)]
+        slot = slot[np.isfinite(sure[0, slot])]
+        row = np.full(len(slot), r)
         if not len(row): continue
         found,_,_ = _one_change(j, j.made(j.x[row], row, slot), row)
         if r in found: xp[r] = found[r]; won.append(r)
@@ -254,7 +255,7 @@ _CRUMB = .1 # Of a deviation of the column: beside others nobody sees the sense 
 
 def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
     "In place of tiny changes beside others a larger change of another column, which may have changed already."
-    if (j.jury is None and j.company is None) or j.cf.x_train is None: return
+    if (j.jury is None and j.company is None) or j.price is not None or j.cf.x_train is None: return
     first,named = j.grid.first[:-1], j.grid.named
     least = np.where(named, 0., _CRUMB*j.cf.x_train.std(0).cpu().numpy()[first])
     tiny = lambda x, row: j.chosen(x, row) & (np.abs(x[:, first] - j.x[row][:, first]) < least) & ~named

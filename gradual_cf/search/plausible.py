@@ -471,10 +471,11 @@ def _by_circle(number:Tensor, entries:int) -> list: # (number of a circle, posit
 
 def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     "What rows must reach on their way to their targets; of a row that is there several times it is found once."
-    parts = [v.flatten(1).double() for v in (enc.x, enc.low, enc.high, enc.frozen, label.view(len(label), -1)) if v is not None]
-    _,of = torch.cat(parts, 1).unique(dim=0, return_inverse=True)
-    if len(of) > (n := int(of.amax()) + 1 if len(of) else 0):
-        first = torch.zeros(n, dtype=torch.long, device=of.device).scatter_(0, of.flip(0), torch.arange(len(of), device=of.device).flip(0))
+    wanted = label if label.ndim > 1 else label[:, None]
+    parts = [v.double().cpu().numpy() for v in (enc.x, enc.low, enc.high, enc.frozen, wanted) if v is not None]
+    _,first,of = np.unique(np.concatenate(parts, 1), axis=0, return_index=True, return_inverse=True)
+    if len(first) < len(label):
+        first,of = (torch.from_numpy(v.ravel()).to(label.device) for v in (first, of))
         return _demands_on_rows(company, enc.take(first), label[first]).take(of)
     if len(company.circles) > _KEPT_CIRCLES: company.circles,company.place = [], {} # rows may bring an interval each
     number = torch.tensor([company.number(t) for t in label], device=enc.x.device)
