@@ -224,7 +224,7 @@ def run(p):
     nb.cells.insert(0, nbformat.v4.new_code_cell(START))
     nb.cells.append(nbformat.v4.new_code_cell(END))
     kernel = dict(kernel_name='python3', kernel_manager_class=Manager, extra_arguments=['--log-level=ERROR'])
-    NotebookClient(nb, timeout=900, store_widget_state=True, resources={'metadata': {'path': str(p.parent)}}, **kernel).execute()
+    NotebookClient(nb, timeout=900, store_widget_state=True, coalesce_streams=True, resources={'metadata': {'path': str(p.parent)}}, **kernel).execute()
     cpu, ran, axes = json.loads(nb.cells.pop().outputs[0].text)
     del nb.cells[0]
     nb.metadata.update(seconds=round(time.time() - start, 1), cpu=round(cpu, 1), ran=ran, axes=axes, source=source_key(p), key=key(p, ran))
