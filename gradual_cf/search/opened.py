@@ -153,7 +153,9 @@ def _lead_in(link:_Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: 
         p = link.share(np.moveaxis(v, 1, -1).reshape(-1, v.shape[1])).reshape(v.shape[0], *v.shape[2:])
         return (1 if label == 1 else -1)*(_odds(p) - _odds(link.threshold))
     v = v + base.reshape(1, -1, *[1]*(v.ndim - 2))
-    if link.kind == 'number': return np.minimum(link.factor*v[:, 0] - label[0], label[1] - link.factor*v[:, 0])
+    if link.kind == 'number':
+        said = link.factor*v[:, 0] if link.curve is None else link.curve(v[:, 0])
+        return np.minimum(said - label[0], label[1] - said)
     share = link.kind == 'proba'
     if v.shape[1] == 1:
         lead = 4*(v[:, 0] - link.threshold)

@@ -18,7 +18,7 @@ from ..models.asking import account, charged, log_odds
 from ..models.decisions import _asked_of, _single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
-from .trees import _Ensemble, _Unfit
+from .trees import _Curve, _Ensemble, _Unfit
 
 # %% auto #0
 __all__ = ['tabled']
@@ -44,7 +44,7 @@ _STEPS = ( # Start of a module, its exact classes, what an output reads, and how
                         'OrdinalEncoder MeanEncoder CountFrequencyEncoder RareLabelEncoder Winsorizer LogTransformer '
                         'YeoJohnsonTransformer EqualWidthDiscretiser EqualFrequencyDiscretiser', 'each', 'any'))
 _JOINING = 'composite_cols', 'specific_transformers' # Settings by which such a class reads columns together
-_RISING = 'log log2 log10 log1p exp exp2 expm1 sqrt cbrt arctan tanh arcsinh'.split() # Functions of numpy
+_RISING = 'log log2 log10 log1p exp exp2 expm1 sqrt cbrt arctan tanh sinh arcsinh arctanh expit logit'.split() # Functions of numpy and scipy
 
 def _known_step(step) -> tuple: # What an output reads, and how; nothing for another class
     "What the class of a fitted step says."
@@ -536,3 +536,27 @@ def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
             if not np.allclose(values, straight, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None
             slope[mine],shift[mine] = line, values[0] - at[0]*line
     return _Layers(net, f.owner, slope, shift, levels, f.of)
+
+# %% ../../nbs/search/08_pipelines.ipynb #tt000002
+_EXPONENTIAL = 'PoissonRegressor', 'GammaRegressor'
+
+def _inverse_of(step, v:np.ndarray) -> np.ndarray: return np.asarray(step.inverse_transform(v[:, None]))[:, 0] # Numbers `(n,)`
+
+def _rises_back(step) -> bool: # Of a fitted transformer; False where it falls
+    "Whether what turns numbers back rises; raises `_Unfit` where it may turn."
+    if type(step).__name__ == 'FunctionTransformer' and type(step).__module__.startswith('sklearn.'):
+        name = getattr(f := step.inverse_func, '__name__', f)
+        if f is None or type(f) is np.ufunc and name in (*_RISING, 'negative') and not step.inv_kw_args: return name != 'negative'
+        raise _Unfit(f'numbers behind a function that may turn ({name}): numpy.expm1 and its like only rise')
+    if (known := _known_step(step)) and known[0] == 'each' and known[1] != 'any' and 'inverse_transform' not in vars(step): return True
+    raise _Unfit(f'numbers behind a step that may turn ({type(step).__name__})')
+
+def _curve_behind(last) -> _Curve|None: # Last step of a model
+    "What makes the numbers of a regressor of what it sums up, where that is a curve; raises `_Unfit` where it may turn."
+    name = type(last).__name__
+    if not type(last).__module__.startswith('sklearn.'): return None
+    if name == 'TransformedTargetRegressor':
+        falls = sum(not _rises_back(step) for step in _steps_of(last.transformer_))
+        return _Curve(partial(_inverse_of, last.transformer_), falls % 2 == 0)
+    log = name == 'TweedieRegressor' and (last.link == 'log' or last.link == 'auto' and last.power > 0)
+    return _Curve(np.exp) if log or name in _EXPONENTIAL else None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 import operator
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast, NamedTuple
 from weakref import ref
@@ -15,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
-from ..models.decisions import FrameModel
-from ..models.fitted import TensorModel, _Affine, _parsed
+from ..models.decisions import _with_end, FrameModel
+from ..models.fitted import _Affine, _asked_through, _parsed, recognised, TensorModel
 from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
                                      _LeafLines, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
                                      _TANH, _TreeBound, _with_one_kink)
-from .pipelines import _absent_in, _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
+from .pipelines import _absent_in, _curve_behind, _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
 from .sums import (_additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind,
@@ -433,7 +434,11 @@ def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None
     ours = r.said(x)
     if ours.shape != z.shape: return None
     far,most = _APART[r.link.kind](z, ours)
-    return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most)) if far <= _ROUNDED*most else None
+    if not far <= _ROUNDED*most: return None
+    if r.link.curve is not None: # room in sums, not in numbers
+        total,(low,high) = r.scores(x)[:, 0] + r.link.base[0], r.link.ends((z[:, 0], z[:, 0]))[0]
+        far,most = np.maximum(low - total, total - high).max(initial=0.), np.abs(total).max(initial=1.)
+    return r._replace(slack=max(r.slack, _ROUNDINGS*far/r.link.factor + 1e-10*most))
 
 # %% ../../nbs/search/10_readings.ipynb #lit90055
 _COMPARED = 500  # Training rows that are compared
@@ -455,9 +460,12 @@ def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
     return [name for _,part,*_ in parts if part is not None and not isinstance(part, str) for name in _classes_of_step(part)]
 
 def _steps_named(model:FrameModel) -> str:
-    "The steps before the last one, in words; '' where there are none."
-    names = dict.fromkeys(name for step in _steps_of(model.predictor.source)[:-1] for name in _classes_of_step(step))
-    return f' behind {", ".join(names)}' if names else ''
+    "The steps before the last one, and what the last one stands in, in words; '' where there is nothing."
+    *steps,last = _steps_of(model.predictor.source)
+    within = f', within {type(last).__name__}' if hasattr(last, 'regressor_') else ''
+    if within: steps += _steps_of(last.regressor_)[:-1]
+    names = dict.fromkeys(name for step in steps for name in _classes_of_step(step))
+    return (f' behind {", ".join(names)}' if names else '') + within
 
 def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
     """Reads the model of an explainer that is still there.
@@ -481,6 +489,26 @@ def _always_one_level(grid:_Grid) -> set: # First and end of the entries of each
     ends = zip(grid.columns, grid.named, grid.first, grid.first[1:])
     return {(int(a), int(b)) for c,named,a,b in ends if named and not c.missing}
 
+def _behind_curve(model:FrameModel) -> tuple:
+    "What a curve makes the numbers of a model of, as a model, and the curve; the model itself and None where none does."
+    source = model.predictor.source
+    curve,inner = _curve_behind(last := _steps_of(source)[-1]), getattr(last, 'regressor_', None)
+    if curve is None or inner is None: return model, curve
+    return _asked_through(model, replace(recognised(_with_end(source, inner)), names=model.predictor.names)), curve
+
+def _read_model(m, grid:_Grid, x:np.ndarray, alone:bool=False) -> _Reading|None: # Training rows, encoded; `alone`: as a sum by its class
+    "The reading of one model, not yet compared; raises `_Unfit` with what prevents it."
+    if isinstance(m, _Trees): return _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
+    if not isinstance(m, FrameModel):
+        net = _unfolded(m, x.shape[1], _always_one_level(grid))
+        return None if net is None else _reading_on_table(_layers_on_table(net, grid), grid, x, m)
+    inner,curve = _behind_curve(m)
+    r = _read_model(inner, grid, x, alone) if inner is not m else (_read_sum if alone else _read_fitted)(m, grid, x)
+    if r is None: m.unread = m.unread or inner.unread
+    if r is None or curve is None: return r
+    still = float(np.median(r.scores(x)[:, 0] + r.link.base[0]))
+    return r._replace(link=r.link._replace(curve=curve._replace(still=still)))
+
 def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
     if _shared_places(grid): return None
@@ -490,16 +518,13 @@ def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
     for whole in models:
         m:Any = whole.model if isinstance(whole, _Asked) else whole
         try:
-            if isinstance(m, _Trees): r = _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
-            elif isinstance(m, FrameModel):
-                try: r = _read_fitted(m, grid, rows)
-                except _Unfit as why: r,m.unread = None, str(why)
-            else:
-                net = _unfolded(m, x.shape[1], _always_one_level(grid))
-                r = None if net is None else _reading_on_table(_layers_on_table(net, grid), grid, rows, m)
+            try: r = _read_model(m, grid, rows)
+            except _Unfit as why:
+                if not isinstance(m, FrameModel): raise
+                r,m.unread = None, str(why)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, rows)
-            if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_sum(m, grid, rows), z, rows)
+            if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_model(m, grid, rows, alone=True), z, rows)
         except _Unfit as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
         if isinstance(m, FrameModel) and not isinstance(m, _Trees):
@@ -520,8 +545,8 @@ _NO_TIE = 1e-12 # A lead from which a decision is no tie
 
 def _interval_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     "Both ends of an interval."
-    ends = zip((1., -1.), (np.broadcast_to(v, level.shape) for v in label))
-    return [(sign*np.ones(1), sign*(end - link.base[0]), 0.) for sign,end in ends if np.isfinite(end).all()]
+    ends = zip((1., -1.), *((np.broadcast_to(v, level.shape) for v in some) for some in link.ends(label)))
+    return [(sign*np.ones(1), sign*(end - link.base[0]), np.abs(sure - end)) for sign,end,sure in ends if np.isfinite(end).all()]
 
 def _log_odds(level) -> Any: return np.log(level/(1 - level)) # Probability -> log-odds
 
@@ -596,7 +621,7 @@ def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `
     "Rows whose target is beyond the sum of the best leaves of all trees."
     out = np.zeros(len(target), bool)
     for e,link,slack in _ensembles(cf, readings):
-        if link.calibrated: continue # a curve follows
+        if link.calibrated or link.curve is not None: continue # a curve follows
         for label,i in _of_one_target(target):
             for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
                 most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/05_trees.ipynb #c3
 from __future__ import annotations
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -39,6 +40,38 @@ def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
     return np.where(middle.astype(np.float32) <= t, middle, np.nextafter(middle, -np.inf))
 
 # %% ../../nbs/search/05_trees.ipynb #7918da4c
+class _Curve(NamedTuple):
+    "What makes a number of a sum and only rises, or only falls."
+    of:Any         # Numbers `(n,)` -> `(n,)`; NaN beyond where it is known
+    rises:bool=True
+    still:float=0. # A sum of which it makes a number
+
+    def __call__(self, v:np.ndarray) -> np.ndarray: # Sums of any shape
+        with warnings.catch_warnings(), np.errstate(all='ignore'):
+            warnings.simplefilter('ignore')
+            return np.asarray(self.of(np.ravel(v)), float).reshape(np.shape(v))
+
+    def sums(self, low, high, room:float=0.) -> tuple: # Both ends of a number, `(n,)` each; relative to these
+        "The least and the largest sum of which it makes a number between two ends, `(n,)` each; found by halving all floats."
+        low,high = (np.asarray(v, float) + way*room*np.where(np.isfinite(v), np.abs(v), 0.) for v,way in ((low, -1), (high, 1)))
+        def beyond(at, more): # Whether sums, as whole numbers in their order, are in reach of the low end, or past the high one
+            v = self(sum_ := np.where(at < 0, -1., 1.)*np.abs(at).view(float))
+            side = np.where(np.isnan(v), np.sign(sum_ - self.still), ((v > high)*1 - (v < low))*(1 if self.rises else -1))
+            return side >= more
+        def first(more):
+            a,b = (np.full(low.shape, end) for end in (-_LARGEST, _LARGEST))
+            while (a < b).any():
+                middle = (a & b) + ((a ^ b) >> 1)
+                there = beyond(middle, more)
+                a,b = np.where(there, a, middle + 1), np.where(there, middle, b)
+            return a
+        least,most = (np.where(at < 0, -1., 1.)*np.abs(at).view(float) for at in (first(0), first(1) - 1))
+        return np.where(least < -_FARTHEST, -np.inf, least), np.where(most > _FARTHEST, np.inf, most)
+
+_LARGEST = np.float64(np.finfo(float).max).view(np.int64) # The largest number, as a whole one
+_FARTHEST = 1e308 # From here on a sum has no end
+_CURVED = 1e-12 # What a curve may round, relative to its number
+
 class _Link(NamedTuple):
     "How scores become answers."
     base:np.ndarray     # Added to the scores, `(k,)`
@@ -47,12 +80,17 @@ class _Link(NamedTuple):
     threshold:float=.5  # Probability from which the second of two classes is decided
     calibrated:tuple=() # Of each sum a function that never falls, `(n,)` -> probabilities; none where nothing follows
     last:Any=None       # … and one of their mean
+    curve:Any=None      # A `_Curve` that makes a number of the sum
 
     def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
         "What the model answers where it has these scores."
         total = scores + self.base
         if self.calibrated: total = self.share(total)
+        if self.curve is not None: total = self.curve(total)
         return log_odds(self.factor*torch.from_numpy(total), self.kind, self.threshold)
+
+    def ends(self, label) -> tuple: # Both ends of a number -> those of its sum twice: with room for rounding, and without doubt
+        return (label, label) if self.curve is None else tuple(self.curve.sums(*label, way*_CURVED) for way in (1, -1))
 
     def share(self, total:np.ndarray) -> np.ndarray: # Sums `(n, folds)` -> that of the second of two classes, `(n,)`
         "The mean of what the curves say, each of its own sum."
