@@ -569,7 +569,7 @@ def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
         base = 0. if link.calibrated else link.base[0]
         return [(sign*np.ones(k), sign*(1/(1 + np.exp(-sign*need - tie)) - base), 0.)]
     if lead is None and np.min(level, initial=.5) < .5: lead = 0. # several classes may have such a share
-    times = [] if lead is None else [eye[label] - np.exp(lead)*eye[j] for j in range(k) if j != label]
+    times = [] if lead is None else [eye[label] - np.exp(lead + _TIE*min(label - j, 0))*eye[j] for j in range(k) if j != label]
     return [(eye[label], level - link.base[label], 0.), *((v, 0*level - v @ link.base, 0.) for v in times)]
 
 def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
