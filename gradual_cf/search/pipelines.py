@@ -18,7 +18,8 @@ from ..models.asking import account, charged, log_odds
 from ..models.decisions import _asked_of, _single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
-from .trees import _Curve, _Ensemble, _Unfit
+from .trees import _Curve, _Ensemble, _FARTHEST, _Unfit
+from ..data.columns import MISSING
 
 # %% auto #0
 __all__ = ['tabled']
@@ -39,10 +40,16 @@ _STEPS = ( # Start of a module, its exact classes, what an output reads, and how
                                    'SelectFromModel RFE RFECV SequentialFeatureSelector', 'chosen', 'line'),
     ('sklearn.decomposition.', 'PCA TruncatedSVD', 'mixed', 'sum'),
     ('sklearn.random_projection.', 'GaussianRandomProjection SparseRandomProjection', 'mixed', 'sum'),
-    ('category_encoders.', 'OneHotEncoder OrdinalEncoder TargetEncoder WOEEncoder CountEncoder BinaryEncoder', 'each', 'any'),
+    ('category_encoders.', 'OneHotEncoder OrdinalEncoder TargetEncoder WOEEncoder CountEncoder BinaryEncoder BaseNEncoder GrayEncoder '
+                           'HelmertEncoder SumEncoder PolynomialEncoder BackwardDifferenceEncoder JamesSteinEncoder MEstimateEncoder '
+                           'CatBoostEncoder LeaveOneOutEncoder QuantileEncoder SummaryEncoder RankHotEncoder', 'each', 'any'),
     ('feature_engine.', 'MeanMedianImputer CategoricalImputer ArbitraryNumberImputer EndTailImputer AddMissingIndicator OneHotEncoder '
-                        'OrdinalEncoder MeanEncoder CountFrequencyEncoder RareLabelEncoder Winsorizer LogTransformer '
-                        'YeoJohnsonTransformer EqualWidthDiscretiser EqualFrequencyDiscretiser', 'each', 'any'))
+                        'OrdinalEncoder MeanEncoder CountFrequencyEncoder RareLabelEncoder WoEEncoder DecisionTreeEncoder Winsorizer '
+                        'ArbitraryOutlierCapper LogTransformer LogCpTransformer ReciprocalTransformer PowerTransformer ArcsinTransformer '
+                        'BoxCoxTransformer YeoJohnsonTransformer EqualWidthDiscretiser EqualFrequencyDiscretiser ArbitraryDiscretiser '
+                        'GeometricWidthDiscretiser DecisionTreeDiscretiser MeanNormalizationScaler DropFeatures DropConstantFeatures '
+                        'DropDuplicateFeatures DropCorrelatedFeatures SmartCorrelatedSelection', 'each', 'any'),
+    ('skrub.', 'Cleaner SquashingScaler SelectCols DropCols', 'each', 'any'))
 _JOINING = 'composite_cols', 'specific_transformers' # Settings by which such a class reads columns together
 _RISING = 'log log2 log10 log1p exp exp2 expm1 sqrt cbrt arctan tanh sinh arcsinh arctanh expit logit'.split() # Functions of numpy and scipy
 
@@ -239,6 +246,9 @@ def _moved_alone(of, grid:_Grid, start:np.ndarray, sources:list, at:list) -> lis
     out = [s._replace(columns=frozenset()) if s.how == 'one' and len(s.columns) > 1 else s for s in sources]
     for g in {g for i in apart for g in sources[i].columns}:
         said = np.concatenate([v for _,v in _said_together(of, grid, start, {g: at[g]})]) if len(at[g]) else start[:0]
+        if len(said) and grid.columns[g].missing and not grid.named[g]: # an indicator moves there alone
+            (gone := start.copy())[:, grid.first[g]] = MISSING
+            said = np.concatenate([said, of(gone)])
         for i in apart:
             if len(said) and not _same(said[:, i], said[0, i]).all(): out[i] = _Source(frozenset([g]), 'any')
     return out
@@ -540,7 +550,12 @@ def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
 # %% ../../nbs/search/08_pipelines.ipynb #tt000002
 _EXPONENTIAL = 'PoissonRegressor', 'GammaRegressor'
 
-def _inverse_of(step, v:np.ndarray) -> np.ndarray: return np.asarray(step.inverse_transform(v[:, None]))[:, 0] # Numbers `(n,)`
+def _inverse_of(steps:list, v:np.ndarray) -> np.ndarray: # Fitted transformers; numbers `(n,)`
+    "What turns numbers back makes of them, the last step first; NaN beyond where one is known."
+    for step in steps[::-1]:
+        there,v = ~np.isnan(v), np.clip(v, -_FARTHEST, _FARTHEST)
+        if there.any(): v[there] = np.asarray(step.inverse_transform(v[there, None]))[:, 0]
+    return v
 
 def _rises_back(step) -> bool: # Of a fitted transformer; False where it falls
     "Whether what turns numbers back rises; raises `_Unfit` where it may turn."
@@ -556,7 +571,8 @@ def _curve_behind(last) -> _Curve|None: # Last step of a model
     name = type(last).__name__
     if not type(last).__module__.startswith('sklearn.'): return None
     if name == 'TransformedTargetRegressor':
-        falls = sum(not _rises_back(step) for step in _steps_of(last.transformer_))
-        return _Curve(partial(_inverse_of, last.transformer_), falls % 2 == 0)
+        steps = _steps_of(last.transformer_)
+        falls = sum(not _rises_back(step) for step in steps)
+        return _Curve(partial(_inverse_of, steps), falls % 2 == 0)
     log = name == 'TweedieRegressor' and (last.link == 'log' or last.link == 'auto' and last.power > 0)
     return _Curve(np.exp) if log or name in _EXPONENTIAL else None

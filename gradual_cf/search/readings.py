@@ -409,6 +409,7 @@ def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
 # %% ../../nbs/search/10_readings.ipynb #lit90049
 _ROUNDED = 1e-3  # Largest difference of log-odds that 32 bits explain, relative to the largest
 _NO_DIGITS = 1e-9 # Below this a probability says little of its log-odds
+_SHORT = 2.**-22  # … and what one of 32 bits may be off
 
 def _numbers_apart(a:np.ndarray, b:np.ndarray) -> tuple: # Largest difference, and what it is measured by
     return np.abs(a - b).max(initial=0.), np.abs(a).max(initial=1.)
@@ -422,8 +423,11 @@ def _shares_apart(a:np.ndarray, b:np.ndarray) -> tuple: return np.abs(_probabili
 def _log_odds_apart(a:np.ndarray, b:np.ndarray) -> tuple:
     a,b = (v - v.mean(1, keepdims=True) for v in (a, b))
     if _shares_apart(a, b)[0] > _ROUNDED: return np.inf, 1.
-    sure = np.minimum(_probabilities(a), _probabilities(b)).min(1) > _NO_DIGITS
-    return _numbers_apart(a[sure], b[sure])
+    p = np.minimum(_probabilities(a), _probabilities(b)).min(1)
+    sure = p > _NO_DIGITS
+    far,most = _numbers_apart(a[sure], b[sure])
+    if far <= _ROUNDED*most: return far, most
+    return max((np.abs(a - b).max(1) - _SHORT/p)[sure].max(), _SHORT*most), most # shares of 32 bits tell less of log-odds
 
 _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart) # Kind of scores -> how answers differ
 
@@ -456,7 +460,7 @@ def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that ha
 
 def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
     parts = getattr(step, 'transformers_', None) or getattr(step, 'transformer_list', None) or getattr(step, 'steps', ())
-    if not parts: return [type(step).__name__]*(getattr(step, 'func', step) is not None)
+    if not parts or isinstance(parts, dict): return [type(step).__name__]*(getattr(step, 'func', step) is not None)
     return [name for _,part,*_ in parts if part is not None and not isinstance(part, str) for name in _classes_of_step(part)]
 
 def _steps_named(model:FrameModel) -> str:
