@@ -220,7 +220,7 @@ def fits(model, kind, rule, price, decision, ask):
     if 'number' in model and decision != 'two' or model in TWO and not decision.startswith('two'): return False
     if model == 'sentinel' and KINDS[kind].gone or model in ('passed', 'passed_hist') and kind == 'text': return False
     if (rule == 'relation' or model in ONLY_ASKED) and ask not in ('as usual', 'several'): return False
-    if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'bent', 'whisper')
+    if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'bent', 'whisper', 'sentinel')
     return (ask == 'cost') <= ('cost' in PRICES[price]) and (price == 'zigzag') <= (ask == 'cost') and (model == 'folds') <= (kind != 'unused')
 
 
@@ -396,6 +396,7 @@ def legal(q, i, own):
         at,me = q.at[c], q.at[c][own]
         fine = (at >= 0) & (c not in still)
         if me == -2: fine &= 'missing' in kind.how
+        if me == -1 and q.case['ask'] == 'plausible': fine &= False  # advice leaves codes as they are
         value = values(q, c)
         ends = bounds.get(c, (None, None))
         if isinstance(ends, list): fine &= np.isin([*kind.cells, '', ''], ends)[at]

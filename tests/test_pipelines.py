@@ -1,6 +1,8 @@
 """What a pipeline reads is told by the classes of its steps: features equal the pipeline's own, and what may read several columns is asked."""
+import itertools
 import pickle
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,8 @@ import pytest
 import torch
 from sklearn import compose, decomposition, ensemble, feature_selection, impute, naive_bayes, pipeline, preprocessing, random_projection, svm, tree
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.neural_network import MLPRegressor
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.search import pipelines, proven
@@ -181,3 +184,66 @@ def test_every_training_cell_is_a_place_of_the_search(tiny, step):
     for bound in (None, step, tiny):
         answers = cf.explain(rows, True, bounds={} if bound is None else {'debt': (None, bound)})
         assert set(answers.proof) == {'optimal'} and model.predict(answers.raw).all()
+
+
+SMALL = pd.DataFrame(dict(a=rng.integers(1, 7, N)*1., b=rng.integers(1, 7, N)*1., job=rng.choice(['part', 'full', 'own'], N), town=rng.choice(['x', 'y', 'z'], N)))
+PRICE = np.exp(.4*SMALL.a - .2*SMALL.b + .5*(SMALL.job == 'full') + rng.normal(0, .1, N))
+EVERY = pd.DataFrame(itertools.product(range(1, 7), range(1, 7), ['part', 'full', 'own'], ['x', 'y', 'z']), columns=list(SMALL)).astype(SMALL.dtypes)
+CODED = compose.make_column_transformer((P.StandardScaler(), ['a', 'b']), (one, ['job', 'town']))
+GROWN, LAYERS = ensemble.RandomForestRegressor(5, max_depth=4, random_state=0), MLPRegressor(hidden_layer_sizes=(4,), solver='lbfgs', max_iter=200, random_state=0)
+
+
+def target(regressor, **how): return compose.TransformedTargetRegressor(regressor, check_inverse=False, **how)
+
+
+CURVES = dict(logs=make(CODED, target(GROWN, func=np.log1p, inverse_func=np.expm1)), outside=target(make(CODED, GROWN), func=np.log1p, inverse_func=np.expm1),
+              line=make(CODED, target(Ridge(), func=np.log, inverse_func=np.exp)), falls=make(CODED, target(GROWN, func=np.negative, inverse_func=np.negative)),
+              layers=make(CODED, target(LAYERS, transformer=make(P.PowerTransformer(), P.MinMaxScaler()))), ranks=make(CODED, target(GROWN, transformer=P.QuantileTransformer(n_quantiles=20))),
+              poisson=make(CODED, PoissonRegressor()), gamma=make(CODED, GammaRegressor()))
+
+
+def judged(cf, model, rows, there, goal):
+    "Whether no proof of answers is denied by any legal row, all of which are asked; how many there are."
+    answers = cf.explain(rows, goal)
+    for i, proof in enumerate(answers.proof):
+        fewest = (EVERY[there] != rows.iloc[i]).sum(axis=1).min() if there.any() else np.inf
+        assert (proof == 'none exists') == (fewest == np.inf)
+        assert proof != 'optimal' or (answers.raw.iloc[i] != rows.iloc[i]).sum() == fewest
+    return sum(proof in ('optimal', 'none exists') for proof in answers.proof)
+
+
+@pytest.mark.parametrize('name', CURVES)
+def test_a_regressor_of_another_target_is_read(name):
+    "An interval of prices is an interval of what is summed up: in the middle, at numbers that are met, without an end, out of reach."
+    model = CURVES[name].fit(SMALL, PRICE)
+    cf = GradualCF(model, tabular(SMALL, roles=dict.fromkeys(SMALL, 'free')), 'sparse').fit(SMALL)
+    assert ('within TransformedTargetRegressor' in cf.model.about) == (name not in ('poisson', 'gamma')) and 'read as' in cf.model.about, cf.model.about
+    says, own = model.predict(EVERY), np.sort(model.predict(SMALL))
+    for goal in ((own[N//2] + 1e-6, own[N//2] + 1.), (own[9*N//10] - 1e-6, np.inf), (-np.inf, own[20] + 1e-6), (says.max() + 1, np.inf)):
+        rows = SMALL[(model.predict(SMALL) < goal[0]) | (model.predict(SMALL) > goal[1])][:5]
+        assert judged(cf, model, rows, (says >= goal[0]) & (says <= goal[1]), goal) == len(rows)
+
+
+def test_numbers_behind_a_function_that_may_turn_are_asked():
+    for inverse in (np.square, lambda v: v*np.sin(v)):
+        model = make(CODED, target(Ridge(), func=np.sqrt, inverse_func=inverse)).fit(SMALL, PRICE)
+        cf = GradualCF(model, tabular(SMALL), 'sparse').fit(SMALL)
+        assert not _has_bounds(cf) and 'may turn' in cf.model.about, cf.model.about
+
+
+OTHERS = dict(category_encoders='OneHotEncoder OrdinalEncoder TargetEncoder CountEncoder BinaryEncoder WOEEncoder SumEncoder CatBoostEncoder HashingEncoder',
+              **{'feature_engine.encoding': 'OneHotEncoder MeanEncoder CountFrequencyEncoder WoEEncoder'}, skrub='TableVectorizer SquashingScaler')
+
+
+@pytest.mark.parametrize('library, name', [(library, name) for library, names in OTHERS.items() for name in names.split()])
+def test_encoders_of_other_makes_are_read_by_their_classes(library, name):
+    pytest.importorskip(library.split('.')[0])
+    steps = [getattr(import_module(library), name)(**dict(cols=['job', 'town']) if library == 'category_encoders' else {})]
+    if name == 'SquashingScaler': steps = [compose.make_column_transformer((steps[0], ['a', 'b']), (one, ['job', 'town']))]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        model = make(*steps, tree.DecisionTreeClassifier(max_depth=5, random_state=0)).fit(SMALL, (PRICE > 3).astype(int))
+        cf = GradualCF(model, tabular(SMALL, roles=dict.fromkeys(SMALL, 'free')), 'sparse').fit(SMALL)
+        says, rows = model.predict(EVERY) == 1, SMALL[model.predict(SMALL) == 0][:10]
+        if name == 'HashingEncoder': assert 'several columns (HashingEncoder)' in cf.model.about
+        else: assert judged(cf, model, rows, says, 1) == len(rows), cf.model.about

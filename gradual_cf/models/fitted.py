@@ -24,7 +24,7 @@ from .glass import (_as_scores, _catboost_parsed, _flattened, _from_catboost, _f
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
                                          names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
-from ..search.trees import _Ensemble, _Link, _Nodes, _Unfit, _widened_to_64, exact
+from ..search.trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _Unfit, _widened_to_64, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -92,8 +92,8 @@ def _lightgbm_booster(model) -> Predictor:
 def _catboost(model) -> Predictor:
     "A model of CatBoost, also one that was read from a file."
     if not model.is_fitted(): raise ValueError(f'model must be fitted, got {type(model).__name__}, which is not')
-    kind,form = ('proba', 'Probability') if len(model.classes_) else ('number', 'RawFormulaVal')
-    ask = partial(model.predict, prediction_type=form, thread_count=1)
+    kind,form = ('proba', dict(prediction_type='Probability')) if len(model.classes_) else ('number', {}) # as it predicts numbers itself
+    ask = partial(model.predict, thread_count=1, **form)
     names = tuple(model.feature_names_)
     classes = tuple(model.classes_)
     at = getattr(model, 'get_probability_threshold', lambda: .5)() if len(classes) == 2 else .5 # not of one from a file
@@ -657,7 +657,7 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
     k = len(model._predictors[0])
     trees = [_hist_tree(p, i, k) for stage in model._predictors for i,p in enumerate(stage)]
     kind = 'logit' if hasattr(model, 'classes_') else 'number'
-    whole = _Ensemble(trees, _Link(model._baseline_prediction.ravel(), kind))
+    whole = _Ensemble(trees, _Link(model._baseline_prediction.ravel(), kind, curve=_EXPONENTIAL.get(model.loss)))
     if model._preprocessor is None: return whole
     named = np.asarray(model.is_categorical_)
     order = np.r_[np.flatnonzero(named), np.flatnonzero(~named)]
@@ -692,17 +692,18 @@ def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
 
 # %% ../../nbs/models/04_fitted.ipynb #ec68
 _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
-    ('regression', 'regression_l1', 'huber', 'quantile'), 'number') # Objective -> what the sum of leaves is
+    ('regression', 'regression_l1', 'huber', 'quantile', 'mape', 'fair', *_EXPONENTIAL), 'number') # Objective -> what the sum of leaves is
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
     "All trees of LightGBM; raises `_Unfit` for objectives unknown here."
     told = getattr(model, 'booster_', model).dump_model()
-    kind,k = _LIGHTGBM_KINDS.get((told.get('objective') or 'none').split()[0]), told['num_tree_per_iteration']
+    objective = (told.get('objective') or 'none').split()[0]
+    kind,k = _LIGHTGBM_KINDS.get(objective), told['num_tree_per_iteration']
     tops = [t['tree_structure'] for t in told['tree_info']]
     if kind is None: raise _Unfit(f"the objective {told.get('objective')!r}, which is unknown here")
     weight = k/len(tops) if told['average_output'] else 1.
     trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
-    return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
+    return _Ensemble(trees, _Link(np.zeros(k), kind, curve=_EXPONENTIAL.get(objective)), codes=told['pandas_categorical'] or {})
 
 # %% ../../nbs/models/04_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
@@ -750,7 +751,7 @@ def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
     return _Ensemble(nodes, _Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
 
 def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
-    return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed)
+    return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed) and e.link.curve is None
 
 def _on_columns(t:_Nodes, own) -> _Nodes: # A tree that was grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .decisions import FrameModel
-from ..search.trees import _Ensemble, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
+from ..search.trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
 
 # %% auto #0
 __all__ = []
@@ -115,7 +115,7 @@ def _levels_of(enc) -> list: # Levels in the order of their codes
 
 # %% ../../nbs/models/03_glass.ipynb #ec51
 _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
-_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror')
+_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror', 'count:poisson', 'reg:gamma', 'reg:tweedie')
 
 def _where_missing_is(trees:list, code:float) -> list: # `_Nodes`
     "The same trees where a number of 32 bits stands for missing ones."
@@ -137,17 +137,19 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     told = learner['learner_model_param']
     base = np.atleast_1d(json.loads(told['base_score'])).astype(float)
     if objective == 'binary:logistic': base = np.log(base/(1 - base))
+    curve = _EXPONENTIAL.get(objective.partition(':')[2])
+    if curve is not None: base = np.log(base)
     base = np.broadcast_to(base, (max(int(told['num_class']), 1),)).copy()
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
              for i,(t,k) in enumerate(zip(inner['trees'], inner['tree_info']))]
     code = getattr(model, 'missing', None)
     if code is not None and not np.isnan(code): trees = _where_missing_is(trees, float(code))
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return _Ensemble(trees, _Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number'), codes=codes)
+    return _Ensemble(trees, _Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number', curve=curve), codes=codes)
 
 # %% ../../nbs/models/03_glass.ipynb #o86a2f02
 _CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
-    ('RMSE', 'MAE', 'Quantile'), 'number') # Loss -> what the sum of leaves is
+    ('RMSE', 'MAE', 'Quantile', 'Poisson', 'Tweedie'), 'number') # Loss -> what the sum of leaves is
 
 def _catboost_json(model) -> dict: # It writes that to files only; empty where there is no room for one
     with suppress(OSError), tempfile.TemporaryDirectory() as folder:
@@ -235,7 +237,7 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A 
         ways = _levels_right(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
         asks |= {i: (f, np.nan, np.flatnonzero(~way).tolist(), True) for i,way in zip(mine, ways.T)}
     nodes = [_catboost_tree(tree, asks, len(bias)) for tree in trees]
-    link = _Link(np.array(bias, float), kind)
+    link = _Link(np.array(bias, float), kind, curve=_EXPONENTIAL.get(loss.lower()))
     return _Ensemble([t._replace(value=t.value*scale) for t in nodes], link, codes={f: list(levels[names[f]]) for f in named})
 
 def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:

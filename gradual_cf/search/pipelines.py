@@ -18,7 +18,7 @@ from ..models.asking import account, charged, log_odds
 from ..models.decisions import _asked_of, _single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
-from .trees import _Curve, _Ensemble, _FARTHEST, _Unfit
+from .trees import _Curve, _Ensemble, _EXPONENTIAL, _FARTHEST, _Unfit
 from ..data.columns import MISSING
 
 # %% auto #0
@@ -71,12 +71,15 @@ def _union(of) -> frozenset: return of.columns if isinstance(of, _Source) else f
 
 # %% ../../nbs/search/08_pipelines.ipynb #pt000002
 def _inputs_of_outputs(step, n:int) -> list|None: # Number of the input of each output; None where names do not tell
-    "Which input each output of a fitted step is made of, told by its names."
+    "Which input each output of a fitted step is made of, told by its names: those of numbered inputs, or some of its own in their order."
     if callable(getattr(step, 'feature_name_combiner', None)): return None
     one = copy(step)
     one.__dict__.pop('feature_names_in_', None)
     try: return [int(str(v).split('\x00')[1]) for v in one.get_feature_names_out(np.array([f'\x00{i}\x00' for i in range(n)], object))]
+    except _UNLIKE: names = [*getattr(step, 'feature_names_in_', ())]
+    try: out = [names.index(v) for v in step.get_feature_names_out()]
     except _UNLIKE: return None
+    return out if sorted({*out}) == out and len(names) == n else None
 
 _UNLIKE = (AttributeError, IndexError, KeyError, TypeError, ValueError) # What parts of another make may raise
 
@@ -548,8 +551,6 @@ def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
     return _Layers(net, f.owner, slope, shift, levels, f.of)
 
 # %% ../../nbs/search/08_pipelines.ipynb #tt000002
-_EXPONENTIAL = 'PoissonRegressor', 'GammaRegressor'
-
 def _inverse_of(steps:list, v:np.ndarray) -> np.ndarray: # Fitted transformers; numbers `(n,)`
     "What turns numbers back makes of them, the last step first; NaN beyond where one is known."
     for step in steps[::-1]:
@@ -575,4 +576,4 @@ def _curve_behind(last) -> _Curve|None: # Last step of a model
         falls = sum(not _rises_back(step) for step in steps)
         return _Curve(partial(_inverse_of, steps), falls % 2 == 0)
     log = name == 'TweedieRegressor' and (last.link == 'log' or last.link == 'auto' and last.power > 0)
-    return _Curve(np.exp) if log or name in _EXPONENTIAL else None
+    return _EXPONENTIAL['poisson'] if log or name in ('PoissonRegressor', 'GammaRegressor') else None
