@@ -134,7 +134,31 @@ def pipelines():
             if (way != 'categories of pandas' or end in alone) and (way, end) != ('imputer, one-hot, sparse', 'histogram boosting')}
 
 
-def behind_steps(steps, make): return make_pipeline(clone(steps), make())
+def behind_steps(steps, make): return make_pipeline(clone(steps() if callable(steps) else steps), make())
+
+
+def encoders():
+    "Name -> a pipeline with an encoder of another make, before trees and a line."
+    found = {'category_encoders': 'OneHotEncoder OrdinalEncoder TargetEncoder WOEEncoder CountEncoder BinaryEncoder HelmertEncoder JamesSteinEncoder CatBoostEncoder HashingEncoder',
+             'feature_engine.encoding': 'OneHotEncoder MeanEncoder CountFrequencyEncoder WoEEncoder', 'skrub': 'TableVectorizer'}
+    def columns(library, name): return compose.make_column_transformer((impute.SimpleImputer(), list('abc')), (make_pipeline(of(library, name)()), ['job']))
+    ends = {'a forest': lambda: FOREST, 'a line': lambda: LINE}
+    return {f'{library.split(".")[0]}, {name} before {end}': partial(behind_steps, partial(columns, library, name), make)
+            for library, names in found.items() for name in names.split() for end, make in ends.items()}
+
+
+def regressors():
+    "Name -> a regressor, behind a scaler or not, of the number itself or of another target."
+    P, grown = preprocessing, ensemble.RandomForestRegressor(7, max_depth=4, **SEED)
+    def other(model, **how): return make_pipeline(P.StandardScaler(), compose.TransformedTargetRegressor(model, check_inverse=False, **how))
+    logs = dict(func=np.log1p, inverse_func=np.expm1)
+    return {
+        'Ridge': linear_model.Ridge(), 'PoissonRegressor': make_pipeline(P.StandardScaler(), linear_model.PoissonRegressor()), 'GammaRegressor': make_pipeline(P.StandardScaler(), linear_model.GammaRegressor()),
+        'RandomForestRegressor': grown, 'histogram boosting, Poisson': ensemble.HistGradientBoostingRegressor(loss='poisson', max_iter=7, max_depth=3, **SEED),
+        'LightGBM, gamma': of('lightgbm', 'LGBMRegressor', objective='gamma', **L7), 'XGBoost, Poisson': of('xgboost', 'XGBRegressor', objective='count:poisson', **X7), 'CatBoost, Tweedie': of('catboost', 'CatBoostRegressor', loss_function='Tweedie:variance_power=1.5', **CAT),
+        'logarithms, a line': other(linear_model.Ridge(), **logs), 'logarithms, a forest': other(grown, **logs), 'logarithms, a perceptron': other(neural_network.MLPRegressor(**NET), **logs),
+        'ranks, a forest': other(grown, transformer=P.QuantileTransformer(n_quantiles=20)), 'power, a line': other(linear_model.Ridge(), transformer=P.PowerTransformer()),
+        'squares, a line': other(linear_model.Ridge(), func=np.sqrt, inverse_func=np.square), 'KNeighborsRegressor': neighbors.KNeighborsRegressor()}
 
 
 def table(mixed=False):
@@ -160,8 +184,9 @@ def decided_by(cf):
 
 def line(name, group, model, rows):
     "What becomes of one kind."
-    mixed = group == 'pipelines'
+    mixed, number = group in ('pipelines', 'encoders'), group == 'regressors'
     X, y, every = table(mixed)
+    if number: y = np.exp((X.a + .5*X.b - .4*X.c)/3)*np.random.default_rng(2).uniform(.9, 1.1, ROWS)
     net = isinstance(model, nn.Module)
     bare = name == 'pygam'  # knows no names of columns
     if not net: model.fit(X.to_numpy() if bare else X, y)
@@ -169,13 +194,15 @@ def line(name, group, model, rows):
     if net:
         with torch.no_grad(): model[-1].bias -= model(domain.encode(X).x.float()).mean(0)  # so that both classes are somewhere
     cf = GradualCF(model, domain, 'sparse').fit(X)
+    if number: low, high = np.quantile(model.predict(X), [.8, .9])
     def said(frame):
+        if number: return ((v := model.predict(frame)) >= low).astype(int)*(v <= high)
         if net: return model(domain.encode(frame).x.float()).argmax(1).numpy()
         return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
     seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
     asked = X[said(X) == 0]
     asked = asked.loc[asked.isna().any(axis=1).sort_values(ascending=False, kind='stable').index[:rows]] if mixed else asked.iloc[:rows]
-    a = cf.explain(asked, 1, proof='columns' if seen else None)
+    a = cf.explain(asked, (low, high) if number else 1, proof='columns' if seen else None)
     took = time.process_time() - begin
     cells = lambda f: np.stack([f[c].cat.codes if f[c].dtype == 'category' else f[c].fillna(-1) for c in X], 1)
     wanted, own = cells(every[said(every) == 1]), cells(asked)
@@ -185,7 +212,7 @@ def line(name, group, model, rows):
     true, proven = said(a.raw.astype(X.dtypes)) == 1, np.array([told.startswith('optimal') for told in a.proof or ['']*len(a)])
     assert (a.valid == true).all(), f'{name}: the model itself says otherwise'
     return dict(kind=name, group=group, read=READ['lines' if seen[0].of == 'sums' and seen[0].layers else seen[0].of] if seen else '', why='' if seen else getattr(cf.model, 'unread', '') or 'a layer that ends the proof',
-                decides=decided_by(cf), questions=len(a), fewest=int((true & (columns == fewest)).sum()), proven=int(proven.sum()),
+                decides='its numbers' if number else decided_by(cf), questions=len(a), fewest=int((true & (columns == fewest)).sum()), proven=int(proven.sum()),
                 false=int((proven & ~(true & (columns == fewest))).sum()), ms=round(1e3*took/len(a), 1))
 
 
@@ -197,7 +224,7 @@ def main():
     p.add_argument('--out', default='benchmarks/results/estimators.csv')
     args = p.parse_args()
     lines = []
-    for group, some in (kinds() | {'pipelines': pipelines()}).items():
+    for group, some in (kinds() | dict(pipelines=pipelines(), encoders=encoders(), regressors=regressors())).items():
         if args.group not in (None, group): continue
         for name, model in some.items():
             if args.only and name not in args.only: continue
