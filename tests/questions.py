@@ -27,7 +27,7 @@ from gradual_cf.use.evidence import answer_schema, evidence
 
 FAILS_TODAY:dict = {}  # level, or several that meet -> the fault of today; whoever mends it deletes the line, and the level is asked about
 SOAK_ONLY = ['forest', 'boosting', 'extra', 'exponential', 'lightgbm_forest', 'pipe_forest', 'ridge', 'svm', 'network', 'hist_number', 'int8', 'tail', 'nullable', 'float16',
-             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'leaning_number', 'constant_start', 'bent', 'residual', 'sigmoid', 'straight', 'pairs', 'lopsided']  # by chance, at night
+             'leave', 'constant', 'bool', 'unused', 'text', 'one_truth', 'stepped32', 'quarters', 'still', 'one', 'relation', 'standard', 'three by .5', 'columns', 'discriminant', 'bins', 'spline_number', 'folded_bayes', 'bags', 'voting_number', 'leaning_number', 'constant_start', 'bent', 'residual', 'sigmoid', 'straight', 'pairs', 'lopsided', 'wide', 'sinh_number', 'ranks_number', 'scaled_number']  # by chance, at night
 SAID = [f'ignore:{words}' for words in ('lbfgs failed to converge', 'n_quantiles', 'plausibility is left out', '`TargetEncoder', 'Missing values detected')]  # while models are fitted
 ROWS = 100    # of a table
 ASKED = 2     # Rows of it that are asked about
@@ -59,6 +59,7 @@ KINDS = dict(
     codes=Kind(range(6), how=dict(special=[-9]), code=-9), inner=Kind([0, 1, 2, 3, 4, 5, 7, 8], how=dict(special=[6]), code=6), constant=Kind([3]),
     hundreds=Kind(range(100, 900, 100)), sparse=Kind([0, 50, 100, 130, 150, 200, 250, 260], how=dict(step={'u': 50}), between=[130, 260]),
     tiny=Kind([1e-9, *range(1000, 8000, 1000)], 'float64', dict(step={'u': 1000}), between=[1e-9]),  # as good as 0, and many magnitudes below the others
+    wide=Kind([0, 1, 2, 3, 10**9, 2*10**9], how=dict(step={'u': 10**9}), between=[1, 2, 3]),  # few cells, and a range that no list of places holds
     quarters=Kind([*np.arange(7)/4, 1.6], 'float64', dict(step={'u': .25}), between=[1.6]), stepped_code=Kind([0, 5, 10, 12, 15, 20], how=dict(step={'u': 5}, special=[7]), code=7, between=[12]),
     stepped32=Kind(np.array([0, .5, .7, 1, 1.5, 2], 'f4').tolist(), 'float32', dict(step={'u': .5}), between=[single[7]]),
     bool=Kind([False, True], 'bool'), ordered=Kind(list('qpsr'), levels(list('qpsr'), ordered=True)), unused=Kind(list('pqr'), levels(list('pqrst'))),
@@ -162,6 +163,10 @@ PASSED = Make(None, True, True, SCALE, 'passthrough', True)
 MODELS |= dict(
     passed=PASSED._replace(of=library('lightgbm', 'LGBMClassifier', **lgb)), passed_hist=PASSED._replace(of=ensemble.HistGradientBoostingClassifier(**hist)),
     neighbours=Make(FOREST, before=impute.KNNImputer(n_neighbors=3), missing=True, coder=ONE), together=Make(GROWN_DEEP, before=preprocessing.FunctionTransformer(both_first), coder=ONE))
+MODELS |= dict(
+    sinh_number=Make(compose.TransformedTargetRegressor(ensemble.RandomForestRegressor(5, max_depth=5, random_state=0), func=np.arcsinh, inverse_func=np.sinh), before=SCALE, coder=ONE),
+    ranks_number=Make(compose.TransformedTargetRegressor(linear_model.Ridge(), transformer=preprocessing.QuantileTransformer(n_quantiles=20)), coder=ONE),
+    scaled_number=Make(compose.TransformedTargetRegressor(ensemble.HistGradientBoostingRegressor(**hist), transformer=preprocessing.MinMaxScaler()), True, True))
 ONLY_ASKED = 'asked', 'neighbours', 'together'  # since a step, or the last one, may read several columns
 TWO = ['exponential', 'ridge', 'svm', 'straight', 'folds', 'agreeing', 'asked', 'folded_svm', 'folded_bayes', 'voting', 'stack', 'mixed_vote', 'piped_vote', 'mixed_stack', 'line_start']  # are models of two classes here
 
@@ -220,7 +225,7 @@ def fits(model, kind, rule, price, decision, ask):
     if 'number' in model and decision != 'two' or model in TWO and not decision.startswith('two'): return False
     if model == 'sentinel' and KINDS[kind].gone or model in ('passed', 'passed_hist') and kind == 'text': return False
     if (rule == 'relation' or model in ONLY_ASKED) and ask not in ('as usual', 'several'): return False
-    if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'bent', 'whisper', 'sentinel')
+    if ask == 'plausible': return price == 'plain' and 'number' not in model and model not in ('agreeing', 'network', 'bent', 'whisper')
     return (ask == 'cost') <= ('cost' in PRICES[price]) and (price == 'zigzag') <= (ask == 'cost') and (model == 'folds') <= (kind != 'unused')
 
 
@@ -502,7 +507,7 @@ def judged(q):
         if ask == 'plausible': sure,may = sure & (fine := content(q, i)), may & fine
         here = (size[j], near[j]) if valid[i] and (ask not in ('plausible', 'noise') or fine[j]) else (np.inf, np.inf)
         best = least(size, near, sure)
-        known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
+        known = best[0] <= 2 and q.case['price'] in ('plain', 'cost') and q.case['ask'] != 'plausible' and not isinstance(MODELS[q.case['model']].of, float)  # and no margin is asked for
         round_ = np.all([~np.isin(values(q, c), kind.between) | ~moved[g] for g,(c,kind) in enumerate(q.kinds.items())], 0)  # nobody's fault
         nearest = max(best[1], least(size, near, sure & round_)[1]) if best[0] == 1 else best[1]
         if not answers.optimal: assert not known or valid[i] and (best[0] > 1 or second[j] <= nearest + NEAR or here[0] > 1 and within_a_real_row(answers)[i]), ('missed', here, best)
