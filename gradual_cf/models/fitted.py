@@ -695,14 +695,15 @@ _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
     "All trees of LightGBM; raises `_Unfit` for objectives unknown here."
-    head,*texts = getattr(model, 'booster_', model).model_to_string().partition('\nend of trees')[0].split('\nTree=')
+    booster = getattr(model, 'booster_', model)
+    head,*texts = booster.model_to_string().partition('\nend of trees')[0].split('\nTree=')
     lines = lambda text: {name: v for name,_,v in (line.partition('=') for line in text.splitlines())}
     told,trees = lines(head), [lines(t) for t in texts]
     objective,k = told.get('objective', 'none').split()[0], int(told['num_tree_per_iteration'])
     if objective not in _LIGHTGBM_KINDS: raise _Unfit(f'the objective {objective!r}, which is unknown here')
     weight = k/len(trees) if 'average_output' in told else 1.
     nodes = [_lightgbm_tree(t, i % k, k, weight) for i,t in enumerate(trees)]
-    return _Ensemble(nodes, _Link(np.zeros(k), _LIGHTGBM_KINDS[objective]), codes=getattr(model, 'booster_', model).pandas_categorical or {})
+    return _Ensemble(nodes, _Link(np.zeros(k), _LIGHTGBM_KINDS[objective]), codes=booster.pandas_categorical or {})
 
 # %% ../../nbs/models/04_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
