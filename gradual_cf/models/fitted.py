@@ -674,8 +674,8 @@ def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> _Nodes:
     splits,named,default,treats = leaves - 1, how % 2 == 1, how // 2 % 2 == 1, how // 4 # which: nothing, zero, NaN
     below = [np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int))]
     first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
-    listed = [np.flatnonzero(np.unpackbits(words[first[int(t)]:first[int(t) + 1]].view(np.uint8), bitorder='little')).tolist() if c else None
-              for c,t in zip(named, bound)]
+    levels = lambda i: np.flatnonzero(np.unpackbits(words[first[i]:first[i + 1]].view(np.uint8), bitorder='little')).tolist()
+    listed = [levels(int(t)) if c else None for c,t in zip(named, bound)]
     after = lambda own, none: np.r_[own, np.full(leaves, none)]
     missing = ~named & np.where(treats == 0, bound >= 0, default)
     value,start,many = part('leaf_value'), part('leaf_const'), part('num_features', int)
