@@ -61,9 +61,10 @@ def _usual_depth(m:np.ndarray) -> np.ndarray: # Counts
     return np.where(m > 2, 2*(np.log(np.maximum(m - 1, 1)) + np.euler_gamma) - 2*(m - 1)/np.maximum(m, 1), m == 2)
 
 def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Rows of each tree `(t, m)` -> `(t, 2^(levels+1) - 1)` each
-    "Cut rows at random, all trees at once: column, bound and depth; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
+    "Columns, bounds and depths of random cuts, all trees at once; the children of node i are 2i + 1, up to the bound, and 2i + 2."
     nodes,node = 2**(levels + 1) - 1, np.zeros(draws.size, int)
-    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in (np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1))
+    each = np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1
+    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in each)
     tree,rows = np.repeat(np.arange(len(draws)), draws.shape[1]), x[draws.ravel()]
     for level in range(levels + 1):
         order = np.lexsort((node, tree))
