@@ -498,7 +498,8 @@ def _behind_curve(model:FrameModel) -> tuple:
     source = model.predictor.source
     curve,inner = _curve_behind(last := _steps_of(source)[-1]), getattr(last, 'regressor_', None)
     if curve is None or inner is None: return model, curve
-    return _asked_through(model, replace(recognised(_with_end(source, inner)), names=model.predictor.names)), curve
+    known = cast(Any, recognised(_with_end(source, inner)))
+    return _asked_through(model, replace(known, names=model.predictor.names)), curve
 
 def _read_model(m, grid:_Grid, x:np.ndarray, alone:bool=False) -> _Reading|None: # Training rows, encoded; `alone`: as a sum by its class
     "The reading of one model, not yet compared; raises `_Unfit` with what prevents it."

@@ -68,7 +68,7 @@ class _Curve(NamedTuple):
         least,most = (np.where(at < 0, -1., 1.)*np.abs(at).view(float) for at in (first(0), first(1) - 1))
         return np.where(least < -_FARTHEST, -np.inf, least), np.where(most > _FARTHEST, np.inf, most)
 
-_EXPONENTIAL = dict.fromkeys(('poisson', 'gamma', 'tweedie'), _Curve(np.exp)) # What boosting fits by its logarithm
+_EXPONENTIAL:dict[str, _Curve] = dict.fromkeys(('poisson', 'gamma', 'tweedie'), _Curve(np.exp)) # What boosting fits by its logarithm
 _LARGEST = np.float64(np.finfo(float).max).view(np.int64) # The largest number, as a whole one
 _FARTHEST = 1e308 # From here on a sum has no end
 _CURVED = 1e-12 # What a curve may round, relative to its number
