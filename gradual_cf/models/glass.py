@@ -115,7 +115,8 @@ def _levels_of(enc) -> list: # Levels in the order of their codes
 
 # %% ../../nbs/models/03_glass.ipynb #ec51
 _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'multi:softmax')
-_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror', 'count:poisson', 'reg:gamma', 'reg:tweedie')
+_NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror',
+                      'count:poisson', 'reg:gamma', 'reg:tweedie')
 
 def _where_missing_is(trees:list, code:float) -> list: # `_Nodes`
     "The same trees where a number of 32 bits stands for missing ones."

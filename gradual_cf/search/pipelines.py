@@ -51,7 +51,7 @@ _STEPS = ( # Start of a module, its exact classes, what an output reads, and how
                         'DropDuplicateFeatures DropCorrelatedFeatures SmartCorrelatedSelection', 'each', 'any'),
     ('skrub.', 'Cleaner SquashingScaler SelectCols DropCols', 'each', 'any'))
 _JOINING = 'composite_cols', 'specific_transformers' # Settings by which such a class reads columns together
-_RISING = 'log log2 log10 log1p exp exp2 expm1 sqrt cbrt arctan tanh sinh arcsinh arctanh expit logit'.split() # Functions of numpy and scipy
+_RISING = 'log log2 log10 log1p exp exp2 expm1 sqrt cbrt arctan tanh sinh arcsinh arctanh expit logit'.split() # Of numpy, scipy
 
 def _known_step(step) -> tuple: # What an output reads, and how; nothing for another class
     "What the class of a fitted step says."

@@ -21,7 +21,8 @@ from ..models.fitted import _Affine, _asked_through, _parsed, recognised, Tensor
 from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
                                      _LeafLines, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
                                      _TANH, _TreeBound, _with_one_kink)
-from .pipelines import _absent_in, _curve_behind, _features_asked, _layers_behind, _nodes_behind, _opened_parts, _through_all
+from .pipelines import (_absent_in, _curve_behind, _features_asked, _layers_behind, _nodes_behind,
+                                         _opened_parts, _through_all)
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
 from .goals import arrived, at_level
 from .sums import (_additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind,
