@@ -669,24 +669,24 @@ _ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
 
 def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> _Nodes:
     "A tree of LightGBM as nodes, splits first; `told` are the lines of its text."
-    part = lambda name, kind=float: np.array(told.get(name, '').split(), kind)
-    leaves,how,bound = int(told['num_leaves']), part('decision_type', int), part('threshold')
+    part = lambda name, kind: np.array(told.get(name, '').split(), kind)
+    leaves,how,bound = int(told['num_leaves']), part('decision_type', int), part('threshold', float)
     splits,named,default,treats = leaves - 1, how % 2 == 1, how // 2 % 2 == 1, how // 4 # which: nothing, zero, NaN
-    below = [np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int))]
+    left,right = (np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int)))
     first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
     levels = lambda i: np.flatnonzero(np.unpackbits(words[first[i]:first[i + 1]].view(np.uint8), bitorder='little')).tolist()
     listed = [levels(int(t)) if c else None for c,t in zip(named, bound)]
     after = lambda own, none: np.r_[own, np.full(leaves, none)]
     missing = ~named & np.where(treats == 0, bound >= 0, default)
-    value,start,many = part('leaf_value'), part('leaf_const'), part('num_features', int)
+    value,start,many = part('leaf_value', float), part('leaf_const', float), part('num_features', int)
     if told.get('is_linear') == '1': value = np.where(many > 0, value, start)
     tree = _Nodes(after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), listed + [None]*leaves,
-                  after(missing, False), *below, _as_scores(np.r_[np.zeros(splits), value]*weight, k, width))
+                  after(missing, False), left, right, _as_scores(np.r_[np.zeros(splits), value]*weight, k, width))
     zeros = after((treats == 1) & ~named, False)
     if not many.sum(): return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
     if zeros.any(): raise _Unfit('linear leaves where zero counts as missing')
     leaf = np.repeat(np.arange(leaves), many)
-    slope,start = (_as_scores(v*weight, k, width) for v in (part('leaf_coeff'), start[leaf]))
+    slope,start = (_as_scores(v*weight, k, width) for v in (part('leaf_coeff', float), start[leaf]))
     return tree._replace(lines=(splits + leaf, part('leaf_features', int), slope, start))
 
 # %% ../../nbs/models/04_fitted.ipynb #ec68

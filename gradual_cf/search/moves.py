@@ -442,10 +442,10 @@ def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, k:int) -> tuple: # Rows
         at = torch.from_numpy(i).to(xp.device)
         j,own = _Judge(cf, enc.take(at), target[at]), xp[at].detach().cpu().numpy()
         full,_ = j.weigh(own, np.arange(len(i)))
-        for some,ask in ((full, ()), (~full, (False, 0.))):
+        for some,company,share in ((full, True, 1.), (~full, False, 0.)):
             r = np.flatnonzero(some)
             if not len(r): continue
-            mine = _Judge(cf, enc.take(at[r]), target[at[r]], *ask)
+            mine = _Judge(cf, enc.take(at[r]), target[at[r]], company, share)
             for of,found in (_other_columns(mine, own[r], k), _one_changed(mine, own[r], _SWAPPED*k)):
                 rows.append(i[r[of]])
                 out.append(j.tensor(found))

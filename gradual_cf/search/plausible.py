@@ -73,7 +73,7 @@ def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # 
         t,i,many = tree[first], node[first], np.diff(np.r_[first, len(node)])
         alone = (i > 0) & np.isinf(bound[t, np.maximum(i - 1, 0)//2]) # nothing told their parent apart: they keep its depth
         depth[t, i] = np.where(alone, depth[t, np.maximum(i - 1, 0)//2], level + _usual_depth(many))
-        if level == levels: return column, bound, depth
+        if level == levels: break
         low,high = (f.reduceat(rows, first) for f in (np.minimum, np.maximum))
         varied = low < high
         c = (varied.cumsum(1) > (rng.random(len(first))*varied.sum(1)).astype(int)[:, None]).argmax(1)
@@ -81,6 +81,7 @@ def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # 
         column[t[some], i[some]] = c[some]
         bound[t[some], i[some]] = (low[at, c] + rng.random(len(first))*(high - low)[at, c])[some]
         node = 2*node + 1 + (rows[np.arange(len(rows)), column[tree, node]] > bound[tree, node])
+    return column, bound, depth
 
 # %% ../../nbs/search/03_plausible.ipynb #c11
 class _Forest(NamedTuple):
