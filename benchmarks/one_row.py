@@ -39,8 +39,10 @@ def learner(name):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from xgboost import XGBClassifier
-    return dict(lightgbm=lambda: LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1), xgboost=lambda: XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=0),
-                forest=lambda: RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=1), logistic=lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    return dict(lightgbm=lambda: LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1),
+                xgboost=lambda: XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=0),
+                forest=lambda: RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=1),
+                logistic=lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
                 perceptron=lambda: make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=60, random_state=0)))[name]()
 
 
@@ -63,7 +65,8 @@ def case(name, rows):
     d = LOAD['heloc']()
     X, model = d.X.astype(float), learner(name).fit(d.X.astype(float), d.y)
     read = lambda df: df.to_numpy(float)
-    return model, tabular(d.X), d.X, d.pool.iloc[:rows], read(X), d.y, read, Asked(lambda x: model.predict_proba(pd.DataFrame(np.asarray(x), columns=X.columns, copy=False)))
+    said = lambda x: model.predict_proba(pd.DataFrame(np.asarray(x), columns=X.columns, copy=False))
+    return model, tabular(d.X), d.X, d.pool.iloc[:rows], read(X), d.y, read, Asked(said)
 
 
 def peers(name, model, x, y, read, asked):
@@ -78,13 +81,16 @@ def peers(name, model, x, y, read, asked):
     def lossy(z): return ((scale.transform(z) - few.inverse_transform(few.transform(scale.transform(z))))**2).mean(1)
     def of_nice(mode):
         more = dict(auto_encoder=lossy) if mode == 'plausibility' else {}
-        e = NICE(predict_fn=asked.predict_proba, X_train=x, cat_feat=[], num_feat=list(range(x.shape[1])), y_train=y, optimization=mode, justified_cf=True, **more)
+        e = NICE(predict_fn=asked.predict_proba, X_train=x, cat_feat=[], num_feat=list(range(x.shape[1])), y_train=y,
+                 optimization=mode, justified_cf=True, **more)
         return lambda v: e.explain(v[None])[0]
     data = dice_ml.Data(dataframe=pd.DataFrame(x, columns=number).assign(outcome=y), continuous_features=number, outcome_name='outcome')
     def of_dice(method):
-        e, more = dice_ml.Dice(data, dice_ml.Model(model=asked, backend='sklearn'), method=method), dict(random_seed=0) if method == 'random' else {}
+        e = dice_ml.Dice(data, dice_ml.Model(model=asked, backend='sklearn'), method=method)
+        more = dict(random_seed=0) if method == 'random' else {}
         def one(v):
-            got = e.generate_counterfactuals(pd.DataFrame(v[None], columns=number), total_CFs=1, desired_class='opposite', verbose=False, **more).cf_examples_list[0].final_cfs_df
+            asking = dict(total_CFs=1, desired_class='opposite', verbose=False)
+            got = e.generate_counterfactuals(pd.DataFrame(v[None], columns=number), **asking, **more).cf_examples_list[0].final_cfs_df
             return None if got is None or not len(got) else got[number].to_numpy(float)[0]
         return one
     out = {f'NICE ({m})': of_nice(m) for m in ('none', 'sparsity', 'plausibility')} | {f'DiCE ({m})': of_dice(m) for m in ('random', 'genetic')}
@@ -121,7 +127,8 @@ def lines(name, rows):
         other = np.array([asked.predict(new[None])[0] != asked.predict(was[None])[0] for was, new in got])
         ms = 1e3*np.array([t for _, t in calls])
         batch = 1e3*timed(lambda: explainers[who].explain(some))[1]/len(some) if who in explainers else np.nan
-        yield dict(model=name, method=who, rows=len(some), found=other.sum()/len(some), columns=np.mean([(~np.isclose(was, new)).sum() for was, new in got]),
+        changed = np.mean([(~np.isclose(was, new)).sum() for was, new in got])
+        yield dict(model=name, method=who, rows=len(some), found=other.sum()/len(some), columns=changed,
                    single=np.median(ms), mean=ms.mean(), high=np.quantile(ms, .9), batch=batch)
 
 
