@@ -1,13 +1,15 @@
-"""One row at a time: CPU milliseconds of a single answer beside NICE, on seven models of HELOC.
+"""One row at a time, and all rows at once: CPU milliseconds of an answer under each intent, beside NICE, DiCE and treecf in one process.
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/one_row.py [--rows 60] [--few 10] [--peers DIR] [--only lightgbm network …] [--out FILE]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/one_row.py [--rows 24] [--peers DIR] [--only lightgbm network …] [--out FILE]
 
-Each row is asked of ours and of NICE (sparsity) in turn, in one thread; `ratio_…` divides means, medians and ninth deciles
-of the same rows. NICE is as lean as it can rightly be: its model function puts its numbers into a frame with the names that
-the model was fitted on, as one block of floats, or for the network asks the layers themselves. `plausible`, `four` and
-`reasons` are medians of --few rows under the preset PLAUSIBLE, for `explain_many(k=4)` and for `reasons`, divided by the
-median of the default on these very rows. `forest` has 100 trees of depth 8 behind a scaler, `perceptron` 50 units behind one.
---only keeps the other lines of the file.
+HELOC. Every method is asked for one answer of the other class, in turn, row by row, in one thread; the first call of each is not timed.
+`single`, `mean` and `high` are median, mean and ninth decile of the calls with one row, `batch` is one call with all rows, divided by
+their number (ours only: the others take one row). `found` is the share of answers that the model gives to the other class, `columns` how
+many of them change. `forest` has 100 trees of depth 8, `perceptron` 50 units behind a scaler, `network` is the paper's and is handed to
+peers as a function of its own numbers.
+
+Each as lean as it can rightly be: the model function of NICE and DiCE puts numbers into one block of floats with the names that the model was
+fitted on; treecf reads trees, and proves its answer within two seconds or hands out what it has. --only keeps the other lines of the file.
 """
 import tempfile
 from pathlib import Path
@@ -15,75 +17,131 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from clock import cpu
+from clock import timed
 from installed import install
-from models import LOAD, boosted
 from options import RESULTS, options
+from splits import LOAD
 
-from gradual_cf.all import PLAUSIBLE, GradualCF, load_task, reasons, tabular
+from gradual_cf.all import PLAUSIBLE, ROBUST, SPARSE, GradualCF, load_task, tabular
 from gradual_cf.core import atomic
 
-MODELS = 'lightgbm', 'xgboost', 'catboost', 'forest', 'logistic', 'perceptron', 'network'
+MODELS = 'lightgbm', 'xgboost', 'forest', 'logistic', 'perceptron', 'network'
+TREES = 'lightgbm', 'xgboost', 'forest'
+INTENTS = {'ours, the default (ROBUST)': ROBUST, 'ours, SPARSE': SPARSE, 'ours, PLAUSIBLE': PLAUSIBLE}
 
 
-def nice(said, x, y, new):
-    "NICE on numbers, as a function of the number of a row."
-    from nice import NICE
-    e = NICE(predict_fn=said, X_train=x, cat_feat=[], num_feat=list(range(x.shape[1])), y_train=y, optimization='sparsity', justified_cf=True)
-    return lambda i: e.explain(new[i:i + 1])
-
-
-def network(rows):
-    "The network of HELOC: its training rows, ours, rows to explain, and NICE on what the network reads."
-    task = load_task('heloc')
-    cf, some = GradualCF(task.model, task.domain, 'sparse').fit(task.X), task.X_test.iloc[:rows]
-    def said(x):
-        with torch.no_grad(): return task.model(torch.as_tensor(x, dtype=torch.float32)).softmax(1).numpy()
-    x = cf.x_train.numpy()
-    return task.X, cf, some, nice(said, x, said(x).argmax(1), cf.encode(some).x.numpy())
-
-
-def fitted(name, rows):
-    "The same of a model that is fitted on the frame, in one thread."
+def learner(name):
+    "A model that is not fitted yet, in one thread."
+    from lightgbm import LGBMClassifier
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
-    behind = dict(forest=RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=1),
-                  logistic=LogisticRegression(max_iter=1000), perceptron=MLPClassifier((50,), max_iter=60, random_state=0))
-    data = LOAD['heloc'](rows)
-    model = (make_pipeline(StandardScaler(), behind[name]) if name in behind else boosted(name, data)).fit(data.X, data.y)
-    said = lambda x: model.predict_proba(pd.DataFrame(x, columns=data.X.columns, copy=False))
-    peer = nice(said, data.X.to_numpy(float), data.y, data.rows.to_numpy(float))
-    return data.X, GradualCF(model, tabular(data.X), 'sparse').fit(data.X), data.rows, peer
+    from xgboost import XGBClassifier
+    return dict(lightgbm=lambda: LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1),
+                xgboost=lambda: XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=0),
+                forest=lambda: RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=1),
+                logistic=lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+                perceptron=lambda: make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=60, random_state=0)))[name]()
 
 
-def line(name, rows, few):
-    "Single rows of one model."
-    X, cf, some, peer = network(rows) if name == 'network' else fitted(name, rows)
-    preset, one, ms = GradualCF(cf.model, cf.domain, PLAUSIBLE).fit(X), lambda i: some.iloc[[i]], lambda f, i: 1e3*cpu(lambda: f(i))
-    ours = lambda i: cf.explain(one(i))
-    ours(0), peer(0) # the first calls import
-    pairs = np.array([(ms(ours, i), ms(peer, i)) for i in range(len(some))])
-    labels, other = cf.classes or (0, 1), (1 - cf.logits(some, cf.encode(some).x).argmax(1)).tolist()
-    others = dict(plausible=lambda i: preset.explain(one(i)), four=lambda i: cf.explain(one(i), k=4),
-                  reasons=lambda i: reasons(cf, one(i), target=labels[other[i]]))
-    usual, *rest = np.median([[ms(f, i) for f in (ours, *others.values())] for i in range(min(few, len(some)))], 0)
-    told = dict(mean=pairs.mean(0), ms=np.median(pairs, 0), high=np.quantile(pairs, .9, axis=0))
-    return dict(part=name, rows=len(some), **{what: v[0] for what,v in told.items()}, **{f'nice_{what}': v[1] for what,v in told.items()},
-                **{f'ratio_{what}': v[0]/v[1] for what,v in told.items()}, **{what: v/usual for what,v in zip(others, rest)})
+class Asked:
+    "A model as peers ask it: rows of numbers, or a frame of them, to probabilities."
+    classes_ = np.arange(2)
+    def __init__(self, said): self.predict_proba = said
+    def predict(self, x): return self.predict_proba(x).argmax(1)
+
+
+def case(name, rows):
+    "The model, its training rows and labels, rows to ask about, and what peers see of them: their numbers, and a function of these."
+    if name == 'network':
+        task = load_task('heloc')
+        def said(x):
+            with torch.no_grad(): return task.model(torch.as_tensor(np.asarray(x), dtype=torch.float32)).softmax(1).numpy()
+        read = lambda df: task.domain.encode(df).x.double().numpy()
+        x = read(task.X)
+        return task.model, task.domain, task.X, task.X_test.iloc[:rows], x, said(x).argmax(1), read, Asked(said)
+    d = LOAD['heloc']()
+    X, model = d.X.astype(float), learner(name).fit(d.X.astype(float), d.y)
+    read = lambda df: df.to_numpy(float)
+    said = lambda x: model.predict_proba(pd.DataFrame(np.asarray(x), columns=X.columns, copy=False))
+    return model, tabular(d.X), d.X, d.pool.iloc[:rows], read(X), d.y, read, Asked(said)
+
+
+def peers(name, model, x, y, read, asked):
+    "Each as a function of one row of numbers that gives another, or None."
+    import dice_ml
+    from nice import NICE
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+    from treecf import Counterfactual, Explainer, Target
+    number = [f'x{j}' for j in range(x.shape[1])]
+    scale, few = StandardScaler().fit(x), PCA(.9).fit(StandardScaler().fit_transform(x))  # stands for the auto-encoder of NICE's plausibility
+    def lossy(z): return ((scale.transform(z) - few.inverse_transform(few.transform(scale.transform(z))))**2).mean(1)
+    def of_nice(mode):
+        more = dict(auto_encoder=lossy) if mode == 'plausibility' else {}
+        e = NICE(predict_fn=asked.predict_proba, X_train=x, cat_feat=[], num_feat=list(range(x.shape[1])), y_train=y,
+                 optimization=mode, justified_cf=True, **more)
+        return lambda v: e.explain(v[None])[0]
+    data = dice_ml.Data(dataframe=pd.DataFrame(x, columns=number).assign(outcome=y), continuous_features=number, outcome_name='outcome')
+    def of_dice(method):
+        e = dice_ml.Dice(data, dice_ml.Model(model=asked, backend='sklearn'), method=method)
+        more = dict(random_seed=0) if method == 'random' else {}
+        def one(v):
+            asking = dict(total_CFs=1, desired_class='opposite', verbose=False)
+            got = e.generate_counterfactuals(pd.DataFrame(v[None], columns=number), **asking, **more).cf_examples_list[0].final_cfs_df
+            return None if got is None or not len(got) else got[number].to_numpy(float)[0]
+        return one
+    out = {f'NICE ({m})': of_nice(m) for m in ('none', 'sparsity', 'plausibility')} | {f'DiCE ({m})': of_dice(m) for m in ('random', 'genetic')}
+    if name not in TREES: return out
+    span = Target.raw if name == 'forest' else Target.probability  # its trees hold shares already
+    exact, goals = Explainer(model, background=x), [span(range=ends) for ends in ((.5, 1.), (0., .5))]
+    def of_treecf(v):
+        got = exact.explain(v, goals[asked.predict(v[None])[0]], backend='exact', seed=0, time_budget_s=2.)
+        return got.x_cf if isinstance(got, Counterfactual) else None
+    return out | {'treecf (exact)': of_treecf}
+
+
+def answered(f, i):
+    "The answer to a row; None where the method says by an error that it has none."
+    try: return f(i)
+    except Exception: return None
+
+
+def lines(name, rows):
+    "What each method takes for the rows of a model, and what it gives."
+    model, domain, X, some, x, y, read, asked = case(name, rows)
+    explainers = {intent: GradualCF(model, domain, settings).fit(X) for intent, settings in INTENTS.items()}
+    old, alone = read(some), [some.iloc[[i]] for i in range(len(some))]
+    one = {intent: lambda i, cf=cf: cf.explain(alone[i]).raw for intent, cf in explainers.items()}
+    one |= {who: lambda i, f=f: f(old[i]) for who, f in peers(name, model, x, y, read, asked).items()}
+    for who, f in list(one.items()):
+        try: f(0)
+        except Exception as e: print(f'{name}, {who}: {str(e)[:150]}', flush=True); del one[who]
+    told = {who: [] for who in one}
+    for i in range(len(some)):
+        for who, f in one.items(): told[who].append(timed(lambda: answered(f, i)))
+    for who, calls in told.items():
+        got = [(old[i], v if isinstance(v, np.ndarray) else read(v)[0]) for i, (v, _) in enumerate(calls) if v is not None]
+        other = np.array([asked.predict(new[None])[0] != asked.predict(was[None])[0] for was, new in got])
+        ms = 1e3*np.array([t for _, t in calls])
+        batch = 1e3*timed(lambda: explainers[who].explain(some))[1]/len(some) if who in explainers else np.nan
+        changed = np.mean([(~np.isclose(was, new)).sum() for was, new in got])
+        yield dict(model=name, method=who, rows=len(some), found=other.sum()/len(some), columns=changed,
+                   single=np.median(ms), mean=ms.mean(), high=np.quantile(ms, .9), batch=batch)
 
 
 def main():
-    a = options(__doc__, needs_data=True, rows=60, few=10, peers=Path, only=MODELS, out=RESULTS/'one_row.csv')
-    old = {known['part']: known for known in pd.read_csv(a.out).to_dict('records')} if a.out.exists() else {}
+    a = options(__doc__, needs_data=True, rows=24, peers=Path, only=MODELS, out=RESULTS/'one_row.csv')
+    kept = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['model'])
     with tempfile.TemporaryDirectory() as d:
-        install(a.peers or Path(d), ['NICEx==0.2.3'])
-        for part in a.only:
-            old[part] = line(part, a.rows, a.few)
-            print({k: v if k == 'part' else round(v, 3) for k,v in old[part].items()}, flush=True)
-            with atomic(a.out) as tmp: pd.DataFrame([old[name] for name in MODELS if name in old]).round(4).to_csv(tmp, index=False)
+        install(a.peers or Path(d), ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils', 'treecf==0.3.2'])
+        for name in a.only:
+            new = pd.DataFrame(lines(name, a.rows))
+            print(new.round(2).to_string(index=False), flush=True)
+            kept = pd.concat([kept[kept.model != name], new], ignore_index=True)
+            with atomic(a.out) as tmp: kept.sort_values('model', key=lambda c: c.map(MODELS.index), kind='stable').round(4).to_csv(tmp, index=False)
 
 
 if __name__ == '__main__': main()

@@ -1,4 +1,5 @@
 """Speed as ratios within one run, medians of several rounds: the inner step over the floor, a batch over the oracle, memory by batch size.
+Its rows are bare numbers without columns to compare, so the intents are PAPER and SPARSE; `one_row.py` times the default, ROBUST.
 
     python benchmarks/speed.py [--threads 1] [--rounds 15] [--out benchmarks/results/speed.csv]
 """
@@ -14,7 +15,7 @@ from clock import cpu
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent/'tests'))
 import oracle  # noqa: E402
 
-from gradual_cf.all import PAPER, Domain, Encoded, GradualCF, State, Target, box, compose, fit_logits, init_composite, l2_distance, logit_gap  # noqa: E402
+from gradual_cf.all import PAPER, SPARSE, Domain, Encoded, GradualCF, State, Target, box, compose, fit_logits, init_composite, l2_distance, logit_gap  # noqa: E402
 from gradual_cf.all import mix, predict, tabular_mlp  # noqa: E402
 from gradual_cf.core import atomic  # noqa: E402
 
@@ -64,9 +65,9 @@ def inner_step(rounds, n=1000, d=22, width=64, steps=50):
 def against_oracle(rounds, n=1000, few=3):
     "How many times faster a row is in a batch than alone in the line-by-line program."
     model, x, domain = problem(22, n, 64)
-    cf = {name: GradualCF(model, domain, h).fit(x) for name,h in (('paper mode', PAPER), ('default', None))}
-    t = 1 - cf['default'].z_train.argmax(1)
-    mu, c = cf['default'].stats.mu[t], init_composite(x)
+    cf = {name: GradualCF(model, domain, h).fit(x) for name,h in (('PAPER', PAPER), ('SPARSE', SPARSE))}
+    t = 1 - cf['SPARSE'].z_train.argmax(1)
+    mu, c = cf['SPARSE'].stats.mu[t], init_composite(x)
     alone = lambda: [oracle.gradual(model, x[i], t[i].item(), mu[i], torch.arange(22), torch.zeros(22, dtype=torch.bool), c[i], sigma=500) for i in range(few)]
     for name, e in cf.items():
         r = sorted((cpu(alone)/few)/(cpu(lambda: e.explain(x, t))/n) for _ in range(max(5, rounds//3)))

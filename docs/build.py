@@ -312,6 +312,7 @@ def site():
     wanted.add(write(SRC/'conf.py', (ROOT/'docs/conf.py').read_text()))
     for f in SRC.iterdir(): f in wanted or f.is_dir() or f.unlink()
     vendor(SRC/'_static')
+    shutil.copytree(NBS/'images', SRC/'images', dirs_exist_ok=True)
     if not TREES.exists(): shutil.rmtree(OUT, ignore_errors=True)
     sphinx()
     shutil.rmtree(ROOT/'jupyter_execute', ignore_errors=True)  # myst-nb leaves copies beside the output
@@ -339,7 +340,7 @@ def readme(check):
     page = Page(NBS/CFG.readme_nb)
     if not is_kept(page.path): plant()
     nb, parts, shown = process(execute(page.path), page, [], Links([], ())), [], 0
-    if not check: shutil.rmtree(NBS/'images', ignore_errors=True)
+    for old in [] if check else NBS.glob('images/index-*.png'): old.unlink()
     for c in nb.cells:
         if c.cell_type == 'markdown': parts.append(fill(c.source, pages())); continue
         if 'remove-input' not in c.metadata.get('tags', []): parts.append(f'```python\n{c.source.strip()}\n```')
@@ -352,7 +353,7 @@ def readme(check):
             elif 'application/vnd.jupyter.widget-view+json' in data: parts.append('*(On the site, and in a notebook, a slider stands here.)*')
             elif '<ins>' in data.get('text/html', ''): parts.append(data['text/html'])
             elif t := o.get('text') or data.get('text/plain', ''): parts.append('```\n' + ''.join(t).rstrip() + '\n```')
-    txt = re.sub(r'\]\(((?:\w+/)*[\w.-]+\.ipynb)', rf']({NBS.name}/\1', '\n\n'.join(parts)) + '\n'
+    txt = re.sub(r'\]\(((?:\w+/)*[\w.-]+\.(?:ipynb|png))', rf']({NBS.name}/\1', '\n\n'.join(parts)) + '\n'
     f = ROOT/'README.md'
     if not check: f.write_text(txt)
     elif not f.exists() or f.read_text() != txt: sys.exit('README.md is out of date: run python docs/build.py --readme')

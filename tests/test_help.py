@@ -119,13 +119,32 @@ def test_what_people_write_first_is_answered_in_words(guess, asked, tmp_path, mo
     if ': write ' in said and not said.partition(': write ')[2].startswith('one of'): assert eval(said.rpartition(': write ')[2].split(', or ')[0], dict(asked)) is not None
 
 
-def test_lines_that_the_first_page_names_in_running_text_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope='module')
+def first_page():
+    "What the first page says in its text, and the names that its code defines."
     cells = json.loads((Path(__file__).parent.parent/'nbs/index.ipynb').read_text())['cells']
     names = {}
     for c in cells:
-        if c['cell_type'] == 'code' and not ''.join(c['source']).startswith('#| fig'): exec(''.join(c['source']), names)
-    prose = re.sub(r'```.*?```', '', '\n'.join(''.join(c['source']) for c in cells if c['cell_type'] == 'markdown'), flags=re.S)
+        if c['cell_type'] == 'code': exec(''.join(c['source']), names)
+    return re.sub(r'```.*?```', '', '\n'.join(''.join(c['source']) for c in cells if c['cell_type'] == 'markdown'), flags=re.S), names
+
+
+def test_lines_that_the_first_page_names_in_running_text_run(first_page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prose, names = first_page
     calls = [code for code in re.findall(r'`([^`\n]+)`', prose) if re.match(r'\w+(\.\w+|\[[^]]*\])*\(', code)]
     for code in calls: assert eval(code, names) is not None
     assert len(calls) >= 6
+
+
+def test_the_pictures_of_the_first_page_show_what_its_code_says_today(first_page, monkeypatch):
+    "The card, the letter and the panel are pictures; the figures told of each are those of the page or the plot of which it is one."
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent/'docs')
+    import pictures
+    card, *pages = pictures.shown(first_page[1])
+    said = dict(zip(('card', 'letter', 'panel'), [' '.join(t.get_text() for t in card.findobj(lambda o: hasattr(o, 'get_text'))), *pages]))
+    told = {name: words for words, name in re.findall(r'!\[([^]]+)\]\(images/(\w+)\.png\)', first_page[0])}
+    assert set(told) == set(said)
+    for name, words in told.items():
+        assert (pictures.IMAGES/f'{name}.png').stat().st_size < 60_000
+        for figure in re.findall(r'\d[\d,]*', words): assert figure in said[name], (name, figure)

@@ -131,7 +131,8 @@ def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough
 _WHY = dict(
     unknown=N_('this is not on record, so nothing can be said about changing it.'),
     follows=N_('this follows from the other values.'),
-    person=N_('this says who somebody is.'), identifier=N_('this only tells cases apart.'),
+    person=N_('this is a personal characteristic, and we proposed no change to it.'),
+    identifier=N_('this only identifies the case.'),
     fixed=N_('we looked at no other value.'),
     higher=N_('we did not look at values below yours.'), later=N_('we did not look at earlier dates.'),
     lower=N_('we did not look at values above yours.'), earlier=N_('we did not look at later dates.'))
