@@ -308,23 +308,28 @@ _TOGETHER = 64 # Rows
 
 def _moved_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that the model refuses; yields `(n, d)`
     "The search of rows: what it has so far, after each move."
-    out = enc.x.clone()
+    out,(first,*fewer) = enc.x.clone(), _ladder(cf)
     for _,i in _of_one_target(target, _TOGETHER):
         at = torch.from_numpy(i).to(enc.x.device)
         some,label = enc.take(at), target[at]
-        left = np.arange(len(i))
+        left,there = np.arange(len(i)), np.zeros(len(i), bool)
         for asked in (False, True):
-            for company,share in _ladder(cf):
+            for turn,(company,share) in enumerate([first, *fewer[-1:], *fewer[:-1]]): # who has not even the least has nothing
                 j = _Judge(cf, some, label, company, share, asked)
                 if asked and j.known.engine is None: break
-                xp = j.x.copy()
+                xp,before = j.x.copy(), out[at]
                 for now in _searched(j, xp, left):
                     out[at] = torch.where(torch.from_numpy(np.isin(np.arange(len(i)), now))[:, None].to(out.device), j.tensor(xp), out[at])
                     yield out
-                there = (xp[left] != j.x[left]).any(1)
-                there[there] = j.confirmed(xp[left[there]], left[there]) # the model has the last word
-                left = left[~there]
+                found = (xp[left] != j.x[left]).any(1)
+                ok = found.copy()
+                ok[ok] = j.confirmed(xp[left[ok]], left[ok]) # the model has the last word
+                back = left[~ok & there[left]]
+                out[at[back]] = before[back]
+                there[left[ok]] = True
+                left = left[found if turn == 1 else ~ok]
                 if not len(left): break
+            left = np.flatnonzero(~there & (out[at] != some.x).any(1).cpu().numpy()) # what was found, and is denied
             if not len(left): break
         if len(left):
             still = at[torch.from_numpy(left)]
