@@ -11,9 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
@@ -68,8 +66,7 @@ def _group_changes(cfs) -> pd.DataFrame:
     "One line for every group that changed: the mean of its entries before and after, as the model reads them."
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     mean = lambda v, i, g: v[i][groups == g].mean().item()
-    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g))
-             for i,g in np.argwhere(cfs.changed).tolist()]
+    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in np.argwhere(cfs.changed).tolist()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
 
 # %% ../nbs/90_answers.ipynb #c14
@@ -178,8 +175,7 @@ def _shown_lines(cfs, names=None) -> list:
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
     unread = _unread_rows(cfs)
     return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
-                 read=not unread[i], lines=lines.get(i, []))
-            for i,name in enumerate(names or _titles(cfs))]
+                 read=not unread[i], lines=lines.get(i, [])) for i,name in enumerate(names or _titles(cfs))]
 
 def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     "The same with what would have been enough, and the margin beyond it, from a model that may be asked."
@@ -211,8 +207,7 @@ _MEANINGS = { # What people read -> what it means
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
     'well within the decision': 'the model decides for the target by a margin that is usual for real rows'}
-_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change',
-             distance='is nearer', cost='costs less')
+_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change', distance='is nearer', cost='costs less')
 
 def _with_meanings(cfs, i:int, went:str, changes:int=0) -> Markup: # HTML
     "What is said of an answer, in words that show their meaning under the pointer."
@@ -417,8 +412,7 @@ def _json_rows(rows, n:int) -> list: # A list of cells for a row of a frame, els
 def _json_text(cfs) -> str:
     "Answers as strict JSON."
     columns = None
-    if isinstance(cfs.data, pd.DataFrame):
-        columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
+    if isinstance(cfs.data, pd.DataFrame): columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
     lines = _kept_quality(cfs).drop(columns='row').rename(columns=dict(answer='number')).to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
@@ -448,8 +442,7 @@ def _tidy(cfs) -> pd.DataFrame:
 
 def _lookup(cfs) -> pd.DataFrame:
     "What was read and what was answered, each distinct row and target once; `ValueError` unless rows have columns."
-    if not isinstance(cfs.data, pd.DataFrame):
-        raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
+    if not isinstance(cfs.data, pd.DataFrame): raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
     told, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
     table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, told)], axis=1)
     return table.drop_duplicates([*cfs.data, *cfs.goal.told[:-2]], ignore_index=True)
@@ -989,8 +982,7 @@ class Counterfactuals(Exports):
         effects = self.effects()
         same = isinstance(self.raw, pd.DataFrame) and self.raw.shape[1] == effects.shape[1]
         return shap.Explanation(effects.to_numpy(), base_values=np.asarray(self.before, float),
-                                data=self.raw.to_numpy(object) if same else None,
-                                feature_names=list(map(str, effects.columns)))
+                                data=self.raw.to_numpy(object) if same else None, feature_names=list(map(str, effects.columns)))
 
     _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(),
                    quality=lambda cfs: cfs.quality(), lookup=_lookup)

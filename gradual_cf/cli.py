@@ -298,8 +298,7 @@ def _check_one(command, asked:dict): # What was typed
     if dataset:
         from gradual_cf.data.datasets import _recipe_of
         _recipe_of(dataset) # a name that nothing has comes first
-    raise ValueError('--row, --text or --image must be given, and one of them only, '
-                     f'got {" and ".join(got) or "none"}; for example: '
+    raise ValueError(f'--row, --text or --image must be given, and one of them only, got {" and ".join(got) or "none"}; for example: '
                      f'gradual-cf {command} {dataset or "--csv FILE --model FILE"} --row 0')
 
 def _asked_row(command, **asked) -> SimpleNamespace: # Whatever was typed

@@ -13,9 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 # %% auto #0
@@ -500,8 +498,7 @@ def block_groups(
         Group of every entry, long, of the same shape
     """
     h,w = shape[-2:]
-    if not 1 <= block <= min(h, w):
-        raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
+    if not 1 <= block <= min(h, w): raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
     wide = -(-w//block)
     ids = (torch.arange(h)//block)[:, None]*wide + torch.arange(w)//block
     return ids.expand(*shape).clone()
@@ -647,8 +644,7 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
 def _read_json(text:str) -> dict:
     "An object of JSON; raises `ValueError` for anything else."
     try: told = json.loads(text)
-    except RecursionError:
-        raise ValueError('it must be JSON of few levels, got one that is nested too deeply') from None
+    except RecursionError: raise ValueError('it must be JSON of few levels, got one that is nested too deeply') from None
     if not isinstance(told, dict): raise ValueError(f'it must be a JSON object, got {type(told).__name__}')
     return told
 

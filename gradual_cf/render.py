@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, TemplateError, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape, Markup
@@ -30,8 +28,7 @@ __all__ = []
 # %% ../nbs/91_render.ipynb #1364a3fc
 def N_(text:str) -> str: return text # Marks a text that is looked up later, where the language is known
 
-_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
-           'November', 'December')
+_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December')
 _SIGNS = '€$£' # Stand before an amount in English
 _OF_FIVE = 'es', 'pl' # Set no mark into numbers of four digits
 def _in_pattern(pattern:str, number:str) -> str: # As Unicode writes patterns, '#,##0.00 ¤'
@@ -111,8 +108,7 @@ def _read_language(name:str) -> Language:
     try:
         from babel import Locale
         from babel.messages.pofile import read_po
-    except ImportError:
-        raise ImportError(f"language {name!r} needs Babel: pip install 'gradual_cf[languages]'") from None
+    except ImportError: raise ImportError(f"language {name!r} needs Babel: pip install 'gradual_cf[languages]'") from None
     with (files('gradual_cf')/'locale'/name/'LC_MESSAGES'/'gradual_cf.po').open('rb') as f: catalogue = read_po(f, name)
     texts = {m.id if isinstance(m.id, str) else m.id[0]: m.string for m in catalogue if m.id}
     locale = Locale(name)

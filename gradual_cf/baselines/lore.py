@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
@@ -359,8 +357,7 @@ class LORE(Explainer):
 
     def __init__(self, model, domain, settings=None, **changes):
         if not domain.features:
-            raise ValueError('domain must be a table for LORE, as tabular(...) makes it, '
-                             f'got one of kind {domain.kind!r}')
+            raise ValueError(f'domain must be a table for LORE, as tabular(...) makes it, got one of kind {domain.kind!r}')
         super().__init__(model, domain, settings, **changes)
 
     def fit(self, data, y=None):

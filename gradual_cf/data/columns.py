@@ -12,9 +12,7 @@ from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..core import as_floats, comparable
@@ -684,8 +682,7 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
         rare = n > _FEW_LEVELS and len(there) < _OFTEN*n
         if n > 2 and (rare or n >= len(there)):
             raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of '
-                             f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into '
-                             'numbers or dates')
+                             f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
     v = there.to_numpy(float) if cls is Column and not form else np.zeros(0)
     whole = len(v) > 0 and ((v % 1 == 0) & (np.abs(v) < _ALL_WHOLE)).all() # numbers are, although floats hold them
     return (Integer if whole else cls), form

@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from ..core import check_range, Domain, take_rows
 

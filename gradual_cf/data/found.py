@@ -13,8 +13,7 @@ from itertools import combinations
 from math import lgamma, log
 from types import SimpleNamespace
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, _read_numbers,
                                      _SAME, _TEXTS, Category, Column, Date, Integer)

@@ -11,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 
@@ -69,8 +67,7 @@ def _read_image(file, channels):
 def _image_rows(data):
     "One or many images as an array or a list of images; raises `ValueError` for a data set without a column `image`."
     columns = getattr(data, 'column_names', data if isinstance(data, dict) else None)
-    if columns is not None and 'image' not in columns:
-        raise ValueError(f"data must have a column 'image', got {list(columns)}")
+    if columns is not None and 'image' not in columns: raise ValueError(f"data must have a column 'image', got {list(columns)}")
     if columns is not None: data = data['image'] if isinstance(data, dict) else data['image'][:]
     if isinstance(data, (np.ndarray, Tensor)): return data
     if not isinstance(data, (list, tuple)): return [data]
@@ -271,8 +268,7 @@ def _constrain_images(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
     for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
         unknown = [b for b in kept if b not in names]
-        if unknown:
-            raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
+        if unknown: raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
         row[[names.index(b) for b in kept]] = True
     return enc._replace(frozen=frozen)
 

@@ -12,9 +12,7 @@ from numbers import Real
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from .columns import _unstepped, Column
@@ -97,8 +95,7 @@ def _tree_of(text:str, columns:Sequence[Column], where:str) -> ast.expr:
     for node in ast.walk(tree):
         if not isinstance(node, _GRAMMAR):
             got = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-            raise ValueError('relations must be made of columns, constants, comparisons and + - * /, '
-                             f'got {got!r} in {where!r}')
+            raise ValueError(f'relations must be made of columns, constants, comparisons and + - * /, got {got!r} in {where!r}')
         if isinstance(node, ast.Name): node.id = f'c{_named_column(quoted.get(node.id, node.id), columns, where)}'
     return tree
 
@@ -126,8 +123,7 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
     for node in getattr(other, 'elts', [other]):
         if not isinstance(node, ast.Constant): continue
         told,node.value = node.value, c.constant(node.value)
-        if node.value is None:
-            raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
+        if node.value is None: raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
     against = _column_of(other, columns)
     if against is not None and against.levels != c.levels:
         got = f'{c.name!r} and {against.name!r} in {where!r}'
@@ -243,8 +239,7 @@ def _event(text:str, columns:Sequence[Column], where:str) -> _Event|None:
     name,verb,by = found.groups()
     g = _named_column(name.strip('`'), columns, where)
     if not columns[g].ordered and verb in ('rises', 'falls'):
-        raise ValueError('relations must say that a category changes or stays, '
-                         f'got {columns[g].name!r} that {verb} in {where!r}')
+        raise ValueError(f'relations must say that a category changes or stays, got {columns[g].name!r} that {verb} in {where!r}')
     if verb in ('changes', 'stays') and by:
         raise ValueError(f"relations must say 'by' only of a column that rises or falls, got {where!r}")
     if by is None: return _Event(g, verb, 0.)
@@ -444,8 +439,7 @@ def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFram
     if g in needs: raise ValueError(f'relations and derive must not form a circle, got {name!r} → {name!r}')
     parents = [source for p in needs for source in columns[p].sources]
     try: model.predict(df[parents].iloc[:1])
-    except Exception as e:
-        raise ValueError(f'derive must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
+    except Exception as e: raise ValueError(f'derive must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
     frame = partial(_parents_of, frame, needs, parents)
     return _Follower(g, frozenset(needs), partial(_moved_along, model, frame, g), None, f'causes {name!r}')
 

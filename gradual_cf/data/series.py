@@ -11,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 from ..answers import _titles, aimed_at, CHANGED, Counterfactuals, went

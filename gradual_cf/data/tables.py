@@ -10,9 +10,7 @@ from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval,

@@ -12,9 +12,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
@@ -138,8 +136,7 @@ def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     frozen,texts = enc.frozen.clone(), _raw_texts(raw)
     for row,text,kept in zip(frozen, texts, _kept_names('texts', len(texts), **rules)):
         stays = {_lookup_form(w) for w in kept}
-        for p,span in enumerate(spans_of(text)):
-            row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
+        for p,span in enumerate(spans_of(text)): row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
     return enc._replace(frozen=frozen)
 
 # %% ../../nbs/06_texts.ipynb #c36
@@ -182,8 +179,7 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     "The words of texts, as the rule numbers them."
     spans = [_known_word_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
-    for row,t,s in zip(ids, texts, spans):
-        row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
+    for row,t,s in zip(ids, texts, spans): row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
     return _ear(reader).numbered(ids, spans)
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`

@@ -13,8 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor
 
 from ..core import rows_of
@@ -121,8 +120,7 @@ def _opened_file(path, member):
     with zipfile.ZipFile(path) as z:
         texts = [n for n in z.namelist() if n.endswith('.txt')]
         if member is None and len(texts) == 1: member = texts[0]
-        if member not in z.namelist():
-            raise ValueError(f'member must be one of {texts} in {str(path)!r}, got {member!r}')
+        if member not in z.namelist(): raise ValueError(f'member must be one of {texts} in {str(path)!r}, got {member!r}')
         with z.open(member) as f: yield f
 
 def _read_vectors(path, vocab, member) -> _Vectors:
@@ -166,8 +164,7 @@ def load_glove(
         With file and line for a malformed one
     """
     folder,vocab = os.environ.get('GRADUAL_CF_DATA'), None if vocab is None else set(vocab)
-    if not (path or folder):
-        raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
+    if not (path or folder): raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     path = Path(path) if path else Path(cast(str, folder))/f'glove/glove.imdb.{dim}d.txt.gz'
     if not cache or not path.is_file(): return _read_vectors(path, vocab, member)
     st,found = path.stat(), functools.cache(lambda: _read_vectors(path, vocab, member)) # both files come of one reading
@@ -648,8 +645,7 @@ def _ids_now(reader, notes, moved, v):
 def _ear(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
-    if 'ear' not in reader.kept:
-        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer)
+    if 'ear' not in reader.kept: reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer)
     return reader.kept['ear']
 
 def _in_place(reader, s, words, fits, v):

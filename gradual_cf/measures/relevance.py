@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 
 from ..answers import Counterfactuals
@@ -262,8 +260,7 @@ def _draw_bars(ax, df:pd.DataFrame, title='', most:int=10): # Lines of feature, 
     top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:most]][::-1]
     short = lambda v: f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
     ax.barh(range(len(top)), top.relevance, color=np.where(top.relevance >= 0, _FOR, _AGAINST))
-    ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)],
-                  fontsize=8)
+    ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)], fontsize=8)
     ax.axvline(0, color='.3', lw=.8)
     ax.set(title=title, xlabel='relevance')
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..core import check_range

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from .decisions import FrameModel
 from ..search.trees import _Ensemble, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
@@ -64,8 +63,7 @@ def _from_pairs(model, source) -> _Ensemble|None: # A `FrameModel` of a table, a
     if all(len(f) < 2 for f,_ in terms) or any(np.ndim(s) > len(f) for f,s in terms): return None
     place = {s: c for c in model.columns for s in c.sources}
     columns = [place[name] for name in model.predictor.names or place]
-    if any(c.missing or len(c.sources) > 1 for c in columns):
-        raise _Unfit('terms of pairs, in a table with missing cells')
+    if any(c.missing or len(c.sources) > 1 for c in columns): raise _Unfit('terms of pairs, in a table with missing cells')
     levels,trees = {i: list(c.levels) for i,c in enumerate(columns) if c.levels}, []
     for features,scores in terms:
         bins = [source.bins_[f][min(len(source.bins_[f]), len(features)) - 1] for f in features]

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor, nn
 
 from ..core import _read_json, atomic, check_range
@@ -108,8 +107,7 @@ def digit_cnn(
     if min(h, w) < 8: raise ValueError(f'shape must have sides of at least 8, got {tuple(shape)}')
     pad = int(min(h, w) < 20)
     conv = lambda i, o: (nn.Conv2d(i, o, 3, padding=pad), nn.ReLU())
-    convs = [*conv(c, width), *conv(width, width), nn.MaxPool2d(2),
-             *conv(width, 2*width), *conv(2*width, 2*width), nn.MaxPool2d(2)]
+    convs = [*conv(c, width), *conv(width, width), nn.MaxPool2d(2), *conv(width, 2*width), *conv(2*width, 2*width), nn.MaxPool2d(2)]
     side = lambda n: ((n - 4*(1 - pad))//2 - 4*(1 - pad))//2
     head = [nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k)]
     model = nn.Sequential(*convs, nn.Flatten(), *head)
@@ -319,8 +317,7 @@ def _class_codes(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
                          'number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())
     hint = ': subtract 1' if (low, high) == (1, k) else ''
-    if low < 0 or high >= k:
-        raise ValueError(f'y must be in 0..{k-1} for a network of {k} classes, got {low}..{high}{hint}')
+    if low < 0 or high >= k: raise ValueError(f'y must be in 0..{k-1} for a network of {k} classes, got {low}..{high}{hint}')
     return torch.tensor(v.astype(np.int64))
 
 # %% ../../nbs/models/01_networks.ipynb #c41
@@ -423,8 +420,7 @@ def train(
     nn.Module
         `model`, with the weights of its best epoch
     """
-    if len(x) < 2:
-        raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
+    if len(x) < 2: raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
     check_range('valid', valid, above=0, below=1)
     x,gen = x.to(*place(model)), torch.Generator().manual_seed(seed)
     y = _class_codes(y, predict(model, x[:1]).shape[1], len(x)).to(x.device)
@@ -508,8 +504,7 @@ def load_model(
     weights,meta = _read_checkpoint(path)
     model = _rebuild(meta.get('spec') or {}, weights) if model is None else model
     try: model.load_state_dict(weights)
-    except RuntimeError as e:
-        raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None
+    except RuntimeError as e: raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None
     setattr(model, 'meta', meta)
     return model.eval()
 

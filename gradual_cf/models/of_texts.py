@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from .decisions import FrameModel, Predictor
 from .fitted import recognised

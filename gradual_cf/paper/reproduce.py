@@ -12,9 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 import gradual_cf
 from ..baselines.lore import LORE
@@ -206,8 +204,7 @@ def reproduce(
     done = [_run_part(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
-    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds,
-                versions=_versions(gradual_cf, torch, np, pd))
+    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_versions(gradual_cf, torch, np, pd))
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c52

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import predict
@@ -54,8 +52,7 @@ def _check_results(results, each, classes):
     few = {m: len(c) for m, c in results.items() if len(c) < each}
     if few: raise ValueError(f'results must have at least {each} images of each method, got {few}')
     top = max(int(c.tensors.target.max()) for c in results.values())
-    if top >= len(classes):
-        raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
+    if top >= len(classes): raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
 
 # %% ../../nbs/paper/00_survey.ipynb #c15
 def questions(
@@ -285,10 +282,8 @@ def tally(
     sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
     df = pd.concat([_read_survey(s, qs) for s in sources], ignore_index=True) if sources else pd.DataFrame(columns=_COLUMNS)
     twice = df.participant[df.duplicated(['participant', 'item'])]
-    if len(twice):
-        raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
-    if not len(df) and not judges:
-        raise ValueError('answers must have at least one line where there are no judges, got none')
+    if len(twice): raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
+    if not len(df) and not judges: raise ValueError('answers must have at least one line where there are no judges, got none')
     method, target = np.array(qs.method), np.array(qs.target)
     lines = []
     if len(df):

@@ -12,9 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -60,8 +58,7 @@ def _target_column(explainer, target, there) -> str|None: # Names of all columns
     "The column with each row's target, None where one is for all; raises `ValueError` for a text of neither or both."
     label = target in explainer.classes
     if not isinstance(target, str) or label and target not in there: return None
-    if label:
-        raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
+    if label: raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
     if target in there: return target
     known = f'one of the labels {listed(explainer.classes)} or ' if explainer.classes else ''
     raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
@@ -225,8 +222,7 @@ def _one_thread():
 def _rows_in(batch):
     "A batch as a frame or an Arrow table; raises `ValueError` for what has no columns."
     if isinstance(batch, pd.DataFrame): return batch
-    if isinstance(batch, dict):
-        return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
+    if isinstance(batch, dict): return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
     if (table := arrow_table(batch)) is not None: return table
     known = 'a frame, an Arrow table or batch, or a dict of columns'
     raise ValueError(f'batch must be {known}, got {type(batch).__name__}')
@@ -236,8 +232,7 @@ def _as_came(out, batch, at):
     import pyarrow as pa
     if isinstance(batch, pd.DataFrame): return out.to_pandas(types_mapper=pd.ArrowDtype).set_axis(batch.index.take(at))
     if isinstance(batch, dict): return out.to_pydict()
-    if isinstance(batch, pa.RecordBatch):
-        return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
+    if isinstance(batch, pa.RecordBatch): return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
     return import_module('polars').from_arrow(out) if type(batch).__module__.startswith('polars') else out
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000023

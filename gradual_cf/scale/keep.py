@@ -12,9 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 from ..core import Domain
@@ -24,8 +22,7 @@ from ..data.found import Indicators
 from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
 from ..models.asking import _Asked, predict
 from ..models.decisions import FrameModel
-from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load_fitted, predictor, recognised,
-                                      TensorModel)
+from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load_fitted, predictor, recognised, TensorModel)
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
 from ..search.confirmed import _panel_told, _take_panel
@@ -380,8 +377,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
             os.replace(Path(room)/_FILE, folder/_FILE)
         for path in folder.glob('model-*'):
             if path.name != model['file']: path.unlink()
-    if not model['file']:
-        warnings.warn(f'the folder holds no model ({model["why"]}): give it to load as model=', stacklevel=3)
+    if not model['file']: warnings.warn(f'the folder holds no model ({model["why"]}): give it to load as model=', stacklevel=3)
     return folder
 
 # %% ../../nbs/scale/02_keep.ipynb #k29

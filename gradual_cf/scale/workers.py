@@ -12,9 +12,7 @@ from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from filelock import FileLock
 from pandas.util import hash_pandas_object
 from torch import nn, Tensor
@@ -213,8 +211,7 @@ def _readable(path, kind):
     "Turn what Arrow says about a file into a `ValueError` that names it."
     import pyarrow as pa
     try: yield
-    except (pa.ArrowException, OSError) as e:
-        raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
+    except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
 # %% ../../nbs/scale/00_workers.ipynb #c54
 def _tables(data):

@@ -10,9 +10,7 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..answers import Counterfactuals

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from markupsafe import escape
 from torch import Tensor
 from tqdm.auto import tqdm
@@ -43,8 +41,7 @@ def _told_apart(rows, by) -> pd.DataFrame:
         raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
     if len(told) != len(rows): raise ValueError(f'by must have one line for each row ({len(rows)}), got {len(told)}')
     if isinstance(rows, pd.DataFrame) and not told.index.equals(rows.index):
-        raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is '
-                         'the same')
+        raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is the same')
     if not told.shape[1] or told.columns.duplicated().any():
         raise ValueError(f'by must have at least one column, and each once, got {list(told.columns)}')
     return told
@@ -92,8 +89,7 @@ def _refused_answers(cf:Explainer, question:Question, target, effort:Effort) -> 
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
     refused = ~cf.decides(question.rows, question.logits, question.target)
     if not refused.any():
-        raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} '
-                         'already')
+        raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} already')
     return refused.cpu().numpy(), cf.answer(question.take(refused), effort)
 
 # %% ../../nbs/use/02_audit.ipynb #c22
@@ -192,8 +188,7 @@ def _impact_line(accepted:np.ndarray, there:np.ndarray) -> dict: # Bool `(n,)` e
     less,more = _share_ratio_interval(n - a, n, m - b, m)
     told = 'below' if high < _FIFTHS else 'kept' if low >= _FIFTHS else 'open'
     return dict(rows=n, accepted=a/n, accepted_there=b/m, ratio=a/n/(b/m) if b else np.nan, low=low, high=high,
-                four_fifths=told, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less,
-                refusals_high=more)
+                four_fifths=told, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less, refusals_high=more)
 
 def _impact_lines(groups:list, refused:np.ndarray, least:int) -> pd.DataFrame:
     "A line for each measured group beside the one of its columns that is accepted most often."
@@ -201,8 +196,7 @@ def _impact_lines(groups:list, refused:np.ndarray, least:int) -> pd.DataFrame:
     for column in columns:
         some = {name: ~refused[member] for by,name,member in groups if by == column and member.sum() >= least}
         best = max(some, key=lambda name: some[name].mean(), default=None)
-        lines += [dict(by=column, group=name, against=best) | _impact_line(v, some[best])
-                  for name,v in some.items() if name != best]
+        lines += [dict(by=column, group=name, against=best) | _impact_line(v, some[best]) for name,v in some.items() if name != best]
     return pd.DataFrame(lines, columns=_IMPACT)
 
 # %% ../../nbs/use/02_audit.ipynb #c34
@@ -725,8 +719,7 @@ def audit(
     check_range('level', level, above=0, below=1)
     groups = _cohorts(_told_apart(rows, by), crossed)
     largest = max(int(member.sum()) for *_,member in groups)
-    if largest < least:
-        raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
+    if largest < least: raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
     question = cf.ask(_read_by(cf, rows), target, **constraints)
     refused,answers = _refused_answers(cf, question, target, Effort(h.seed, h.progress))
     measures = _measures_of(refused, answers)

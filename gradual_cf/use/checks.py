@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from ..answers import Counterfactuals, told_of
 from ..core import check_range, door, take_rows

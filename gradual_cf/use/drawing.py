@@ -9,15 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed
 from ..core import door
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
-from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text,
-                               with_unit)
+from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit)
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
@@ -264,8 +261,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
     ax = fig.subplots()
     changes = [[]] + [list(_state_after(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
-    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center')
-             for k in range(_MOST_LINES + 1)]
+    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center') for k in range(_MOST_LINES + 1)]
     title = ax.set_title('nothing changed yet', loc='left', fontsize=9)
     ax.set_axis_off()
     short = lambda v: f'{v:.4g}' if isinstance(v, float) else str(v)[:24]
@@ -300,8 +296,7 @@ def _number_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]
     said = [_logits_at_step(trace, i).item() for i in range(len(trace) + 1)]
     ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
     low,high = min(said + ends), max(said + ends)
-    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9),
-           xlabel='step')
+    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9), xlabel='step')
     ax.axhspan(*trace.target.label[0].clamp(*ax.get_ylim()).tolist(), color='.9')
     line, = ax.plot([], 'o-', color=CHANGED)
     ax.set_title('what the model says', fontsize=9)
@@ -347,8 +342,7 @@ class _Frame(bytes):
 
 # %% ../../nbs/use/04_drawing.ipynb #6e5a8238
 _CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others bring a panel, or have lines of text
-_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'),
-            NUMBERS: (_number_panel, 'of the training rows')}
+_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'), NUMBERS: (_number_panel, 'of the training rows')}
 
 def _canvas(trace:Trace) -> tuple:
     "All panels of a trace."

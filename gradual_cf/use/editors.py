@@ -10,9 +10,7 @@ from dataclasses import replace
 from threading import main_thread, RLock, Thread
 from typing import Any, cast, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 from ..answers import Counterfactuals
 from ..core import take_rows

@@ -13,9 +13,7 @@ from functools import partial
 from io import StringIO
 from typing import Any, cast, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from markupsafe import escape
 from torch import Tensor
 
@@ -94,8 +92,7 @@ def _as_cell(c:Column, text:str):
     "One text as a cell; raises `ValueError` for what is no number or date."
     plain,number = text.replace(',', ''), not c.measure and c.form not in ('decimal', 'numeral')
     try: return _cell_of(c, text) if not number else int(plain) if re.fullmatch(r'-?\d+', plain) else float(plain)
-    except (ValueError, ArithmeticError):
-        raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
+    except (ValueError, ArithmeticError): raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
 
 # %% ../../nbs/use/10_enough.ipynb #c22
 def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
@@ -120,8 +117,7 @@ def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` ea
     "Put each change back alone and ask the model."
     between = _Between(explainer, answer)
     needed,left = between.on.clone(), answer.tensors.prob.new_zeros(between.on.shape)
-    for row,g,less in each_put_back(between):
-        needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
+    for row,g,less in each_put_back(between): needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
     return between.on, needed, left
 
 def _numeric_columns(domain:Domain) -> list: # (position, column, its entry) each
@@ -246,8 +242,7 @@ def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple:
         step = _counted_in(c)
         even = np.round(sign*np.ceil(sign*near/step - _EPS)*step, max(c.digits, 0)) if _lowerable(c) else near
         near = float(even) if low <= even <= high else near
-        if line.open in ('both', 'high' if up else 'low'):
-            row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
+        if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
         else:
             last = np.round(sign*np.floor(sign*far/step + _EPS)*step, max(c.digits, 0)) if _lowerable(c) else far
             far = float(last) if sign*last >= sign*near else far

@@ -13,9 +13,7 @@ from importlib import resources
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 import gradual_cf
 from ..answers import _json_text, Counterfactuals

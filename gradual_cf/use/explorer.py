@@ -66,8 +66,7 @@ _NAMED = N_('as fitted'), N_('sparse'), N_('robust'), N_('plausible'), N_('paper
 def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
     "What a page is told once."
     lang,table = desk.lang, bool(desk.domain.features)
-    tabs = [(name, lang.say(text)) for name,text in _TABS.items()
-            if table or name in ('ways', 'order')]
+    tabs = [(name, lang.say(text)) for name,text in _TABS.items() if table or name in ('ways', 'order')]
     words:dict[str, Any] = {name: lang.texts.get(text, text) for name,text in _WORDS.items()} # a page fills in the fields
     return dict(
         words=words | dict(heads=[lang.say(text) for text in _HEADS]), kind=desk.domain.kind, lang=lang.name, tabs=tabs,

@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 from markupsafe import Markup
 from PIL import ImageFile
 
@@ -28,8 +27,7 @@ from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
-                                   _numeric_columns, _visible)
+from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said, _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
@@ -66,8 +64,7 @@ def _column_name(c:Column, given) -> tuple: # '' where nobody says; phrases for 
     text,*phrases = (one,) if isinstance(one, str) else one if isinstance(one, (tuple, list)) else (None,)
     texts = all(isinstance(v, str) for v in (text, *phrases, *levels.values()))
     if not texts or len(phrases) not in (0, 2) or phrases and not c.ordered:
-        wanted = ("a name, a triple (name, too low, too high) of a number, or a dict from levels to words, "
-                  "with the name at ''")
+        wanted = ("a name, a triple (name, too low, too high) of a number, or a dict from levels to words, with the name at ''")
         raise ValueError(f'names must hold {wanted}, for column {c.name!r}, got {given!r}')
     known = {*c.levels, *map(str, c.levels)}
     if lost := [k for k in levels if k not in known]:
@@ -124,8 +121,7 @@ def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough
     "A line of the record as a letter shows it: what is there, and what would have been enough."
     before,after = (said.amount(line[side]) for side in ('before', 'after'))
     told = after if enough is None else _line_said(c, enough, said.local, said.amount, said.lang)
-    return dict(name=said.name, before=before, enough=told, follows=follows,
-                certified=enough is not None and enough.kind != 'value')
+    return dict(name=said.name, before=before, enough=told, follows=follows, certified=enough is not None and enough.kind != 'value')
 
 # %% ../../nbs/use/03_letter.ipynb #c50
 _WHY = dict(
@@ -176,8 +172,7 @@ def _kept_and_why(said:list, held:np.ndarray, changes) -> list: # Of one row: se
     "What was not asked for, and why."
     facts = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows')] # which a bank cannot word otherwise
     why = lambda s, told: told if s.why is None or told in facts else s.why
-    return [dict(name=s.name, why=why(s, told)) for g,(s,told) in enumerate(zip(said, held))
-            if told and g not in changes]
+    return [dict(name=s.name, why=why(s, told)) for g,(s,told) in enumerate(zip(said, held)) if told and g not in changes]
 
 # %% ../../nbs/use/03_letter.ipynb #c55
 _CONFIRMED = N_('{percent} of the other models that were asked agree with this decision.')
@@ -248,8 +243,7 @@ def _number_told(v:float, target, lang:Language) -> str: # An interval
 def _decisions(explainer, answer, called:dict, lang:Language=ENGLISH) -> list: # Label -> words
     "What the model decided, by the names of its classes."
     z = explainer.logits(answer.data, answer.x)
-    if explainer.goal is NUMBERS:
-        return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
+    if explainer.goal is NUMBERS: return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
     label = lambda t: explainer.classes[t] if explainer.classes else t
     return [lang.say(_DOUBT) if t in (doubt, -1) else _class_said(label(t), called, lang)
@@ -493,8 +487,7 @@ def _check_words(explainer, names, words:tuple, strict:bool|None): # As of `_wor
         levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.levels]
         missing = [f'column {c.name!r}']*(not s.named) + levels + missing
     if not missing: return
-    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for '
-            f'{", ".join(missing)}')
+    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}')
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
 
@@ -680,8 +673,7 @@ def check_evidence(
     look = _given_in(told_by, cf.domain)
     _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
-    if len(beside) != len(texts):
-        raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
+    if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
     letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
     told,digests = [l['told'] for l in letters], _digests(cf)

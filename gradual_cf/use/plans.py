@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _in_plain_words, needed, _row_names, went

@@ -10,9 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from weakref import ref, WeakKeyDictionary
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
@@ -170,8 +168,7 @@ def _reason_of_column(given, name:str, lang:Language) -> tuple: # -> code, text
     "The reason for one column; raises `ValueError` for an invalid code."
     code,text = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
     if isinstance(code, (str, int)) and isinstance(text, str) and text.strip(): return code, text
-    if isinstance(given, int) and not isinstance(given, bool) and given in HMDA:
-        return given, lang.say(HMDA[given])
+    if isinstance(given, int) and not isinstance(given, bool) and given in HMDA: return given, lang.say(HMDA[given])
     raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got '
                      f'{given!r} for {name!r}')
 
@@ -183,15 +180,13 @@ def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     for argument,given in (('codes', codes), ('never', never)):
         if lost := [c for c in given if c not in names]:
             raise ValueError(f'{argument} must name columns of the rows, got {lost}; rows have {list(names)}')
-    if both := [c for c in codes if c in never]:
-        raise ValueError(f'codes must not name the columns of never, got {both}')
+    if both := [c for c in codes if c in never]: raise ValueError(f'codes must not name the columns of never, got {both}')
     out:dict = {}
     for g,name in enumerate(names):
         if name in never: continue
         code,text = _reason_of_column(codes[name], name, lang) if name in codes else (str(name),)*2
         unit = out.setdefault(code, _Unit(code, text, []))
-        if unit.text != text:
-            raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
+        if unit.text != text: raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
         unit.columns.append(g)
     if not out: raise ValueError(f'never must leave at least one column that may be named, got {never}')
     return list(out.values())
