@@ -93,8 +93,7 @@ class Target(NamedTuple):
 
     def uncompared(self) -> Target: return self.only(lambda d: not d.compares) # What logits alone tell
 
-    def of(self, name): # None if not computed
-        return next((getattr(d, name) for d in self.demands if name in d._fields), None)
+    def of(self, name): return next((getattr(d, name) for d in self.demands if name in d._fields), None) # None if not computed
 
     @property
     def gap(self) -> Any: return self.of('gap') # Largest logit match that counts as inside the class, `(n,)`
@@ -103,8 +102,7 @@ class Target(NamedTuple):
     def lead(self) -> Any: return self.of('lead') # Smallest lead of its logit that is wanted, `(n,)`
 
     @property
-    def company(self) -> Any: # What each row is compared with
-        return next((d for d in self.demands if d.compares), None)
+    def company(self) -> Any: return next((d for d in self.demands if d.compares), None) # What each row is compared with
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):

@@ -473,8 +473,7 @@ class Exports:
         if path is not None: _written_file(path, (text + '\n').encode('utf-8', 'backslashreplace'))
         return text
 
-    def __arrow_c_stream__(self, requested_schema=None):
-        return _typed(self.table()).__arrow_c_stream__(requested_schema)
+    def __arrow_c_stream__(self, requested_schema=None): return _typed(self.table()).__arrow_c_stream__(requested_schema)
 
     def text(self) -> str:
         "The findings as a page of plain text."

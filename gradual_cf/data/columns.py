@@ -319,8 +319,7 @@ class Column:
     @property
     def scale(self) -> float: return 10.**self.digits # Parts of one that cells tell apart
     @property
-    def places(self) -> int: # Decimals that cells have
-        return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
+    def places(self) -> int: return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS # Decimals that cells have
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps, which training rows have, ascending
         if self.levels or self.known is None: return np.zeros(0)
@@ -360,8 +359,7 @@ class Column:
         plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
         return s.to_numpy(float) if plain else as_floats(s)
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
-    def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
-        return _read_numbers(self, df[self.sources[0]])[:, None]
+    def read(self, df:pd.DataFrame) -> np.ndarray: return _read_numbers(self, df[self.sources[0]])[:, None] # Raw entries, `(n, w)`
     def exact(self, x:np.ndarray) -> np.ndarray: return _decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
         v = self.stored(k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.)
@@ -532,10 +530,8 @@ class Ordinal(Column):
 
     @property
     def wants(self) -> str: return f'one of {list(self.levels)}'
-    def floats(self, s:pd.Series) -> np.ndarray:
-        return s.map({level: float(i) for i,level in enumerate(self.levels)}).to_numpy(float)
-    def misread(self, cell, v) -> str:
-        return f'data must have known levels {list(self.levels)} in column {self.name!r}, got {cell!r}'
+    def floats(self, s:pd.Series) -> np.ndarray: return s.map({level: float(i) for i,level in enumerate(self.levels)}).to_numpy(float)
+    def misread(self, cell, v) -> str: return f'data must have known levels {list(self.levels)} in column {self.name!r}, got {cell!r}'
     def write(self, v:np.ndarray, dtypes:dict) -> dict: # The nearest levels; the last known cell is the missing one
         at = v[:, 0].round().clip(0, len(self.levels) - 1)
         return {self.name: self.known[np.where(np.isnan(v[:, 0]), len(self.levels), at).astype(int)]}

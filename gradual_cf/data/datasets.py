@@ -300,8 +300,7 @@ class Task:
     right:float|None=None # Test accuracy, where it was measured when the network was trained
 
     @cached_property
-    def judge(self) -> nn.Module|None: # For a second opinion: narrower, from another seed
-        return self.other and self.other()
+    def judge(self) -> nn.Module|None: return self.other and self.other() # For a second opinion: narrower, from another seed
 
     def __repr__(self):
         rows = f'{len(self.X):,} and {len(self.X_test):,} rows'

@@ -167,9 +167,7 @@ class Indicators(Category):
         return ~self.has(df).any(1) & np.isfinite(df[list(self.sources)].to_numpy(float)).all(1)
     def loose(self, df:pd.DataFrame) -> np.ndarray: # Entries that are written as the very cells
         return df[list(self.sources)].to_numpy(float) @ np.linalg.pinv(self.rows)
-    def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
-        return np.any(self.has(new)[:, self.may], 1)
-
+    def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: return np.any(self.has(new)[:, self.may], 1)
 
 # %% ../../nbs/data/04_found.ipynb #0f5d1c77
 def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:

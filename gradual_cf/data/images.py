@@ -236,9 +236,7 @@ def _block_corners(ids):
     return [divmod(int(f), plane.shape[1]) for f in first]
 
 # %% ../../nbs/05_images.ipynb #c67
-def _block_names(ids):
-    "A name for each block."
-    return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
+def _block_names(ids): return tuple(f'block at {top},{left}' for top,left in _block_corners(ids)) # A name for each block
 
 # %% ../../nbs/05_images.ipynb #c70
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:

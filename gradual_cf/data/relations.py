@@ -111,8 +111,7 @@ _WORD = re.compile(r'\w+')
 # %% ../../nbs/data/01_relations.ipynb #sc26
 _SAME_OR_NOT = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
-def _column_of(node, columns): # `Column`, or None
-    return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None
+def _column_of(node, columns): return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None # `Column`, or None
 
 def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
     "Replace the constants that one column is compared with."
@@ -299,8 +298,7 @@ class _Relation(NamedTuple):
     def groups(self) -> frozenset: return self.then.groups | (self.when.groups if self.when else frozenset())
 
     @property
-    def moves(self) -> bool: # Whether it is about a change
-        return any(isinstance(part, _Event) for part in (self.when, self.then))
+    def moves(self) -> bool: return any(isinstance(part, _Event) for part in (self.when, self.then)) # Whether it is about a change
 
     def kept(self, old:dict, new:dict, value:Callable=_by_tree) -> np.ndarray: # bool `(n,)`
         "Whether rows keep it."
@@ -388,8 +386,7 @@ def _computed(c:Column, values, n:int) -> np.ndarray: # Its numbers, `(n,)`; NaN
 _TRIED_ROWS = 1000 # Training rows on which a function is tried
 _SHUFFLE = 0       # Seed of the order in which their columns are tried
 
-def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray:
-    return _computed(c, function(rows), len(rows))
+def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
 
 def _of_numbers(told:Callable, frame:Callable, env:dict) -> np.ndarray: return told(frame(env, [*env])) # `(n,)`
 

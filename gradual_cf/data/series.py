@@ -97,8 +97,7 @@ class _Series:
     real:Tensor       # Real series whose stretches are proposed, `(q, c, length)`
     whole:tuple=()    # Channels of whole numbers, by position
 
-    def time(self, t) -> str: # Of a point
-        return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
+    def time(self, t) -> str: return f'{t/self.rate:.3g} s' if self.rate else str(int(t)) # Of a point
 
     @property
     def project(self): # (c, x) -> the admissible c; None where any number is

@@ -97,8 +97,7 @@ def _read_once(reader, text) -> tuple:
     return found
 
 # %% ../../nbs/06_texts.ipynb #c21
-def _no_verdict(i, text):
-    return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
+def _no_verdict(i, text): return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
 
 def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
@@ -126,9 +125,7 @@ def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     return out
 
 # %% ../../nbs/06_texts.ipynb #c32
-def _known_word_places(reader, text):
-    "Where the words stand that the network reads."
-    return _read_once(reader, text)[0][:reader.length]
+def _known_word_places(reader, text): return _read_once(reader, text)[0][:reader.length] # Where the words stand that the network reads
 
 # %% ../../nbs/06_texts.ipynb #c30
 def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:

@@ -459,8 +459,7 @@ class _Advice(Exports):
         lines = [f'{l.Index + 1}. {l.advice}: helps {share_text(l.helps)}, taken by {share_text(l.takes)}' for l in self.frame.itertuples()]
         return '\n'.join([told, *lines])
 
-    def _shown(self, format:str) -> str:
-        return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
+    def _shown(self, format:str) -> str: return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
 
 def _advice_told(explainer, question:Question, terms:tuple, seed:int) -> _Advice:
     "Pieces of advice, as the model sees them on rows that are written down."

@@ -197,9 +197,7 @@ def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN, words:dict=
     return lang.say(N_('{changes}. Now {goal}.'), changes=_spoken(cfs, terms, words), goal=goal)
 
 # %% ../../nbs/use/04_drawing.ipynb #c4d423a4
-def _logits_at_step(trace, i):
-    "Logits `(1, k)` after `i` steps."
-    return trace[i - 1].logits if i else trace.before
+def _logits_at_step(trace, i): return trace[i - 1].logits if i else trace.before # Logits `(1, k)` after `i` steps
 
 # %% ../../nbs/use/04_drawing.ipynb #0f5246d1
 def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row

@@ -240,8 +240,7 @@ class Plan:
         else: fig.supylabel(_in_plain_words(self.answers.goal.said), fontsize=8)
         return fig
 
-    def _repr_html_(self):
-        return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
+    def _repr_html_(self): return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
 
     def __len__(self): return len(self.answers)
     def __repr__(self): return f'plans of {len(self)} answers, {len(self.row)} steps'
