@@ -610,8 +610,7 @@ def _demo(
     seed:int=typer.Option(0, '--seed', help='Seed of the networks, the rows and the search.'),
 ):
     "Train on embedded data, explain a few rows, draw them."
-    digits = out.with_stem(f'{out.stem}_digit')
-    found = _demo_table(out, rows, seed)
+    digits,found = out.with_stem(f'{out.stem}_digit'), _demo_table(out, rows, seed)
     _say(f'\nThe picture is in {out}\n')
     found &= _demo_digits(digits, seed)
     _say(f'\nThe picture is in {digits}')

@@ -522,8 +522,7 @@ def token_groups(
 class Entrywise:
     "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
     def __init__(self, f:Callable, *consts):
-        self.f = f
-        self.consts = [torch.as_tensor(k, dtype=torch.float64) for k in consts]
+        self.f,self.consts = f, [torch.as_tensor(k, dtype=torch.float64) for k in consts]
         self.kept = {}
 
     def __getstate__(self): return vars(self) | dict(kept={}) # copies are made anew where it goes

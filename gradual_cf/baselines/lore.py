@@ -37,8 +37,7 @@ def _fittest(fitness, rivals):
 def _mating_columns(gen, shape, width, share):
     "Columns that each child takes from its mate, bool `(*shape, width)`; a `share` of the children takes any."
     cuts = (torch.rand(*shape, 2, generator=gen)*(width + 1)).long().sort(-1).values
-    chosen = torch.rand(*shape, 1, generator=gen) < share
-    at = torch.arange(width)
+    chosen,at = torch.rand(*shape, 1, generator=gen) < share, torch.arange(width)
     return (at >= cuts[..., :1]) & (at < cuts[..., 1:]) & chosen
 
 # %% ../../nbs/baselines/01_lore.ipynb #c14
@@ -153,8 +152,7 @@ def _offspring(pop, fitness, groups, x_train, gen):
     at, many = groups.cpu(), int(groups.max()) + 1 # chance is drawn for columns, and spread over their entries
     rand = lambda *shape: torch.rand(2, p, *shape, generator=gen)
     swap = _mating_columns(gen, (2, p//2), many, _CROSSED).repeat_interleave(2, 1)
-    mutate = (rand(1) < _MUTATED) & (rand(many) < _MUTATED)
-    rows = (rand(many)*len(x_train)).long()
+    mutate,rows = (rand(1) < _MUTATED) & (rand(many) < _MUTATED), (rand(many)*len(x_train)).long()
     rivals = (rand(_RIVALS)*p).long().to(pop.device)
     swap, mutate, rows = (t[..., at].to(pop.device) for t in (swap, mutate, rows))
     parent = _fittest(fitness, rivals.expand(b, -1, -1, -1))
@@ -168,8 +166,7 @@ def _hall_of_fame(pop, label, fitness, size):
     "The fittest `size` of `(b, 2, q, d)`, each only once, with class and fitness."
     gen = torch.Generator().manual_seed(0)
     key = pop.double() @ torch.randn(pop.shape[-1], dtype=torch.float64, generator=gen).to(pop.device)
-    order = key.argsort(dim=2, stable=True)
-    twice = torch.zeros_like(fitness, dtype=torch.bool)
+    order,twice = key.argsort(dim=2, stable=True), torch.zeros_like(fitness, dtype=torch.bool)
     twice[:, :, 1:] = key.gather(2, order).diff(dim=2) == 0
     top = fitness.gather(2, order).masked_fill(twice, -1).topk(size, dim=2)
     i = order.gather(2, top.indices)
@@ -607,10 +604,8 @@ _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the fa
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
 def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
     "Breed neighbours of both kinds and grow a tree on them."
-    gen = torch.Generator().manual_seed(seed)
-    z0 = abele.auto.encode(enc.x)[0]
-    h = abele.settings
-    own = int(predict(abele.model, enc.x).argmax())
+    gen,z0 = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0]
+    h,own = abele.settings, int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
     def population(k):
         fitness = lambda z: torch.where(abele.accepts(z), .5*_kernel(z, z0) + .5*probs(z)[:, k], 0.)
@@ -621,8 +616,7 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     ok = abele.accepts(z)
     if ok.any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
-    rows = z.cpu().double().numpy()
-    label = prob.argmax(1).cpu().numpy()
+    rows,label = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy()
     weight = weight.cpu().double().numpy()
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, seed, weight, min_samples_leaf=_LEAST_ROWS))
 

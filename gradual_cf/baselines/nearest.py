@@ -46,8 +46,7 @@ def _away(explainer, enc, target):
 class _Arrivals:
     "Each row's nearest arrival so far, or its input."
     def __init__(self, x):
-        self.xp = x.clone()
-        self.dist = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
+        self.xp,self.dist = x.clone(), torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
 
     def see(self, rows, xp, dist):
         "Keep what is nearer than before; an infinite distance says that a row did not arrive."
@@ -169,8 +168,7 @@ class WachterSettings(Common):
 def _descended(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
     h = wachter.settings
-    adam = _RowAdam(enc.x, h.lr)
-    best = _Arrivals(enc.x)
+    adam,best = _RowAdam(enc.x, h.lr), _Arrivals(enc.x)
     rests = torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
         xp = _admitted(wachter, enc, adam.v)
@@ -310,8 +308,7 @@ class Wachter(Explainer):
             Counterfactuals, `(n, *s)`
         """
         _,enc,_,target = question
-        best = _Arrivals(enc.x)
-        live = _away(self, enc, target)
+        best,live = _Arrivals(enc.x), _away(self, enc, target)
         h = self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
@@ -380,8 +377,7 @@ class CEMSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
 def _fista(cem, enc, target, weight):
     "One round with a weight for every row: what arrived, and whether each row did."
-    h = cem.settings
-    best = _Arrivals(enc.x)
+    h,best = cem.settings, _Arrivals(enc.x)
     rows = torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
@@ -391,8 +387,7 @@ def _fista(cem, enc, target, weight):
             slope += h.gamma*_through(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
         step = h.lr*(1 - i/h.steps)**.5*torch.where(_fixed(cem, enc), 0., slope)
         xp = cem.boxed(enc.x, enc.x + _shrink(y - enc.x - step, h.beta))
-        y = xp + (i/(i + 3))*(xp - last)
-        moved = ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
+        y,moved = xp + (i/(i + 3))*(xp - last), ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
         if not moved.all():
             enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
@@ -534,8 +529,7 @@ class CEM(Explainer):
 def _shell(x, free, direction, u, ends): # Inner and outer radius, `(2, n)`
     "Points `(n, q, *s)` spread evenly over a shell around each row, along its free entries."
     free = free.flatten(1)
-    d = direction.flatten(1)*free[:, None].to(direction)
-    many = free.sum(1, keepdim=True)
+    d,many = direction.flatten(1)*free[:, None].to(direction), free.sum(1, keepdim=True)
     ratio = (ends[0]/ends[1])[:, None]**many
     radius = ends[1][:, None]*(u + (1 - u)*ratio)**(1/many.clamp_min(1))
     d *= (radius/d.norm(dim=2).clamp_min(torch.finfo(d.dtype).tiny))[..., None]
@@ -556,8 +550,7 @@ _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _enemies(explainer, enc, target, ends, gen): # Of each shell, `(2, n)`
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
-    x = enc.x
-    q = explainer.settings.samples
+    x,q = enc.x, explainer.settings.samples
     best = _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)

@@ -75,8 +75,7 @@ _MEMORY, _CORNER = .9, 1e-6 # Share of the effect that the next step keeps; draw
 
 def _mask_log_odds(fido, q, seed):
     "Log-odds of being switched for each block of each row, and the effect of its switch, `(n, g)` each."
-    h = fido.settings
-    gen = torch.Generator().manual_seed(seed)
+    h,gen = fido.settings, torch.Generator().manual_seed(seed)
     n, g = q.enc.frozen.shape
     theta = torch.zeros(n, g, dtype=q.enc.x.dtype, device=q.enc.x.device, requires_grad=True)
     effect, adam = torch.zeros_like(theta, requires_grad=False), torch.optim.Adam([theta], h.lr)
@@ -86,8 +85,7 @@ def _mask_log_odds(fido, q, seed):
             u = torch.rand(h.samples, 1, g, generator=gen, dtype=torch.float64).clamp(_CORNER, 1 - _CORNER)
             with torch.enable_grad():
                 z = _concrete(theta, u.to(theta))
-                x = _infilled(fido, q, z).flatten(0, 1)
-                price = h.lam*theta.sigmoid().sum()/g
+                x,price = _infilled(fido, q, z).flatten(0, 1), h.lam*theta.sigmoid().sum()/g
             fall = _through(fido.model, x, lambda z: q.sign*_odds_slope(z, label))[0]
             pull, = torch.autograd.grad(x, z, fall, retain_graph=True)
             effect.lerp_(-pull.mean(0), 1 - _MEMORY)
@@ -326,8 +324,7 @@ class _Edits(NamedTuple):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
 def _edit_rounds(e, maps, given, target, free):
     "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
-    grid = maps.shape[2:]
-    z = e.head(maps)
+    grid,z = maps.shape[2:], e.head(maps)
     maps = maps.flatten(2)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:

@@ -919,8 +919,7 @@ def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers
     values,counts = np.unique(v, return_counts=True)
     share = (counts.cumsum() - counts/2)/len(v)
     above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
-    at = np.union1d(np.maximum(above - 1, 0), above)
-    span = values[-1] - values[0] or 1.
+    at,span = np.union1d(np.maximum(above - 1, 0), above), values[-1] - values[0] or 1.
     ends = np.r_[values[0] - span, values[at], values[-1] + span]
     return np.stack([ends, np.r_[share[0] - 1, share[at], share[-1] + 1]])
 

@@ -215,8 +215,7 @@ def _animal_rows(n, rng):
     "Random animals as a data set."
     import datasets
     from PIL import Image
-    label = rng.integers(0, len(_ANIMALS), n)
-    values = np.empty((n, _SIDE, _SIDE, 3), np.uint8)
+    label,values = rng.integers(0, len(_ANIMALS), n), np.empty((n, _SIDE, _SIDE, 3), np.uint8)
     for i,parts in enumerate(_PARTS.values()): values[label == i] = _animal_pictures(parts, (label == i).sum(), rng)
     features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=list(_ANIMALS)))
     rows = dict(image=[Image.fromarray(v) for v in values], label=label.tolist())
@@ -544,11 +543,9 @@ def load_cbf(
         X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
     """
     for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
-    rng = np.random.default_rng(seed)
-    t = np.arange(1, 129)
+    rng,t = np.random.default_rng(seed), np.arange(1, 129)
     n = rows + tests
-    kind = np.arange(n) % 3
-    a = rng.integers(16, 33, n)[:, None]
+    kind,a = np.arange(n) % 3, rng.integers(16, 33, n)[:, None]
     b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)
     forms = np.stack([np.ones((n, 128)), (t - a)/(b - a), (b - t)/(b - a)])[kind, np.arange(n)]
     X = (6 + rng.standard_normal((n, 1)))*forms*((t >= a) & (t <= b)) + rng.standard_normal((n, 128))

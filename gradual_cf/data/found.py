@@ -122,10 +122,8 @@ def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, wheth
 def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether they stay apart)
     "Which 0/1 columns are one category each."
     counts,n = _counts(df, names), len(df)
-    ones = np.diag(counts)
-    place = {name: j for j,name in enumerate(names)}
-    out = []
-    used = set()
+    ones,place = np.diag(counts), {name: j for j,name in enumerate(names)}
+    out,used = [], set()
     for family in _families(names).values():
         some = [place[name] for name in family]
         if used & set(some) or sum(0 < ones[j] < n for j in some) < 2: continue

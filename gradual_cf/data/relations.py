@@ -550,8 +550,7 @@ _RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to
 class _Relations:
     "The relations, for the rows of a search."
     def __init__(self, ties:_Ties):
-        self.ties = ties
-        self.led = ties.led
+        self.ties,self.led = ties, ties.led
         of_all = np.arange(len(ties.columns))
         self.computed = torch.from_numpy(np.isin(of_all, ties.unchosen)) # Columns that cannot be chosen, bool `(g,)`
         self.near = [_touched(ties, g) for g in range(len(ties.columns))]
@@ -575,8 +574,7 @@ class _Relations:
 
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
-        t = self.ties
-        near = self.near[group]
+        t,near = self.ties, self.near[group]
         n,q = trials.shape[:2]
         old = _read_groups(self.ties, s.x, self.used)
         others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
@@ -604,8 +602,7 @@ class _Relations:
             after = near.followed(old, {**old, group: v})
             bad = [_differs(old[g], after[g]) & self.ties.columns[g].outside(after[g]) for g in near.led]
             return ~reduce(np.logical_or, bad, near.broken(old, after).any(1))
-        own = np.nan_to_num(old[group], nan=c.low).clip(c.low, c.high)
-        ends = []
+        own,ends = np.nan_to_num(old[group], nan=c.low).clip(c.low, c.high), []
         for end in (c.low, c.high):
             there = may_have(np.full(len(own), end))
             middle = lambda bad, good: c.rounded((bad + good)/2)
@@ -683,8 +680,7 @@ def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`, of
 def _at_fault(ties:_Ties, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Changed columns that break a relation, and columns that did not follow."
     a,b = (_numbers_of(ties.columns, df) for df in (old, new))
-    changed = np.stack([_differs(a[g], b[g]) for g in a], 1)
-    out = _strayed(ties, a, b)
+    changed,out = np.stack([_differs(a[g], b[g]) for g in a], 1), _strayed(ties, a, b)
     for name,function in ties.derive.items(): # where the function says something else than before, the column does
         g = _column_named(ties.columns, 'derive', name)
         c = ties.columns[g]

@@ -493,8 +493,7 @@ def series(
     if flat: raise ValueError(f'X must vary in every channel, got a constant {flat[0]!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
-    asked = _channel_bounds(names, bounds)
-    whole = _whole_channels(known, names, integer)
+    asked,whole = _channel_bounds(names, bounds), _whole_channels(known, names, integer)
     low,high = _inward_to_whole(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
     return replace(_series_domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,

@@ -162,8 +162,7 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
 
 def _fitted_columns(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."
-    df = _as_frame(data, table.names)
-    names = table.names
+    df,names = _as_frame(data, table.names), table.names
     got = names if df.columns.equals(table.labels) else list(df.columns)
     if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
     if got == names:
@@ -234,8 +233,7 @@ class _CodedRows:
     ndim = 2
     def __init__(self, numbers:Tensor, at:Tensor, ones:Tensor, width:int, lasting:bool=False): # `(n, p)`, `(p,)`, `(n, c)`
         self.numbers,self.at,self.ones = numbers, at, ones # numbers; entries where they stand; entries that are 1
-        self.shape = torch.Size((len(numbers), width))
-        self.lasting = lasting
+        self.shape,self.lasting = torch.Size((len(numbers), width)), lasting
         self.made = None
 
     @property
@@ -433,8 +431,7 @@ def _decode_table(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataF
         differs = v != enc.x
     for g in np.unique(table.group[differs.any(0).numpy()]):
         c,at = table.columns[g], table.at[g]
-        changed = differs[:, at].any(1).numpy()
-        new = c.exact(v[:, at].numpy())
+        changed,new = differs[:, at].any(1).numpy(), c.exact(v[:, at].numpy())
         cells = c.write(c.rounded(new) if legal else new, table.dtypes)
         for name,one in cells.items(): _replace_cells(df, name, one, changed, table.dtypes[name])
     return df

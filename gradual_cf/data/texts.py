@@ -119,8 +119,7 @@ def _encode_texts(reader:_Reader, data) -> Encoded: # `(n, l, e)`
 # %% ../../nbs/06_texts.ipynb #c27
 def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     "The nearest word everywhere a word moved."
-    moved = (c != x).any(2)
-    out = c.clone()
+    moved,out = (c != x).any(2), c.clone()
     out[moved] = reader.vectors.table[_nearest_words(reader.vectors.table, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
@@ -314,8 +313,7 @@ def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
     rows,_,drops = _swap_drops(reader, notes, xp, moved)
-    clash = torch.zeros(len(moved), dtype=torch.bool)
-    limit = ear.limit(ear.lowered(notes, moved.sum(1)))
+    clash,limit = torch.zeros(len(moved), dtype=torch.bool), ear.limit(ear.lowered(notes, moved.sum(1)))
     clash[rows[drops > limit[rows]]] = True
     down = (clash | ~arrived.cpu()) & (notes.rung < len(ear.most))
     return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))

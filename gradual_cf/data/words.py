@@ -96,8 +96,7 @@ _LONGEST_LINE = 2**20 # Bytes; vectors have hundreds of numbers
 
 def _read_lines(path, f, vocab) -> _Vectors:
     "Words and vectors of an open file; each word's line number guards against a second one."
-    seen = {}
-    kept = []
+    seen,kept = {}, []
     e = None
     for n,line in enumerate(iter(lambda: f.readline(_LONGEST_LINE), b''), 1):
         if len(line) >= _LONGEST_LINE: # a zip gives more where it likes
@@ -212,8 +211,7 @@ def _toy_review(rng):
         opinions = (_BAD, _GOOD)[sides[-1]]
         words = dict(t=rng.choice(_THINGS), i=rng.choice(_HOW), a=rng.choice(opinions), b=rng.choice(opinions))
         sentences.append(rng.choice(_FORMS).format(**words))
-    order = rng.permutation(len(sides))
-    score = sum(2*s - 1 for s in sides)
+    order,score = rng.permutation(len(sides)), sum(2*s - 1 for s in sides)
     return (' '.join(sentences[k] for k in order), int(score > 0)) if score else _toy_review(rng)
 
 # %% ../../nbs/data/02_words.ipynb #c39
@@ -370,8 +368,7 @@ class _Trigrams:
     def __call__(self, a, b, w): # log P(w | a b)
         history,short = a*self.base + b, self._short(b, w)
         share = self.after_two(history, 1.)
-        p = share*short
-        seen = (share < 1) & (short != self.after_one[b]*self.one[w])
+        p,seen = share*short, (share < 1) & (short != self.after_one[b]*self.one[w])
         ask = np.broadcast_to(seen, p.shape)
         p[ask] = self.three((history*self.base + w)[ask], p[ask])
         return np.log(p)
@@ -561,8 +558,7 @@ def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long
     "`q` values `(n, p, v)`: half by gain, half by gain less price times distance; one with both places counts once."
     by_gain = gain.topk(q - q//2, dim=2).indices
     by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
-    twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
-    pick = torch.cat([by_gain, by_price], 2)
+    twice,pick = (by_price[..., None] == by_gain[:, :, None]).any(3), torch.cat([by_gain, by_price], 2)
     fresh = ~torch.cat([torch.zeros_like(by_gain, dtype=torch.bool), twice], 2)
     return pick, (gain.gather(2, pick) > -torch.inf) & fresh
 

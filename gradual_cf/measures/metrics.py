@@ -83,8 +83,7 @@ _TALL = 128 # Rows compared with the others at a time: a block that fits a proce
 
 def _pairs_differ(x, least):
     "In how many entries each pair of rows `(n, d)` differs by `least` or more, int `(n·(n - 1)/2,)`."
-    columns = x.T.contiguous()
-    count = torch.zeros(len(x), len(x), dtype=torch.int32, device=x.device)
+    columns,count = x.T.contiguous(), torch.zeros(len(x), len(x), dtype=torch.int32, device=x.device)
     for i in range(0, len(x), _TALL):
         block = count[i:i + _TALL, i:]
         for c in columns: block += (c[i:i + _TALL, None] - c[i:]).abs_() >= least
@@ -112,8 +111,7 @@ def neighbours(
     Tensor
         bool `(n, n)`
     """
-    flat = x.flatten(1)
-    near = torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
+    flat,near = x.flatten(1), torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
     near[tuple(_row_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
     return near | near.T
 
@@ -143,10 +141,8 @@ def coherence(
         One line for each `eps`: mean, std, and share of rows with a neighbour
     """
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
-    far = pdist(x)
-    differ = _pairs_differ(x, least)
-    pairs = _row_pairs(x)
-    lines = []
+    far,differ = pdist(x), _pairs_differ(x, least)
+    pairs,lines = _row_pairs(x), []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
     for e in eps:
         some = ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)
@@ -365,8 +361,7 @@ def measures(
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x,xp = cfs.x, cfs.xp
-    target = cfs.tensors.target
-    train = explainer.x_train
+    target,train = cfs.tensors.target, explainer.x_train
     domain = cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
@@ -423,8 +418,7 @@ def evaluate(
     >>> evaluate(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
     if isinstance(rows, Counterfactuals): return measures(cf, rows, judge, eps, held)
-    start = time.perf_counter()
-    cfs = cf.explain(rows, target)
+    start,cfs = time.perf_counter(), cf.explain(rows, target)
     seconds = pd.DataFrame([_metric_line('seconds_per_row', [(time.perf_counter() - start)/len(cfs)])])
     return pd.concat([measures(cf, cfs, judge, eps, held), seconds], ignore_index=True)
 

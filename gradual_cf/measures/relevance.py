@@ -285,8 +285,7 @@ def _tint(share) -> str:
 # %% ../../nbs/measures/01_relevance.ipynb #c64
 def _tinted(text, spans, values) -> str:
     "A text as HTML with its words tinted and numbered by relevance."
-    parts = []
-    end = 0
+    parts,end = [], 0
     most = max(map(abs, values)) or 1.
     for (a,b),v in zip(spans, values):
         share = v/most
@@ -381,8 +380,7 @@ class Relevances:
         pd.DataFrame
             row, feature, value (of a column; position of a word), relevance
         """
-        r = self.by_group.cpu()
-        lines = []
+        r,lines = self.by_group.cpu(), []
         for i in range(len(self)):
             own = _groups_of_row(self.domain, self.data, self.groups, i, self.spans)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]

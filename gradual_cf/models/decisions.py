@@ -283,10 +283,8 @@ class FrameModel(Adapted):
         columns:Sequence=(),  # One description of a column for each group
     ):
         super().__init__()
-        self.predictor = predictor
-        self.write = write
-        self.columns = tuple(columns)
-        self.kind = predictor.kind
+        self.predictor,self.write = predictor, write
+        self.columns,self.kind = tuple(columns), predictor.kind
         self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
 

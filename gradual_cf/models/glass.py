@@ -99,8 +99,7 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of t
     named = {node: t['categories'][start:start + size] for node,start,size in ends}
     swapped = np.isin(np.arange(len(left)), list(named))
     left,right = np.where(swapped, right, left), np.where(swapped, left, right)
-    missing = np.array(t['default_left'], bool) ^ swapped
-    value = np.where(left < 0, at, 0.)*weight
+    missing,value = np.array(t['default_left'], bool) ^ swapped, np.where(left < 0, at, 0.)*weight
     return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
                   [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
 
@@ -128,8 +127,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
     learner = json.loads(bytes(used.save_raw('json')))['learner']
     booster,objective = learner['gradient_booster'], learner['objective']['name']
-    weights = booster.get('weight_drop')
-    inner = booster.get('gbtree', booster).get('model')
+    weights,inner = booster.get('weight_drop'), booster.get('gbtree', booster).get('model')
     if 'trees' not in (inner or {}) or objective not in _MARGIN_OBJECTIVES + _NUMBER_OBJECTIVES: return None
     if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
     told = learner['learner_model_param']

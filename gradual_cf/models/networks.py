@@ -240,8 +240,7 @@ class _TextCNN(nn.Module):
 def _best_untouched(a, at, w):
     "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
     rows = torch.arange(len(a), device=a.device)[:, None]
-    left = a.clone(memory_format=torch.contiguous_format)
-    best = []
+    left,best = a.clone(memory_format=torch.contiguous_format), []
     with_it = (at[..., None] - torch.arange(w, device=a.device)).clamp(0, a.shape[1] - 1)
     for i in with_it.unbind(1):
         left[rows, i] = -torch.inf
@@ -348,8 +347,7 @@ def accuracy(
 # %% ../../nbs/models/01_networks.ipynb #c44
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
-    best = {}
-    history = []
+    best,history = {}, []
     x,y = fit
     xh,yh = held
     from tqdm.auto import tqdm # another class in a notebook, and a kept network is named by the code that made it

@@ -150,9 +150,7 @@ def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(
     if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'
     try: found = _weights_of(p.source)
     except (_Unfit, AttributeError) as e: return None, str(e)
-    shift = float(np.log(p.threshold/(1 - p.threshold)))
-    said = np.asarray(z[:, 1] - z[:, 0])
-    ours = np.array([found.lead(t) for t in texts]) - shift
-    near = np.abs(said) < _FAR
+    shift,said = float(np.log(p.threshold/(1 - p.threshold))), np.asarray(z[:, 1] - z[:, 0])
+    ours,near = np.array([found.lead(t) for t in texts]) - shift, np.abs(said) < _FAR
     if not np.allclose(ours[near], said[near], rtol=_SAME, atol=_SAME): return None, 'its weights do not say what it says'
     return found._replace(b=found.b - shift), ''

@@ -99,8 +99,7 @@ def _run_part(name, part, path, out, tell):
     e,new = _EXPERIMENTS[name], []
     def make():
         new.append(part)
-        start = time.perf_counter()
-        got = e.run(part, path)
+        start,got = time.perf_counter(), e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
         text = [base64.b64encode(p).decode() for p in pictures]
         return dict(csv=frame.to_csv(index=False), pictures=text, seconds=round(time.perf_counter() - start, 2))
@@ -252,8 +251,7 @@ def _run_table6(part, path):
     "Evaluate one method on one data set (Table 6); `per_row` holds validity, L1 and L2 of every row."
     task = load_task(part['data'], path, seed=part['seed'])
     some, target = _some_rows(task, part['rows'], part['seed'])
-    e = _explainer_for(part['method'], task)
-    start = time.perf_counter()
+    e,start = _explainer_for(part['method'], task), time.perf_counter()
     cfs = e.under(seed=part['seed']).explain(some, target)
     seconds = dict(metric='seconds_per_row', mean=(time.perf_counter() - start)/len(cfs))
     table = pd.concat([measures(e, cfs, task.judge), pd.DataFrame([seconds])], ignore_index=True)

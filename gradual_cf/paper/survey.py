@@ -85,8 +85,7 @@ def questions(
         Where a method has too few
     """
     _check_results(results, each, classes)
-    rng = np.random.default_rng(seed)
-    parts = []
+    rng,parts = np.random.default_rng(seed), []
     for name, cfs in results.items():
         if cfs.domain.kind != 'image':
             raise ValueError(f'results must be counterfactuals of images, got another domain for {name!r}')
@@ -167,12 +166,9 @@ def survey(
     """
     import ipywidgets as W
     from PIL import Image
-    sheet = _Sheet(qs, path, who)
-    side = f'{_SIDE}px'
-    narrow = W.Layout(width='auto', min_width='3em')
-    status = W.HTML()
-    bar = W.IntProgress(min=0, max=len(qs))
-    back = W.Button(description='back')
+    sheet,side = _Sheet(qs, path, who), f'{_SIDE}px'
+    narrow,status = W.Layout(width='auto', min_width='3em'), W.HTML()
+    bar,back = W.IntProgress(min=0, max=len(qs)), W.Button(description='back')
     picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
     buttons = [W.Button(description=c, tooltip=f'key {k}', layout=narrow) for k, c in enumerate(qs.classes)]
     keys = W.Text(placeholder='or type here: 0–9', continuous_update=True, layout=W.Layout(width='11em'))

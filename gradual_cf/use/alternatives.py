@@ -228,8 +228,7 @@ _FARTHER = 2., 1.2 # Where a column that changed alone goes on from, in parts of
 def _limits_without(enc, xp, at, alone) -> list: # Entries of a group, `(q, *s)`; whether it changed alone, `(q,)`
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     x,low,high = enc.x, enc.low, enc.high
-    move = (xp - x)*at
-    number = per_row(at.flatten(1).sum(1) == 1, x)
+    move,number = (xp - x)*at, per_row(at.flatten(1).sum(1) == 1, x)
     up,down = move > 0, (move < 0) & number
     alone = per_row(alone, x)
     other = torch.where(down, torch.maximum(low, x), low), torch.where(up, torch.minimum(high, x), high)
@@ -264,8 +263,7 @@ def _add_values(pool, k:int, seed:int):
         missing = k - _number_of_answers(pool)
         at,g = (pool.on & (missing > 0)[pool.row, None]).nonzero(as_tuple=True)
         at,g = at[at >= since],g[at >= since]
-        some = _first_few(pool.row[at], missing)
-        since = len(pool.row)
+        some,since = _first_few(pool.row[at], missing), len(pool.row)
         if len(at): _move(pool, at[some], g[some], seed)
         if len(pool.row) == since: return
 
@@ -292,8 +290,7 @@ def _one_changed(pool, k:int) -> bool: # Whether there are more than before
     "Candidates with one change of an answer replaced by another, or by another value, for rows with fewer than `k` answers."
     e,before = pool.explainer, len(pool.row)
     for _,i in _of_one_target(pool.target):
-        row = torch.from_numpy(i).to(pool.row.device)
-        missing = k - _number_of_answers(pool)
+        row,missing = torch.from_numpy(i).to(pool.row.device), k - _number_of_answers(pool)
         at = (torch.isin(pool.row, row) & (missing > 0)[pool.row]).nonzero()[:, 0]
         if not len(at): continue
         found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*k)
@@ -302,7 +299,6 @@ def _one_changed(pool, k:int) -> bool: # Whether there are more than before
         of = torch.cat([torch.full((len(v),), int(r), device=at.device) for r,v in zip(pool.row[at], found)])
         if len(of): pool.add(of, torch.cat(found).to(pool.xp))
     return len(pool.row) > before
-
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows

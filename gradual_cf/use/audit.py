@@ -69,8 +69,7 @@ def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
 # %% ../../nbs/use/02_audit.ipynb #c16
 def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`)
     "Every group of every column, and of every crossing of columns; none that is empty."
-    names = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])})
-    out = []
+    names,out = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])}), []
     for size in range(1, min(crossed, names.shape[1]) + 1):
         for some in combinations(names, size):
             title = ' × '.join(str(told.columns[i]) for i in some)
@@ -229,8 +228,7 @@ _TIED = 1e-9 # Two distances that differ by less, in shares, are a tie
 
 def _step_down(seen:np.ndarray, by_chance:np.ndarray) -> tuple: # `(m,)`, `(resamples, m)` -> `(m,)` each
     "P-value of each group alone, and corrected for all of them by max-T, step by step."
-    bar = seen*(1 - _TIED)
-    order = np.argsort(-seen, kind='stable')
+    bar,order = seen*(1 - _TIED), np.argsort(-seen, kind='stable')
     largest = np.maximum.accumulate(by_chance[:, order[::-1]], 1)[:, ::-1]
     p = lambda drawn, bar: (1 + (drawn >= bar).sum(0))/(1 + len(drawn))
     corrected = np.empty(len(seen))
@@ -241,8 +239,7 @@ def _step_down(seen:np.ndarray, by_chance:np.ndarray) -> tuple: # `(m,)`, `(resa
 def _holm(p:np.ndarray, family:np.ndarray) -> np.ndarray: # `(m,)` each
     "P-values that are corrected inside of their families, corrected for the number of families."
     order = np.argsort(p, kind='stable')
-    open_families = np.array([len(set(family[order[i:]])) for i in range(len(p))])
-    out = np.empty(len(p))
+    open_families,out = np.array([len(set(family[order[i:]])) for i in range(len(p))]), np.empty(len(p))
     out[order] = np.maximum.accumulate(np.minimum(1, p[order]*open_families))
     return out
 

@@ -277,8 +277,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
 # %% ../../nbs/use/04_drawing.ipynb #57ed9262
 def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "Class probabilities, with the wanted one as a line."
-    label = trace.target.label.item()
-    places = range(len(names))
+    label,places = trace.target.label.item(), range(len(names))
     bars = ax.bar(places, [0.]*len(names), color=[CHANGED if k == label else '.7' for k in places])
     for bar in trace.goal.bars(label, needed(_state_after(trace, 0), 0)): ax.axhline(bar, color='.3', lw=1, ls=':')
     ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names, xlabel='class')
@@ -386,8 +385,7 @@ def frames(
     move(len(trace))
     for artist in moving: artist.set_animated(True)
     canvas.draw()
-    still = canvas.copy_from_bbox(fig.bbox)
-    pictures = []
+    still,pictures = canvas.copy_from_bbox(fig.bbox), []
     for i in range(len(trace) + 1):
         canvas.restore_region(still)
         move(i)

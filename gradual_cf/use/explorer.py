@@ -177,8 +177,7 @@ class _Panel:
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.panes:dict[str, str] = {}
-        self.worker = _Latest(lambda parts: parts(), self.show)
-        self.fixed = _page_facts(desk, terms)
+        self.worker,self.fixed = _Latest(lambda parts: parts(), self.show), _page_facts(desk, terms)
         publish('fixed', self.fixed)
         told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
         self.mine:dict[str, Any] = _UNSET | dict(row=0, target=told, preset=preset)
@@ -311,8 +310,7 @@ def _box_class():
             shown = _shown_of(self.panel.desk, q, self.panel.terms)
             panes = {tab: _pane(self.panel.desk, q, shown, tab, self.panel.terms) for tab,_ in known}
             told |= dict(panes=panes, fixed=self.fixed | dict(tabs=known, still=True))
-            plain = json.dumps(told).replace('<', '\\u003c')
-            lang = self.panel.terms.lang
+            plain,lang = json.dumps(told).replace('<', '\\u003c'), self.panel.terms.lang
             return render('explorer/page', 'html', lang, language=lang.name, sheet=Markup(self._css),
                           script=Markup(f'{self._esm}\nstart({plain});'))
 
@@ -357,8 +355,7 @@ def explorer(
     looks = desk.domain.display.looks
     names = {c: _called(desk, c) for c in looks.get('names', {})}
     terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
-    box = _box_class()()
-    target = _checked_target(desk, target)
+    box,target = _box_class()(), _checked_target(desk, target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
     box.on_msg(lambda _, told, __: box.panel.hear(told))
     return box

@@ -223,8 +223,7 @@ def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of eac
 def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
     "What a letter says besides the answer."
     z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
-    known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
-    found = None
+    known,found = z is not None and len(z) and all(in_target(z, t).any() for t in targets), None
     how = dict(codes=asked['codes'], never=asked['never'], language=lang.name)
     if asked['k'] and known: found = principal_reasons(explainer, answer.data, asked['k'], answer.target, how)
     return found, certified(explainer, answer) if ranges else None
@@ -292,8 +291,7 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     ways = _ways_said(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
-        order = [g for g in enough[i] if record[g]['after']]
-        target = answer.target[i]
+        order,target = [g for g in enough[i] if record[g]['after']], answer.target[i]
         aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
         told = {line.columns for line in found.frame[found.frame.row == i].itertuples()} if reasons else set()

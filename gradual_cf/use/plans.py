@@ -107,8 +107,7 @@ def _steps_as_answers(between, paths) -> tuple: # Steps as `Counterfactuals`, an
     "Every step as an answer of its own."
     rows = torch.tensor([i for i,steps in enumerate(paths) for _ in steps], dtype=torch.long, device=between.on.device)
     if not len(rows): return between.cfs[:0], rows
-    after = torch.cat(paths)
-    first = torch.cat([rows[:1] >= 0, rows[1:] != rows[:-1]])
+    after,first = torch.cat(paths), torch.cat([rows[:1] >= 0, rows[1:] != rows[:-1]])
     before = after.roll(1, 0).masked_fill(first[:, None], False)
     a,b = between.measured(rows, before), between.measured(rows, after)
     mask = changed_groups(a.xp, b.xp, between.groups)[:, between.groups]
@@ -124,8 +123,7 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
 
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
-    cfs = plan.answers
-    steps = {}
+    cfs,steps = plan.answers, {}
     changes = plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
     for (i,number),part in changes.groupby(['row', 'step']):
@@ -197,8 +195,7 @@ class Plan:
             A line a change: row, step, feature, before, after, enough, how likely
         """
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
-        at = df.row.to_numpy(int)
-        name = self.answers.goal.said
+        at,name = df.row.to_numpy(int), self.answers.goal.said
         df = df.assign(row=self.row[at], enough=self.enough[at], **{name: self.taken.prob.astype(float)[at]})
         df.insert(1, 'step', step[at])
         return df

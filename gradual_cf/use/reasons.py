@@ -83,8 +83,7 @@ def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=Fals
     "How far each row leads as it is, and with each of the values."
     at,v,_ = tried
     n,q = len(x), 1 + len(v)
-    out = []
-    parts = torch.arange(n*q, device=x.device).split(max(1, _NUMBERS//x.shape[1]))
+    out,parts = [], torch.arange(n*q, device=x.device).split(max(1, _NUMBERS//x.shape[1]))
     for i in tqdm(parts, desc='values', disable=not progress):
         row,j = i//q, i%q - 1 # -1 for the row as it is
         xp = x[row].scatter(1, at[j], v[j])
@@ -466,8 +465,7 @@ def reasons(
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     cf.check_rows('reasons')
-    units = _units(names, codes, never, lang)
-    question = _where_read(cf, rows, target)
+    units,question = _units(names, codes, never, lang), _where_read(cf, rows, target)
     data,_,z,aims = question
     unread = {} if question.aside is None else {i: words for i,words in enumerate(question.aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
@@ -529,8 +527,7 @@ def against_direction(
     if not len(x): return pd.DataFrame(out, columns=_HELD_AGAINST)
     held = _what_is_held_back(x, _leads_of_values(cf, x, label, tried), tried, places, better)
     for j,(_,c) in enumerate(columns):
-        entries = places[j]
-        closes = held.gain[:, j]/-held.base
+        entries,closes = places[j], held.gain[:, j]/-held.base
         closes = torch.where(x[:, entries[0]] == MISSING, 0, closes).cpu().numpy()
         best,n = int(closes.argmax()), int((closes >= _SLIGHT).sum())
         read = lambda v: c.text(c.exact(v[[best]].double().cpu().numpy())[0, 0]) if n else ''
