@@ -5,7 +5,7 @@
 # %% ../../nbs/data/02_words.ipynb #c4
 from __future__ import annotations
 import functools, gzip, importlib, importlib.util, json, os, re, zipfile
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,8 +40,7 @@ def _word_spans(text:str) -> list: # (start, end) of each token, ascending
 # %% ../../nbs/data/02_words.ipynb #c10
 def _lookup_form(word:str) -> str: # As vectors are named
     "Lower case, straight quotes."
-    if word in ('"', '“', '”'): return "''"
-    return word.lower().replace('’', "'")
+    return "''" if word in ('"', '“', '”') else word.lower().replace('’', "'")
 
 # %% ../../nbs/data/02_words.ipynb #c13
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,8 +86,7 @@ def _parse(line, where, e):
     try: v = np.array(entries, dtype=np.float32)
     except ValueError:
         raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
-    odd = v[~np.isfinite(v)]
-    if len(odd): raise ValueError(f'{where} must hold finite numbers, got {odd[0]} for {word!r}')
+    for odd in v[~np.isfinite(v)][:1]: raise ValueError(f'{where} must hold finite numbers, got {odd} for {word!r}')
     return word,v
 
 # %% ../../nbs/data/02_words.ipynb #c23
@@ -318,8 +316,7 @@ def ending(
         Class of the word; None for function words, which stay
     """
     if not content_word(word): return None
-    fitting = [e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2]
-    return fitting[0] if fitting else ''
+    return next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), '')
 
 # %% ../../nbs/data/02_words.ipynb #c57
 def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word_spans) -> Tensor:
@@ -406,8 +403,7 @@ def _pipeline(tagger) -> Any:
     "A spaCy pipeline that tags; raises `ValueError` for anything else."
     nlp:Any = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
     if 'tagger' in getattr(nlp, 'pipe_names', ()): return nlp
-    got = repr(tagger)
-    if hasattr(nlp, 'pipe_names'): got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}'
+    got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}' if hasattr(nlp, 'pipe_names') else repr(tagger)
     raise ValueError(f"tagger must be 'en', None, or a spaCy pipeline with a tagger, got {got}")
 
 # %% ../../nbs/data/02_words.ipynb #rc28
@@ -566,20 +562,16 @@ def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 _ASKED = 32 # Words for each position that the language model is asked about
 
-class _Pool(NamedTuple):
-    "How many words are tried, and which."
-    similarity:float # Smallest cosine of the old word and the new
-    p:int            # Positions
-    q:int            # Words for each
-    common:int|None  # The most frequent words only; None for all
+# How many words are tried, and which: the smallest cosine of the old word and the new, positions, words for each, and how
+# many of the most frequent words; None for all
+_Pool = namedtuple('_Pool', 'similarity p q common')
 
-def _word_pool(
-    line:tuple,    # Of words as they stand: vectors, gradients `(n, l, e)`, product of both, which are free `(n, l)`
-    E:Tensor,      # Vectors that may be proposed, `(w, e)`
-    may:tuple,     # (positions, cosines `(n, p, w)`) -> which fit; (positions, words `(n, p, k)`) -> which are likely
-    pool:_Pool,    # How many
-) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
-    "Words that fit and promise to move the logits, at the positions that matter."
+def _word_pool(line:tuple, E:Tensor, may:tuple, pool:_Pool) -> tuple: # Positions `(n, p)`, proposals `(n, p, q)`, which count
+    """Words that fit and promise to move the logits, at the positions that matter.
+
+    `line`: of words as they stand vectors, gradients `(n, l, e)`, product of both, which are free `(n, l)`; `E`: vectors that
+    may be proposed, `(w, e)`; `may`: functions of positions, and cosines `(n, p, w)` or words `(n, p, k)`: what fits, is likely.
+    """
     (v,g,base,free),(fits,likely) = line, may
     rows = torch.arange(len(v), device=v.device)[:, None]
     at = g.abs().mean(2).masked_fill(~free, -1).topk(min(2*pool.p, v.shape[1])).indices
