@@ -122,8 +122,7 @@ def language_of(name:str) -> Language: # One of `LANGUAGES`
     return ENGLISH if name == 'en' else _read_language(name)
 
 # %% ../nbs/91_render.ipynb #c19
-_WRITTEN = 12 # A number with at most so many significant digits is shown as it was written
-_COMPUTED = 6 # Of another number
+_WRITTEN,_COMPUTED = 12, 6 # A number with at most so many significant digits is shown as it was written; of another number
 
 def value_text(v, digits:int|None=None, lang:Language=ENGLISH) -> str: # A number, a level, a date; significant digits
     "A value as people write it."
@@ -161,8 +160,7 @@ def bound_text(v:float, lang:Language=ENGLISH) -> str: # An end of an interval
     return lang.number(f'{v:.3g}') if np.isfinite(v) else lang.say(N_('no limit'))
 
 # %% ../nbs/91_render.ipynb #c28
-_MOST_PLACES = 15 # Decimals of a percentage
-_LITTLE = .01    # A probability below which no number is given
+_MOST_PLACES,_LITTLE = 15, .01 # Decimals of a percentage; A probability below which no number is given
 
 def sided_percent(p:float, bar:float, lang:Language=ENGLISH) -> str: # A probability, and the one that was asked for
     "A probability, rounded so that it stays on its side of the threshold, and of 0 and 1."

@@ -73,8 +73,7 @@ def _read_leaves(fitted):
         if tree.children_left[node] < 0:
             found.append((low, high, fitted.classes_[tree.value[node, 0].argmax()]))
             continue
-        left,right = high.copy(), low.copy()
-        column = tree.feature[node]
+        left,right,column = high.copy(), low.copy(), tree.feature[node]
         left[column] = right[column] = tree.threshold[node]
         todo.extend([(tree.children_left[node], low, left), (tree.children_right[node], right, high)])
     return _Leaves(*map(np.stack, zip(*found)))
@@ -457,8 +456,7 @@ def because(
         if why is None:
             lines.append(dict(rule=None, sentence=cfs.proof[i], precision=np.nan, coverage=np.nan, changes={}, valid=False))
             continue
-        rule = why.rule
-        own, name = changes[changes.row == i], aimed_at(cfs, i)
+        rule,own,name = why.rule, changes[changes.row == i], aimed_at(cfs, i)
         if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to reach {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
@@ -616,8 +614,7 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
     ok = abele.accepts(z)
     if ok.any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
-    rows,label = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy()
-    weight = weight.cpu().double().numpy()
+    rows,label,weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, seed, weight, min_samples_leaf=_LEAST_ROWS))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48

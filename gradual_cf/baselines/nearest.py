@@ -168,8 +168,7 @@ class WachterSettings(Common):
 def _descended(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
     h = wachter.settings
-    adam,best = _RowAdam(enc.x, h.lr), _Arrivals(enc.x)
-    rests = torch.zeros_like(target, dtype=torch.bool)
+    adam,best,rests = _RowAdam(enc.x, h.lr), _Arrivals(enc.x), torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
         xp = _admitted(wachter, enc, adam.v)
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
@@ -308,8 +307,7 @@ class Wachter(Explainer):
             Counterfactuals, `(n, *s)`
         """
         _,enc,_,target = question
-        best,live = _Arrivals(enc.x), _away(self, enc, target)
-        h = self.settings
+        best,live,h = _Arrivals(enc.x), _away(self, enc, target), self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
             for loose in (False, True) if h.legal else (False,):
@@ -377,8 +375,7 @@ class CEMSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
 def _fista(cem, enc, target, weight):
     "One round with a weight for every row: what arrived, and whether each row did."
-    h,best = cem.settings, _Arrivals(enc.x)
-    rows = torch.arange(len(target), device=target.device)
+    h,best,rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
         last, at = xp, _admitted(cem, enc, y)
@@ -550,8 +547,7 @@ _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _enemies(explainer, enc, target, ends, gen): # Of each shell, `(2, n)`
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
-    x,q = enc.x, explainer.settings.samples
-    best = _Arrivals(enc.x)
+    x,q,best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
     free, every = ~_fixed(explainer, enc), torch.arange(len(x), device=x.device)

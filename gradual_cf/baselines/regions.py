@@ -321,8 +321,7 @@ class _Edits(NamedTuple):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
 def _edit_rounds(e, maps, given, target, free):
     "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
-    grid,z = maps.shape[2:], e.head(maps)
-    maps = maps.flatten(2)
+    grid,z,maps = maps.shape[2:], e.head(maps), maps.flatten(2)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source

@@ -76,8 +76,7 @@ def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
     return {i for i,fine in zip(some, there) if fine}
 
 # %% ../../nbs/data/00_columns.ipynb #c15
-_FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
-_DAY = 86_400       # Seconds
+_FARTHEST,_DAY = 106_000, 86_400 # Days from 1970 that pandas can write in nanoseconds; seconds
 
 def _dates(v:np.ndarray, form:str='', zone:Any=None): # Dates or cells, `(n,)`
     "Days as dates, or as cells of a column of objects; NaT where they are missing."
@@ -443,12 +442,10 @@ class Column:
     def leaving(self) -> Column: return self # With missing among what may be proposed, where that is a level
 
 # %% ../../nbs/data/00_columns.ipynb #k43
-_MOST_CODES = 3        # Distinct codes of a column on one side
-_REPEATED = 3          # Rows that hold a code, at least
+_MOST_CODES,_REPEATED = 3, 3 # Distinct codes of a column on one side; rows that hold a code, at least
 _CODE = re.compile(r'9+[6-9]?|8+|7+') # What people write for no number
 _APART,_FAR = .25, 3   # Gap beside a number that reads like a code, and beside any, in ranges of the others …
-_GAPS = 5              # … and in their largest gaps
-_FEW_OTHERS = 5        # Fewer other values than these tell less
+_GAPS,_FEW_OTHERS = 5, 5 # … and in their largest gaps; fewer other values than these tell less
 _OFTEN_NONE = .1       # Share of rows of which -1 is no number where it is the only one below 0
 
 def _reads_as_code(code:float, least:float) -> bool: # A number, and the smallest of the others
@@ -757,8 +754,7 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
                    trained=(float(v.min()), float(v.max())), codes=codes)
 
 # %% ../../nbs/data/00_columns.ipynb #c93
-_MOST_DECIMALS = 12 # Numbers with more are of full precision
-_FEW_ROWS = 1000    # Rows that are asked first
+_MOST_DECIMALS,_FEW_ROWS = 12, 1000 # Numbers with more are of full precision; rows that are asked first
 _STEPS = 4          # Powers of ten between the closest two deciles of numbers of full precision
 _KNOWN = 6          # Powers of ten of a usual number that a model in 32 bits tells apart
 _FINEST = 15        # Powers of ten that 64 bits tell apart …

@@ -528,8 +528,7 @@ def load_cbf(
         X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
     """
     for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
-    rng,t = np.random.default_rng(seed), np.arange(1, 129)
-    n = rows + tests
+    rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
     kind,a = np.arange(n) % 3, rng.integers(16, 33, n)[:, None]
     b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)
     forms = np.stack([np.ones((n, 128)), (t - a)/(b - a), (b - t)/(b - a)])[kind, np.arange(n)]

@@ -122,8 +122,7 @@ def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, wheth
 def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether they stay apart)
     "Which 0/1 columns are one category each."
     counts,n = _counts(df, names), len(df)
-    ones,place = np.diag(counts), {name: j for j,name in enumerate(names)}
-    out,used = [], set()
+    ones,place,out,used = np.diag(counts), {name: j for j,name in enumerate(names)}, [], set()
     for family in _families(names).values():
         some = [place[name] for name in family]
         if used & set(some) or sum(0 < ones[j] < n for j in some) < 2: continue
@@ -206,8 +205,7 @@ def _tell(told:Sequence):
 
 def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicators`, and what is to be said
     "Categories that come as 0/1 columns, unless one of these is named; `named`: argument -> columns."
-    names = [c for c in df if _is_binary(df[c])]
-    out,told = {}, []
+    names,out,told = [c for c in df if _is_binary(df[c])], {}, []
     for cols,apart in _category_sets(df, names) if len(names) > 1 else ():
         listed,by = ', '.join(map(str, cols)), [arg for arg,some in named.items() if set(cols) & set(some)]
         if by:
@@ -222,8 +220,7 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
 # %% ../../nbs/data/04_found.ipynb #fe8d699e
 _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
 _MOST_NUMBERS,_MOST_FACTORS,_MOST_OF_THREE = 60, 40, 15 # Columns of which pairs are added, and multiplied, and of which three are
-_EXACT = 1e-9 # Rounding of floats, relative
-_FINER = 3    # Decimals that a ratio has more than what it is made of
+_EXACT,_FINER = 1e-9, 3 # Rounding of floats, relative; decimals that a ratio has more than what it is made of
 _SPREAD = 20  # How many roundings of a column its product has to span
 
 def _words_of(text) -> list: # Lower case, without accents
@@ -399,8 +396,7 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
             if _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share: return step
     return 0.
 
-_FULL = 6          # Decimals of numbers of full precision in fewer than 64 bits
-_MOST_STEPS = 5000 # Of a column whose numbers lie evenly
+_FULL,_MOST_STEPS = 6, 5000 # Decimals of numbers of full precision in fewer than 64 bits; of a column whose numbers lie evenly
 
 def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
     "The smallest distance of numbers of full precision, of which all of them are multiples: whole numbers that were scaled."

@@ -242,8 +242,7 @@ def _block_names(ids): return tuple(f'block at {top},{left}' for top,left in _bl
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
-    corners,names = _block_corners(ids), _block_names(ids)
-    lines = []
+    corners,names,lines = _block_corners(ids), _block_names(ids), []
     for i in range(len(cfs)):
         for g in ids[cfs.mask[i].cpu()].unique().tolist():
             at = (ids == g).to(cfs.x.device)

@@ -22,8 +22,7 @@ from ..core import Encoded, State, bisected
 __all__ = ['reachable']
 
 # %% ../../nbs/data/01_relations.ipynb #sc8
-_MOST_OPERATORS = 200 # In one sentence; Python can nest no more than a few hundred
-_SHOWN = 60 # Characters of one that is too long
+_MOST_OPERATORS,_SHOWN = 200, 60 # In one sentence; Python can nest no more than a few hundred; characters of one that is too long
 
 def _named_column(name:str, columns:Sequence[Column], where:str) -> int: # Position
     "The column of a name; raises `ValueError` for an unknown one."
@@ -383,8 +382,7 @@ def _computed(c:Column, values, n:int) -> np.ndarray: # Its numbers, `(n,)`; NaN
     return c.computed(s)
 
 # %% ../../nbs/data/01_relations.ipynb #c37
-_TRIED_ROWS = 1000 # Training rows on which a function is tried
-_SHUFFLE = 0       # Seed of the order in which their columns are tried
+_TRIED_ROWS,_SHUFFLE = 1000, 0 # Training rows on which a function is tried; seed of the order in which their columns are tried
 
 def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
 
@@ -511,8 +509,7 @@ def _write_derived(t:_Ties, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group ->
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
     for g,(old,new,v) in led.items():
-        c,at = t.columns[g], t.at[g]
-        rows,same = _differs(new, v) & ~np.isnan(v), ~_differs(old, v)
+        c,at,rows,same = t.columns[g], t.at[g], _differs(new, v) & ~np.isnan(v), ~_differs(old, v)
         rows,same = (torch.from_numpy(b).to(xp.device)[:, None] for b in (rows, same))
         fresh = torch.from_numpy(c.encoded(c.entries(v))).to(xp)
         out[:, at] = torch.where(rows, torch.where(same, x[:, at], fresh), xp[:, at])

@@ -323,8 +323,7 @@ def _changed_stretches(cfs:Counterfactuals) -> pd.DataFrame:
 
 def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after overlaid, the changed segments shaded; one panel per channel."
-    p = _record_of(cfs.domain)
-    n,table = min(most, len(cfs)), cfs.changes()
+    p,n,table = _record_of(cfs.domain), min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
     time,unit = p.axis()
     for ax,(i,j) in zip(axes[:, 0], np.ndindex(n, len(p.channels))):
@@ -349,8 +348,7 @@ def _step_panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what m
     "Every channel before and at a step, with a bar where they differ."
     axes,(time,unit) = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], p.axis()
     at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))]) # `(steps, c, length)`
-    low,high = at.min((0, 2)), at.max((0, 2))
-    moved = np.where(at != at[0], at, np.nan)
+    low,high,moved = at.min((0, 2)), at.max((0, 2)), np.where(at != at[0], at, np.nan)
     new,bars = [], []
     for j,ax in enumerate(axes):
         ax.plot(time, at[0][j], color='.5', lw=1)

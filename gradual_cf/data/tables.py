@@ -356,8 +356,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
 # %% ../../nbs/04_tables.ipynb #c30
 def _propose_values(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
     "Values of one column to try."
-    c,relations = table.columns[group], table.relations
-    values = table.tried[group].to(x)[None]
+    c,relations,values = table.columns[group], table.relations, table.tried[group].to(x)[None]
     if relations is None or not c.ordered or table.computed[group]: return values
     if not (relations.near[group].relations or relations.near[group].followers): return values
     low,high = (torch.tensor(c.encoded(end)).to(x)[:, None] for end in relations.possible(x, group))
@@ -548,8 +547,7 @@ def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (
     led = relations.consequences(cfs.x, cfs.xp).cpu().numpy() if relations is not None and relations.led else None
     lines,follows = [], []
     for g,(c,at) in enumerate(zip(table.columns, table.at)):
-        before,after = c.named(old), c.named(new)
-        rows = cfs.mask[:, at.start].nonzero()[:, 0].tolist()
+        before,after,rows = c.named(old), c.named(new), cfs.mask[:, at.start].nonzero()[:, 0].tolist()
         lines += [(i, old.index[i], c.name, before[i], after[i]) for i in rows]
         if led is not None: follows += led[rows, g].tolist()
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
@@ -601,8 +599,7 @@ _WIDE,_TALL = 84, .54 # Characters of a line, and inches of a change
 def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     "A block for each row, a line for each change on its legal range, and what does as well; that, unless told, where a proof is known."
     by_name,changes,around = {c.name: c for c in table.columns}, cfs.changes(), _ranges(cfs, ranges)
-    known,y = {(l.row, l.feature): l for l in around}, 0.
-    heads,places = [], []
+    known,y,heads,places = {(l.row, l.feature): l for l in around}, 0., [], []
     for i,some in changes.groupby('row'):
         text = plot_text(f'row {_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', _WIDE)
         heads.append((y, text))
@@ -854,8 +851,7 @@ def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relati
 
 # %% ../../nbs/04_tables.ipynb #8ca441df
 _ROLES = 'free', 'fixed', 'identifier', 'person', 'category', 'number'
-_MOST_TOLD = 5    # Lines that describing a frame says
-_MOST_CODED = 500 # Numbers of a column that may be levels
+_MOST_TOLD,_MOST_CODED = 5, 500 # Lines that describing a frame says; numbers of a column that may be levels
 
 def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular` takes them, a category by its name
     "What roles say in other words; raises `ValueError` for a role that is none."

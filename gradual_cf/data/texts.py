@@ -237,8 +237,7 @@ _SHOWN = 60 # Words shown of a long text
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped_words(reader, cfs)[0]
-    spans = list(reader.tokenizer(text))
-    a,b = 0, len(text)
+    spans,a,b = list(reader.tokenizer(text)), 0, len(text)
     if len(spans) > _SHOWN: # the part around the changed words
         first = max(0, min(swaps, default=0) - _SHOWN//3)
         last = min(len(spans), max(first + _SHOWN, max(swaps, default=0) + _SHOWN//6))
@@ -356,8 +355,7 @@ _PLAIN = re.compile(r"\w+(?:['’]\w+)*")
 
 def _plain_spans(text:str) -> list: return [m.span() for m in _PLAIN.finditer(text)] # (start, end) of each word
 
-_UNIT = 2.**-20   # What a word adds to 1, times its number
-_KEPT_TEXTS = 20_000 # Originals that are remembered, at most
+_UNIT,_KEPT_TEXTS = 2.**-20, 20_000 # What a word adds to 1, times its number; originals that are remembered, at most
 
 @dataclass(frozen=True, eq=False)
 class _Spliced(_Reader):

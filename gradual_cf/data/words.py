@@ -64,8 +64,7 @@ class _Vectors:
 # %% ../../nbs/data/02_words.ipynb #c16
 def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, Tensor]:
     "The words nearest to points."
-    few = min(k + few, len(table))
-    ids,dist = [torch.zeros(0, k, dtype=torch.long)], [torch.zeros(0, k)]
+    few,ids,dist = min(k + few, len(table)), [torch.zeros(0, k, dtype=torch.long)], [torch.zeros(0, k)]
     square = table.pow(2).sum(1)
     for part in v.to(table).split(256):
         some = (square - 2*part @ table.T).topk(few, largest=False).indices
@@ -94,8 +93,7 @@ _LONGEST_LINE = 2**20 # Bytes; vectors have hundreds of numbers
 
 def _read_lines(path, f, vocab) -> _Vectors:
     "Words and vectors of an open file; each word's line number guards against a second one."
-    seen,kept = {}, []
-    e = None
+    seen,kept,e = {}, [], None
     for n,line in enumerate(iter(lambda: f.readline(_LONGEST_LINE), b''), 1):
         if len(line) >= _LONGEST_LINE: # a zip gives more where it likes
             raise ValueError(f'{path}, line {n} must have less than {_LONGEST_LINE:,} bytes, got more')
@@ -491,8 +489,7 @@ class _Ear:
         "Whether words `(w,)` may be of the kind that stands at places `(n, p)`; on the last rung all may."
         every = (notes.rung == len(self.most))[:, None]
         if self.kinds is None: return torch.ones_like(every[..., None])
-        none,always = len(self.kinds), len(self.kinds) + 1
-        tag = notes.tags.gather(1, at)
+        none,always,tag = len(self.kinds), len(self.kinds) + 1, notes.tags.gather(1, at)
         line = torch.where(every, always, torch.where(tag < 0, none, tag))
         no = torch.zeros(1, len(words), dtype=torch.bool)
         return torch.cat([self.kinds[:, words], no, ~no])[line]

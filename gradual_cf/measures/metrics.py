@@ -141,8 +141,7 @@ def coherence(
         One line for each `eps`: mean, std, and share of rows with a neighbour
     """
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
-    far,differ = pdist(x), _pairs_differ(x, least)
-    pairs,lines = _row_pairs(x), []
+    far,differ,pairs,lines = pdist(x), _pairs_differ(x, least), _row_pairs(x), []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
     for e in eps:
         some = ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)
@@ -360,8 +359,7 @@ def measures(
     explainer = _explainer_of(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
-    x,xp = cfs.x, cfs.xp
-    target,train = cfs.tensors.target, explainer.x_train
+    x,xp,target,train = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train
     domain = cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))

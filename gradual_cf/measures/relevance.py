@@ -285,8 +285,7 @@ def _tint(share) -> str:
 # %% ../../nbs/measures/01_relevance.ipynb #c64
 def _tinted(text, spans, values) -> str:
     "A text as HTML with its words tinted and numbered by relevance."
-    parts,end = [], 0
-    most = max(map(abs, values)) or 1.
+    parts,end,most = [], 0, max(map(abs, values)) or 1.
     for (a,b),v in zip(spans, values):
         share = v/most
         parts.append(dict(before=text[end:a], word=text[a:b], value=v, tint=_tint(share), strongest=abs(share) >= 1,
@@ -482,8 +481,7 @@ def relevance(
     """
     classes = labels_of(model)
     if isinstance(data, Counterfactuals):
-        classes, target = data.classes or classes, data.target if target is None else target
-        data = data.raw
+        classes,target,data = data.classes or classes, data.target if target is None else target, data.raw
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
     model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)

@@ -256,8 +256,7 @@ def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes: #
         return me
     def copied(i:int, known:dict) -> int: # Column -> whether its value is the number
         "A copy of a node where so much is known."
-        f,bound = int(n.feature[i]), n.bound[i]
-        default = bool(n.missing[i])
+        f,bound,default = int(n.feature[i]), n.bound[i], bool(n.missing[i])
         if f < 0: return node(i, bound, False)
         side = n.left[i], n.right[i]
         if where[i] and known.get(f): return copied(side[0 if default else 1], known)

@@ -141,8 +141,7 @@ def _weights_of(model) -> Weights:
     return Weights(first.build_analyzer(), first.vocabulary_, idf, w, b, normed)
 
 # %% ../../nbs/models/05_of_texts.ipynb #ot17
-_FAR = 20.   # Log-odds beyond which a probability no longer tells them
-_SAME = 1e-6 # Relative difference of leads that counts as none
+_FAR,_SAME = 20., 1e-6 # Log-odds beyond which a probability no longer tells them; relative difference of leads that counts as none
 
 def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(n, 2)` -> `Weights` or None, and why not
     "The weights of a linear pipeline of words, if it is one; else which step cannot be read."

@@ -280,8 +280,7 @@ def tally(
     twice = df.participant[df.duplicated(['participant', 'item'])]
     if len(twice): raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
     if not len(df) and not judges: raise ValueError('answers must have at least one line where there are no judges, got none')
-    method, target = np.array(qs.method), np.array(qs.target)
-    lines = []
+    method,target,lines = np.array(qs.method), np.array(qs.target), []
     if len(df):
         item, right = df.item.to_numpy(int), df.answer.to_numpy(int) == target[df.item.to_numpy(int)]
         lines += _shares_taken(f'people, {df.participant.nunique()}', 'people', method[item], right)

@@ -235,11 +235,8 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
     return dict(file=None, why=f'{told["file"]} gives other numbers than the model')
 
 # %% ../../nbs/scale/02_keep.ipynb #k22
-_FEWEST = 10   # Rows of a group
-_MOST = 16     # Groups of a class
-_ALIKE = 1e-6  # Numbers that are nearer are one
-_ROUNDS = 10   # Of moving centres
-_QUANTILES = 101
+_FEWEST,_MOST,_ALIKE = 10, 16, 1e-6 # Rows of a group; groups of a class; numbers that are nearer are one
+_ROUNDS,_QUANTILES = 10, 101 # Of moving centres
 
 def _means(x:Tensor) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
     "Means of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
@@ -318,8 +315,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held, digests=_digests(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
-_FORM = 2
-_FILE = 'explainer.zip'
+_FORM,_FILE = 2, 'explainer.zip'
 
 def _sha256(path:Path) -> str: return hashlib.sha256(path.read_bytes()).hexdigest()
 

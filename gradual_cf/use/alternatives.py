@@ -171,8 +171,7 @@ def _best_of_pool(pool, k:int, diversity:float) -> Tensor: # Positions in the po
 # %% ../../nbs/use/00_alternatives.ipynb #c31
 def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the largest move first
     "The sets of groups that answers change, for rows that have some, but fewer than `k`."
-    on,n = pool.on, len(pool.target)
-    shown = _showable(pool)
+    on,n,shown = pool.on, len(pool.target), _showable(pool)
     distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
     few = (torch.bincount(distinct, minlength=n) < k)[pool.row]
     x,xp = pool.enc.x[pool.row[few]].double(), pool.xp[few].double()
@@ -189,8 +188,7 @@ _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 # %% ../../nbs/use/00_alternatives.ipynb #c33
 def _again(pool, row, enc, seed): # Positions of rows, what may become of them
     "Answer once more, by boxes where they come first, else by a search, a few rows at a time; keep what is found."
-    e,xp = pool.explainer, enc.x.clone()
-    fewest = torch.zeros(len(row), dtype=torch.bool, device=row.device)
+    e,xp,fewest = pool.explainer, enc.x.clone(), torch.zeros(len(row), dtype=torch.bool, device=row.device)
     for i in torch.arange(len(row), device=row.device).split(e.settings.batch_size):
         q = Question(None, enc.take(i), None, pool.target[row[i]])
         known,left = by_boxes(e, q), slice(None)
@@ -229,8 +227,7 @@ def _limits_without(enc, xp, at, alone) -> list: # Entries of a group, `(q, *s)`
     "Limits under which a group cannot change as it did: the other way; farther if it changed alone, else half as far."
     x,low,high = enc.x, enc.low, enc.high
     move,number = (xp - x)*at, per_row(at.flatten(1).sum(1) == 1, x)
-    up,down = move > 0, (move < 0) & number
-    alone = per_row(alone, x)
+    up,down,alone = move > 0, (move < 0) & number, per_row(alone, x)
     other = torch.where(down, torch.maximum(low, x), low), torch.where(up, torch.minimum(high, x), high)
     below,above = torch.minimum(high, x + .5*move), torch.maximum(low, x + .5*move)
     half = torch.where(down, above, low), torch.where(up, below, high)

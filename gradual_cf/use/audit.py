@@ -110,8 +110,7 @@ def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name ->
             'distance' if price is None else 'cost': (found, way), 'changes': (found, changes)}
 
 # %% ../../nbs/use/02_audit.ipynb #c25
-_CONFIDENCE = .95   # Of every interval
-_CELLS = 4_000_000  # Numbers that are drawn at a time
+_CONFIDENCE,_CELLS = .95, 4_000_000 # Of every interval; numbers that are drawn at a time
 
 def _bootstrap_interval(statistic, samples:Sequence, resamples:int, seed) -> tuple:
     "Percentile bootstrap of a statistic of one sample or two."
@@ -265,8 +264,7 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.tensors.changed
     alone = lambda g: paid_for(answers.domain, answers.x, torch.where(entries == g, answers.xp, answers.x))
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
-    changed,ways = changed.cpu().numpy(), ways.cpu().numpy()
-    lines = []
+    changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
     for by,name,member in groups:
         inside = member[found]
         if inside.sum() < least: continue

@@ -232,8 +232,7 @@ _OPINIONS = {CLASSES: _class_opinion, NUMBERS: _number_opinion}
 # %% ../../nbs/use/04_drawing.ipynb #8a95b069
 def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
     "Original, mask with its newest block outlined, composite, counterfactual."
-    axs = fig.subplots(1, 4)
-    x,nothing = trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
+    axs,x,nothing = fig.subplots(1, 4), trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
     low = x.min()
     bounds = low.item(), max(x.max(), low + 1e-6).item()
     draw_image(axs[0], x, bounds, 'original')

@@ -75,8 +75,7 @@ def _proposing_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, lev
     return new
 
 # %% ../../nbs/use/05_editors.ipynb #072d4f57
-_ASKED_TOGETHER = 256 # Rows that the model is asked about together
-_KEPT_PARTS = 200     # Parts of answers that a desk remembers
+_ASKED_TOGETHER,_KEPT_PARTS = 256, 200 # Rows that the model is asked about together; parts of answers that a desk remembers
 
 class _Desk:
     "The rows of a panel, the model's predictions, and the answers so far."
@@ -191,8 +190,7 @@ def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     return dict(before=before, now=now, reached=reached and not against, given=given, against=against)
 
 # %% ../../nbs/use/05_editors.ipynb #f1133258
-_MOST_WAYS = 500 # Sets of columns that a panel asks about, at most
-_SECONDS = 2.    # Most time for all of them
+_MOST_WAYS,_SECONDS = 500, 2. # Sets of columns that a panel asks about, at most; most time for all of them
 
 def _menu(desk:_Desk, q:_RowQuestion) -> pd.DataFrame|None:
     "What each column and each pair of columns leads to; None where nobody can prove it, or more is asked for."
@@ -290,8 +288,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
     return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_cells_at(c, desk, stops), stops.tolist())]
 
 # %% ../../nbs/use/05_editors.ipynb #0a7b7f92
-_BARS = 24 # Bars behind a slider
-_MOST_TRAINING = 2000 # Training rows that they are counted from
+_BARS,_MOST_TRAINING = 24, 2000 # Bars behind a slider; training rows that they are counted from
 
 def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training rows
     "The ends, the steps or stops, and the bars of a slider."
@@ -360,8 +357,7 @@ def _written(c, desk:_Desk, grid:list) -> dict: # Raw column -> cells
 
 def _rows_along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
     "A row once for each place of each column, with that cell there."
-    n,start = sum(map(len, grids)), 0
-    plain = {s: isinstance(raw[s].dtype, np.dtype) for s in raw}
+    n,start,plain = sum(map(len, grids)), 0, {s: isinstance(raw[s].dtype, np.dtype) for s in raw}
     cells = {s: np.repeat(raw[s].to_numpy(None if plain[s] else object), n) for s in raw}
     for c,grid in zip(desk.domain.features, grids):
         for s,values in _written(c, desk, grid).items(): cells[s][start:start + len(grid)] = values

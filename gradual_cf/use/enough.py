@@ -289,8 +289,7 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
     open_ = answer.valid & ~answer.unread & ~answer.already
     if answer.confirmed is not None: open_ &= np.isnan(answer.confirmed)
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return told_of(own)
-    search = _Approach(explainer, answer)
-    told,loose = {}, set()
+    search,told,loose = _Approach(explainer, answer), {}, set()
     if lines is not None: told,loose = _corner(answer, search, lines, before)
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
     search.x[some] = answer.xp[some]
@@ -369,8 +368,7 @@ _MOST_LINES = 14      # Columns of a card without an answer; others show what ch
 _GRANTED = '#2f9e6e'  # The side of the target
 _CARD_PLACES = 0., .34, .57 # Where its three texts begin
 _CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word makes the card wider, up to 1.6 times
-_CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
-_PALE = .65                 # Of what explains the rest
+_CARD_LETTERS,_PALE = 10.5, .65 # Points; on a phone the card is as wide as the screen, and read; of what explains the rest
 
 def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."

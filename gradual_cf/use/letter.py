@@ -542,8 +542,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     if answer.answer is not None: answer,others = firsts(answer), _other_ways(answer)
     told = house_of(house)
     explainer,template,strict = _knowing(answer), told['template'], told['strict']
-    asked,given = _asked_reasons(told), _given_in(told, answer.domain)
-    lang = language_of(language)
+    asked,given,lang = _asked_reasons(told), _given_in(told, answer.domain), language_of(language)
     spoken = _wording_of(explainer, given, lang)
     slots = slots_of(_row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
     _writer(template, format, lang) # before any row is looked at
@@ -613,8 +612,7 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
 # %% ../../nbs/use/03_letter.ipynb #c90
 def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the checker takes a model, its answer or None
     "What a model says of one record."
-    a,ways = told['answer'], (told['letter'] or {}).get('ways', [])
-    faults = checker.check(told, ask)[0]
+    a,ways,faults = told['answer'], (told['letter'] or {}).get('ways', []), checker.check(told, ask)[0]
     if answer is None: return dict(changes=0, before=np.nan, after=np.nan, flips=False, legal=True, faults=faults)
     frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
     led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
@@ -674,8 +672,7 @@ def check_evidence(
     if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
     letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
-    told,digests = [l['told'] for l in letters], _digests(cf)
-    ask = own_answers(cf)
+    told,digests,ask = [l['told'] for l in letters], _digests(cf), own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
     slots = slots_of(names, told_by['notices'], None, **_slots_in(told_by, addressee))
     try:

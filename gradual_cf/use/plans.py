@@ -123,8 +123,7 @@ def _step_marks(enough) -> list: # Whether each step of one answer is enough -> 
 
 def _shown_steps(plan) -> list:
     "What is shown of each answer: name, head, steps with their changes as lines and in words, value after them, then."
-    cfs,steps = plan.answers, {}
-    changes = plan.changes()
+    cfs,steps,changes = plan.answers, {}, plan.changes()
     marks = {i: _step_marks(some.groupby('step').enough.last()) for i,some in changes.groupby('row')}
     for (i,number),part in changes.groupby(['row', 'step']):
         lines,mark = list(part.itertuples()), marks[i][number - 1]

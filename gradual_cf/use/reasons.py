@@ -185,8 +185,7 @@ def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     return list(out.values())
 
 # %% ../../nbs/use/07_reasons.ipynb #r21
-_SLIGHT = .05 # Share of the lack below which a column is no reason
-_SAME = 4     # Decimals in which two shares differ, or are equal
+_SLIGHT,_SAME = .05, 4 # Share of the lack below which a column is no reason; decimals in which two shares differ, or are equal
 
 # What the model said of each reason, in shares of the lack: what it closes by itself, whether it is among the best `k`, what
 # opens again when it is put back, of those told, `(n, u)` each; the value of each column that was tried, encoded, `(n, d)`;
@@ -388,8 +387,7 @@ def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tupl
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
     said,aims = decisions(cf.model, other) if cf.settings.tau is None else None, q.target[rows] # by its own `predict`
     there = said.to(aims) == aims if said is not None else cf.reaches(other, cf.logits(other, cf.encode(other).x), aims)
-    enough = there.cpu().numpy()
-    own,j = q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
+    enough,own,j = there.cpu().numpy(), q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
     has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
