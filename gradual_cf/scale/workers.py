@@ -38,17 +38,15 @@ def _installed(v):
 # %% ../../nbs/scale/00_workers.ipynb #c10
 def _name(v):
     "The name of an object that is not taken apart; the user's own are identified by their parts, classes also by name."
-    own = isinstance(v, (type, FunctionType)) and not _installed(v)
-    if own: return v.__name__ if isinstance(v, type) else ''
+    if isinstance(v, (type, FunctionType)) and not _installed(v): return v.__name__ if isinstance(v, type) else ''
     return f'{getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "") or getattr(v, "__name__", "")}'
 
 # %% ../../nbs/scale/00_workers.ipynb #c13
 @functools.cache
 def _globals(code):
     "Names of globals that instructions read."
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
     own = {i.argval for i in dis.get_instructions(code) if i.opname in ('LOAD_GLOBAL', 'LOAD_NAME')}
-    return own.union(*map(_globals, inner))
+    return own.union(*(_globals(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 # %% ../../nbs/scale/00_workers.ipynb #c16
 def _program(f:Callable) -> tuple:
@@ -100,12 +98,11 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
-def _own_state(cls, name): return getattr(cls, name, None) is not getattr(object, name, None)
-
 def _without_worked_out(cls): # None where nothing is worked out, or the class says itself what it is made of
     "How things of a class are taken apart that keep what they work out (`cached_property`): asked or not, they are the same."
     names = {k for c in cls.__mro__ for k,v in vars(c).items() if isinstance(v, functools.cached_property)}
-    if not names or any(_own_state(cls, f) for f in ('__getstate__', '__reduce__', '__reduce_ex__')): return None
+    mine = (getattr(cls, f, None) is not getattr(object, f, None) for f in ('__getstate__', '__reduce__', '__reduce_ex__'))
+    if not names or any(mine): return None
     return lambda v: (cls, {k: x for k,x in vars(v).items() if k not in names})
 
 @functools.cache
@@ -234,9 +231,8 @@ def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts do
 def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
-    diff = [c for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
-    diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
-    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
+    told = lambda c: f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here'
+    if diff := '; '.join(told(c) for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)): raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
 def _parquet(path): # -> a data set
     "A parquet file, or a folder of them."

@@ -316,12 +316,6 @@ def _head_of(told:dict) -> dict: # A record
                 checksum='-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
 
 # %% ../../nbs/use/03_letter.ipynb #c78
-def _knowing(answer):
-    "The explainer of answers; raises `ValueError` unless they are about a table."
-    if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
-    answer.explainer.check_fitted()
-    return answer.explainer
-
 _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
@@ -371,8 +365,8 @@ def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: 
     rules,words = _notices(notices)
     each = {name: _slot(name, slots[name], index) for name in _SLOTS}
     if rules and (empty := [name for name,v in each.items() if None in v]):
-        raise ValueError(f"{empty[0]} must be given where notices names {rules!r}, or False to leave it out on "
-                         f'purpose, got none of {", ".join(empty)}')
+        raise ValueError(f'{empty[0]} must be given where notices names {rules!r}, or False to leave it out on purpose, '
+                         f'got none of {", ".join(empty)}')
     if words is None:
         told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
         if strict: raise ValueError(f'{told}, got the name alone')
@@ -425,11 +419,9 @@ def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
 def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Callable: # (**fields) -> text, or bytes
     "The functions that write letters of a format; raises `ValueError` for an unknown one, or a template that loses the record."
     if format not in _FORMATS:
-        named = ', '.join(map(repr, _FORMATS[:-1]))
-        raise ValueError(f'format must be {named} or {_FORMATS[-1]!r}, got {format!r}')
-    if format == 'json':
-        if template is not None: raise ValueError("template must be left out for format 'json', got one")
-        return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
+        raise ValueError(f'format must be {", ".join(map(repr, _FORMATS[:-1]))} or {_FORMATS[-1]!r}, got {format!r}')
+    if format == 'json' and template is not None: raise ValueError("template must be left out for format 'json', got one")
+    if format == 'json': return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
     if not isinstance(template or '', str): raise ValueError(f'template must be a text of Jinja2, got {type(template).__name__}')
     made_of = environment('html' if format == 'pdf' else format, 'letter', lang)
     write = compiled(made_of, "{% extends 'letter' %}" if template is None else template, fields, 'template')
@@ -509,11 +501,10 @@ def house_of(house) -> dict: # A dict, a JSON file of one, or None
     ValueError
         For other names
     """
-    if isinstance(house, (str, Path)):
-        try: house = json.loads(Path(house).read_text('utf-8'))
-        except (OSError, ValueError) as e:
-            raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
-    if not isinstance(house, (dict, type(None))): raise ValueError(f'house must be a dict, or a JSON file of one, got {house!r}')
+    wanted = 'house must be a dict, or a JSON file of one, got'
+    try: house = json.loads(Path(house).read_text('utf-8')) if isinstance(house, (str, Path)) else house
+    except (OSError, ValueError) as e: raise ValueError(f'{wanted} {str(house)!r} ({e})') from None
+    if not isinstance(house, (dict, type(None))): raise ValueError(f'{wanted} {house!r}')
     if bad := [name for name in house or {} if name not in _HOUSE]: raise ValueError(f'house must be a dict of {list(_HOUSE)}, got {bad}')
     return _HOUSE | (house or {})
 
@@ -540,8 +531,10 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
         raise ValueError(f'path must end in one of {list(_FORMATS)}, got {str(path)!r}')
     format,others = format or (Path(path).suffix[1:] if path is not None else 'md'), {}
     if answer.answer is not None: answer,others = firsts(answer), _other_ways(answer)
+    if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
     told = house_of(house)
-    explainer,template,strict = _knowing(answer), told['template'], told['strict']
+    explainer,template,strict = answer.explainer, told['template'], told['strict']
+    explainer.check_fitted()
     asked,given,lang = _asked_reasons(told), _given_in(told, answer.domain), language_of(language)
     spoken = _wording_of(explainer, given, lang)
     slots = slots_of(_row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
@@ -568,9 +561,8 @@ letter = Counterfactuals.letter
 def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JSON for one of plain text
     "The record of a letter; raises `ValueError` for one that holds none about such a table."
     form,sealed = checker.carried(text)
-    if beside is not None:
-        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
-        sealed = checker.carried(beside)[1]
+    if not isinstance(beside, (str, type(None))): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
+    if beside is not None: sealed = checker.carried(beside)[1]
     try:
         told = checker.record_of(sealed)
         checker.shape(told)
@@ -603,9 +595,8 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
         about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
         alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
     for (_,k,form,*_),at in alike.items():
-        texts,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
-        pages = _pages_of(cf, texts, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
-        for i,page in zip(at, pages):
+        sealed = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
+        for i,page in zip(at, _pages_of(cf, *sealed, form, None if form == 'json' else template, given, asked | dict(k=k))):
             seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
