@@ -198,8 +198,7 @@ def _task(name, data=None, seed=0, **asked):
 def _fitted(task, intent=None, seed=0):
     "The explainer of a task, in the default or a named setting."
     from gradual_cf.gradual import GradualCF, INTENTS
-    if intent is not None and intent not in INTENTS:
-        raise ValueError(f'--intent must be one of {list(INTENTS)}, got {intent!r}')
+    if intent is not None and intent not in INTENTS: raise ValueError(f'--intent must be one of {list(INTENTS)}, got {intent!r}')
     if sys.stderr.isatty(): _say(f'fitting {task.name} …', err=True)
     return GradualCF(task.model, task.domain, intent, classes=task.classes or None, seed=seed).fit(task.X)
 
@@ -479,8 +478,7 @@ def _audit(*, by, least, json, **asked):
     from gradual_cf.data.datasets import _csv_rows
     how:Any
     cf,some,how = _asked_rows(**asked)
-    if asked['csv'] is not None:
-        some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
+    if asked['csv'] is not None: some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
     found = audit(cf, some, list(by), least=least, **how)
     _told(json, _json_lines(found.frame), found.text)
 

@@ -272,8 +272,7 @@ def as_floats(s:pd.Series) -> np.ndarray: # Cells of any kind -> `(n,)`
 
 def same_cells(a:pd.Series, b:pd.Series) -> np.ndarray: # Columns of as many rows -> bool `(n,)`
     "Whether cells are the same, missing ones too."
-    if a.dtype != b.dtype or not isinstance(a.dtype, np.dtype) or a.dtype.kind not in 'iufb':
-        return comparable(a) == comparable(b)
+    if a.dtype != b.dtype or not isinstance(a.dtype, np.dtype) or a.dtype.kind not in 'iufb': return comparable(a) == comparable(b)
     v,w = a.to_numpy(), b.to_numpy()
     return (v == w) | ((v != v) & (w != w))
 

@@ -461,8 +461,7 @@ def because(
         elif not cfs.valid[i]: way = f'no way to reach {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
         lines.append(dict(rule=rule, sentence=f'{rule.sentence()}; {way}', precision=rule.precision,
-                          coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))),
-                          valid=bool(cfs.valid[i])))
+                          coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))), valid=bool(cfs.valid[i])))
     return pd.DataFrame(lines, index=cfs.data.index if isinstance(cfs.data, pd.DataFrame) else None)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac6

@@ -385,8 +385,7 @@ def _fista(cem, enc, target, weight):
         step = h.lr*(1 - i/h.steps)**.5*torch.where(_fixed(cem, enc), 0., slope)
         xp = cem.boxed(enc.x, enc.x + _shrink(y - enc.x - step, h.beta))
         y,moved = xp + (i/(i + 3))*(xp - last), ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
-        if not moved.all():
-            enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
+        if not moved.all(): enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
         at = _admitted(cem, enc, xp)
         there, delta = arrived(put_to(cem.model, at), target, cem.reach), (at - enc.x).flatten(1)

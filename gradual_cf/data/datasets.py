@@ -88,8 +88,7 @@ def load_loans(
 def _read_csv(name:str, hub:str, path=None, needs:Sequence=()) -> pd.DataFrame:
     "A table `folder/file.csv` of the data folder, or of the hub where there is none; `ValueError` if it is another."
     folder = path or os.environ.get('GRADUAL_CF_DATA')
-    if folder and not (Path(folder)/name).is_file():
-        raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
+    if folder and not (Path(folder)/name).is_file(): raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
     df = pd.read_csv(Path(folder)/name) if folder else _from_hub(hub, 'train')[0].to_pandas()
     if lost := [c for c in needs if c not in df]: raise ValueError(f'{name} must have the columns {lost}, got {[*df.columns][:9]}')
     return df
@@ -610,8 +609,7 @@ def load_task(
 def _csv_rows(path, columns) -> pd.DataFrame:
     "The rows of a CSV or parquet file, without columns that are not read."
     try: df = pd.read_parquet(path) if Path(path).suffix == '.parquet' else pd.read_csv(path)
-    except (OSError, ValueError) as e:
-        raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
+    except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
     return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
 
 def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a file

@@ -135,8 +135,7 @@ def _check_series(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple
     there,ends = ~np.isnan(v), _series_lengths(v)
     wrong = np.flatnonzero((ends < shortest) | (ends > length))
     span = f'{length}' if shortest == length else f'{shortest} to {length}'
-    if len(wrong): raise ValueError(f'data must have {span} points a series, as the training data, '
-                                    f'got {ends[wrong[0]]} in row {wrong[0]}')
+    if len(wrong): raise ValueError(f'data must have {span} points a series, as the training data, got {ends[wrong[0]]} in row {wrong[0]}')
     holes = ~there & (np.arange(v.shape[2]) < ends[:, None, None])
     if holes.any() and not bridged:
         raise ValueError(f'data must have no NaN inside a series, got one in row {np.nonzero(holes)[0][0]}; '
@@ -217,8 +216,7 @@ def _adapt(p:_Series, model):
     model.frames = partial(_raw_points_frame, p)
     if type(model.predictor.source).__module__.startswith('aeon.'):
         own = model.predictor
-        model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(),
-                                  labels=own.labels and partial(_arrays, p, own.labels))
+        model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(), labels=own.labels and partial(_arrays, p, own.labels))
     return model
 
 def _point_names(p): return tuple(f'{c} {t}' for c in p.channels for t in range(p.length))
@@ -237,8 +235,7 @@ def _where(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
         if isinstance(channel, slice): channel,times = None, channel
         at = slice(None) if channel is None else _channel(channels, 'immutable', channel)
         try: out[at, times] = True
-        except (TypeError, IndexError):
-            raise ValueError(f'immutable must have times as slices of points, got {times!r}') from None
+        except (TypeError, IndexError): raise ValueError(f'immutable must have times as slices of points, got {times!r}') from None
     return torch.from_numpy(out)
 
 def _channel_bounds(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -> `(c, 2)`
@@ -400,8 +397,7 @@ def dtw(
 def _series_measures(cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "The field's measures for series."
     far = (cfs.xp - cfs.x).flatten(1)
-    return dict(share=(far != 0).double().mean(1), segments=n_segments(cfs.x, cfs.xp), l1_point=far.abs().mean(1),
-                dtw=dtw(cfs.x, cfs.xp))
+    return dict(share=(far != 0).double().mean(1), segments=n_segments(cfs.x, cfs.xp), l1_point=far.abs().mean(1), dtw=dtw(cfs.x, cfs.xp))
 
 # %% ../../nbs/08_series.ipynb #t44
 _PROPOSED = 24 # Real series of which stretches are proposed to whoever asks window by window

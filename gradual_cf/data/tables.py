@@ -979,8 +979,7 @@ def tabular(
                    step=step or (), better=better or (), relations=_names_in(relations, df.columns))
         siblings,told = _found_categories(df, own | dict(roles=roles or ()))
         immutable = _category_names(siblings.values(), immutable)
-    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special,
-                           partial(_with_step, step))
+    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special, partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
                                 better=better or (), increase_only=increase_only, decrease_only=decrease_only, roles=roles or ())
     _check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)

@@ -77,14 +77,12 @@ def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, 
 def _parse(line, where, e):
     "A line of a vectors file: the word and its `e` numbers (any, where `e` is None)."
     try: word,*entries = line.decode('utf-8').rstrip().split(' ')
-    except UnicodeDecodeError as err:
-        raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
+    except UnicodeDecodeError as err: raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
     if not word or not entries: raise ValueError(f'{where} must be a word and its numbers, got {line[:40]!r}')
     if e is not None and len(entries) != e:
         raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(entries)} for {word!r}')
     try: v = np.array(entries, dtype=np.float32)
-    except ValueError:
-        raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
+    except ValueError: raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
     for odd in v[~np.isfinite(v)][:1]: raise ValueError(f'{where} must hold finite numbers, got {odd} for {word!r}')
     return word,v
 

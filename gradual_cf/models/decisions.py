@@ -228,8 +228,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
         hint = f'; if numbers are codes there, tabular(X, categorical=…) names such columns, of {whole[:5]}'*('unknown categor' in str(e))
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}{hint}') from e
     _check_columns_unwritten(given, frame)
-    if isinstance(out, list) and np.ndim(out[0]) == 2:
-        raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
+    if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
     try: out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     except (TypeError, ValueError):
         raise ValueError(f'model must return probabilities or numbers, got {np.ravel(np.array(out, object))[0]!r}: of labels, hand over '

@@ -171,8 +171,7 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if s['split_type'] == 'OnlineCtr':
         elements = ctrs[s['split_index'] - first]
         if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
-            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, '
-                         'or a larger one_hot_max_size, it is read')
+            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, or a larger one_hot_max_size, it is read')
         at = elements[0]['cat_feature_index']
     if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True

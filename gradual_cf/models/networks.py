@@ -312,8 +312,7 @@ def _class_codes(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     if v.shape != (n,): raise ValueError(f'y must have one label a row ({n}), got {len(v) if v.ndim == 1 else v.shape}')
     whole = v.dtype.kind in 'biu' or (v.dtype.kind == 'f' and (v == np.round(v)).all())
     if not whole:
-        raise ValueError(f'y must be classes 0..{k-1}, got {v.tolist()[0]!r}: '
-                         'number them by codes, names = pd.factorize(y, sort=True)')
+        raise ValueError(f'y must be classes 0..{k-1}, got {v.tolist()[0]!r}: number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())
     hint = ': subtract 1' if (low, high) == (1, k) else ''
     if low < 0 or high >= k: raise ValueError(f'y must be in 0..{k-1} for a network of {k} classes, got {low}..{high}{hint}')

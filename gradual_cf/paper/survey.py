@@ -103,10 +103,8 @@ def _read_survey(source, qs):
     df, name = source, 'answers' if isinstance(source, pd.DataFrame) else str(source)
     if not isinstance(source, pd.DataFrame):
         try: df = pd.read_csv(source, dtype=dict(survey=str, participant=str))
-        except (OSError, ValueError) as e:
-            raise ValueError(f'answers must be CSV files of this survey, got {name!r}: {e}') from None
-    if list(df.columns) != _COLUMNS:
-        raise ValueError(f'answers must have columns {_COLUMNS}, got {list(df.columns)} in {name!r}')
+        except (OSError, ValueError) as e: raise ValueError(f'answers must be CSV files of this survey, got {name!r}: {e}') from None
+    if list(df.columns) != _COLUMNS: raise ValueError(f'answers must have columns {_COLUMNS}, got {list(df.columns)} in {name!r}')
     others = sorted({str(s) for s in df.survey} - {qs.name})
     if others: raise ValueError(f'answers must be of survey {qs.name!r}, got {others} in {name!r}')
     for column, n in (('item', len(qs)), ('answer', len(qs.classes))):

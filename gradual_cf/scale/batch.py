@@ -71,15 +71,12 @@ def _plain_question(explainer, target, constraints):
     inspect.signature(explainer.explain).bind(None, **question)
     for name, v in question.items():
         try: json.dumps(v)
-        except TypeError:
-            raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
+        except TypeError: raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
     rules = {k: v for k,v in constraints.items() if k in RULES}
     if rules and not explainer.domain.words: # wrong ones are said now, and not of each row
         one = explainer.domain.decode(explainer.x_train[:1], None)
         explainer.ask(one, explainer.goal.anything(explainer.classes), **rules)
     return question
-
-
 
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
@@ -243,8 +240,7 @@ class Batches:
         try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
         except (TypeError, ValueError):
             raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
-        if both := sorted({*self.keep} & {*self.told}):
-            raise ValueError(f'keep must not name columns that are added, got {both}')
+        if both := sorted({*self.keep} & {*self.told}): raise ValueError(f'keep must not name columns that are added, got {both}')
 
     @property
     def schema(self): return import_module('pyarrow').schema([*self.keep.items(), *self.told.items()])

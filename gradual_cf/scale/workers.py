@@ -232,7 +232,8 @@ def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
     told = lambda c: f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here'
-    if diff := '; '.join(told(c) for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)): raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
+    if diff := '; '.join(told(c) for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)):
+        raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
 def _parquet(path): # -> a data set
     "A parquet file, or a folder of them."

@@ -327,8 +327,7 @@ def checks(
     elif earlier is not None: issued,target = _said_then(earlier, cf, target)
     if rows is None and issued is None: raise ValueError('rows must be given where there are no earlier answers, got None')
     target = wanted_of(cf, target, 'checks')
-    if rows is not None and not isinstance(rows, pd.DataFrame):
-        raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
+    if rows is not None and not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
     rows = cast(Any, issued).data if rows is None else rows.reset_index(drop=True)
     _members(rows, by)
     run = _Run(cf, champion, issued, rows, target)

@@ -102,8 +102,7 @@ def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     cells,dtype = pd.Series([known.get(t, c.blank) for t in texts], dtype=object), dtypes[c.name]
     parts = any(isinstance(v, float) and not v.is_integer() for v in cells if not pd.isna(v))
     try: return {c.name: cells.astype('Float64' if parts and pd.api.types.is_integer_dtype(dtype) else dtype)}
-    except (ValueError, ArithmeticError):
-        raise ValueError(f'text must hold {dtype} in {c.name!r}, got {sorted(known)}') from None
+    except (ValueError, ArithmeticError): raise ValueError(f'text must hold {dtype} in {c.name!r}, got {sorted(known)}') from None
 
 def _texts_frame(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
     "Rows from the texts of each column."

@@ -51,8 +51,7 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
 def _constraints_of(domain, enc:Encoded) -> list: # Of each row, a line a column
     "What a question allowed."
     led = getattr(getattr(domain.relations, 'ties', None), 'led', ())
-    ends = [np.full(enc.x.shape, v) if end is None else end.double().cpu().numpy()
-            for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
+    ends = [np.full(enc.x.shape, v) if end is None else end.double().cpu().numpy() for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
     columns = []
     for g,(c,at) in enumerate(zip(domain.features, _entry_slices(domain.features))):
         low,high = (c.decoded(end[:, at.start]) if c.ordered else np.zeros(len(end)) for end in ends)

@@ -111,8 +111,7 @@ def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWo
 def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
     "All columns of each row, with what they would have been, in the language of the letter; '' where one does not change."
     domain = answer.domain
-    before,after = ([_column_texts(c, frame) for c in domain.features]
-                    for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
+    before,after = ([_column_texts(c, frame) for c in domain.features] for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
     line = lambda g, i, on: dict(number=g + 1, name=said[g].name, before=said[g].local(before[g][i]),
                                  after=said[g].local(after[g][i]) if on and found[i] else '')
     return [[line(g, i, on) for g,on in enumerate(changed)] for i,changed in enumerate(answer.changed.tolist())]
@@ -567,16 +566,14 @@ def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JS
         told = checker.record_of(sealed)
         checker.shape(told)
     except checker.Unreadable as e:
-        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; '
-                         'records gives those of plain text') from None
+        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; records gives those of plain text') from None
     columns = [c['name'] for c in told['columns']]
     own:list = list(map(json_value, cf.domain.display.columns))
     rules = [c['feature'] for c in told['question']['constraints']]
     features = [json_value(c.name) for c in cf.domain.features]
     if {*columns} != {*own} or rules != features:
         raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
-    if form != 'record' and told['letter'] is None:
-        raise ValueError('text must tell what letters tell, got a record without it')
+    if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
     day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))
     if day not in (None, told['made_at']):
         raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')

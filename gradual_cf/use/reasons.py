@@ -35,8 +35,7 @@ _QUARTER,_FEWEST,_MOST = .25, 20, 500 # Share of the accepted rows that stand at
 def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, d)`
     "Accepted training rows closest to the cut-off; raises `ValueError` if none is accepted."
     there = in_target(cf.z_train, label)
-    if not there.any():
-        raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
+    if not there.any(): raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
     x = cf.x_train[there]
     lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.tau)
     count = int(min(max(_QUARTER*len(x), _FEWEST), _MOST))
@@ -162,8 +161,7 @@ def _reason_of_column(given, name:str, lang:Language) -> tuple: # -> code, text
     code,text = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
     if isinstance(code, (str, int)) and isinstance(text, str) and text.strip(): return code, text
     if isinstance(given, int) and not isinstance(given, bool) and given in HMDA: return given, lang.say(HMDA[given])
-    raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got '
-                     f'{given!r} for {name!r}')
+    raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got {given!r} for {name!r}')
 
 def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     "Reasons in the order of their columns; raises `ValueError` for names that are no columns, and for forbidden ones."
@@ -246,8 +244,7 @@ def _tested_reasons(cf, q:Question, held:_Held, units:list, k:int) -> _Tested: #
         at,of = bare.repeat_interleave(u), torch.arange(u, device=x.device).repeat(len(bare))
         alone[at, of] = closed(at, _only(of, u))
     at,of = told.nonzero(as_tuple=True)
-    whole,less = closed(torch.cat([torch.arange(n, device=x.device), at]),
-                        torch.cat([told, told[at] & ~_only(of, u)])).split([n, len(at)])
+    whole,less = closed(torch.cat([torch.arange(n, device=x.device), at]), torch.cat([told, told[at] & ~_only(of, u)])).split([n, len(at)])
     back = torch.zeros_like(alone)
     back[at, of] = whole[at] - less
     order = (alone + back)/2
