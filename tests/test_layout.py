@@ -145,7 +145,7 @@ UPWARD = {  # arrows between folders that go up all the same; a new one needs a 
     'answers search.goals',  # what a target is called
     'data.datasets scale.workers', 'data.words scale.workers', 'use.evidence scale.workers', 'use.letter scale.workers',  # files that several write, versions
     'data.series search.goals', 'data.series search.segments', 'models.fitted search.trees', 'models.glass search.trees', 'models.of_texts search.trees',
-    'gradual scale.keep', 'measures.metrics use.alternatives', 'search.explainer use.alternatives', 'search.explainer use.enough', 'search.explainer use.plans'}
+    'gradual scale.keep', 'measures.metrics use.alternatives', 'search.explainer use.alternatives', 'search.explainer use.enough'}
 
 
 def test_no_new_arrow_goes_up(imported):

@@ -21,8 +21,7 @@ from ..data.columns import _decoded_numbers, _entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
 from ..search.explainer import Explainer, wanted_of
 from ..search.goals import leading_by
-from .alternatives import several
-from .plans import _legal_steps, _own_changes
+from .alternatives import _legal_steps, _own_changes, several
 
 # %% auto #0
 __all__ = ['Audit', 'audit']

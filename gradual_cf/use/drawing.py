@@ -18,7 +18,7 @@ from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, r
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
-from .plans import _step_marks
+from .alternatives import _step_marks
 
 # %% auto #0
 __all__ = ['frames', 'stepper', 'save_page']

@@ -25,7 +25,7 @@ from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, val
 from ..models.asking import predict
 from ..search.goals import arrived, said
 from ..search.readings import _has_bounds
-from .plans import _Between, each_put_back
+from .alternatives import _Between, each_put_back
 
 # %% auto #0
 __all__ = []
