@@ -173,9 +173,8 @@ def _shown_lines(cfs, names=None) -> list:
     texts = lambda l: {side: _amount(cfs, l.feature, getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=_called(cfs, l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
-    unread = _unread_rows(cfs)
-    return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
-                 read=not unread[i], lines=lines.get(i, [])) for i,name in enumerate(names or _titles(cfs))]
+    return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]), read=read,
+                 lines=lines.get(i, [])) for i,(name,read) in enumerate(zip(names or _titles(cfs), ~_unread_rows(cfs)))]
 
 def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     "The same with what would have been enough, and the margin beyond it, from a model that may be asked."
@@ -263,9 +262,7 @@ _BESIDE = -.06 # Where a missing cell stands: beside the track
 
 def _place_on_track(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
     "Where a value stands on its track, from the smallest to the largest legal value."
-    c = next((c for c in domain.features if c.name == feature and c.ordered), None)
-    if c is None: return end
-    share = c.share(cell)
+    share = next((c.share(cell) for c in domain.features if c.name == feature and c.ordered), end)
     return share if -.5 <= share <= 1.5 else _BESIDE
 
 # %% ../nbs/90_answers.ipynb #se000003
@@ -278,8 +275,7 @@ def _answer_panel(ax, n:int, before:dict, after:dict, domain):
         if (feature, n) not in after: continue
         b = _place_on_track(domain, feature, after[feature, n], 1.)
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
-        side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
-        style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
+        style = dict(textcoords='offset points', ha='left' if b < .35 else 'right' if b > .65 else 'center', fontsize=8, color=CHANGED)
         ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
 
 # %% ../nbs/90_answers.ipynb #se000004
@@ -360,11 +356,6 @@ def _check_names_unused(raw, told):
 _FORM = 2 # Of files of answers
 _KEPT = 'x', 'xp', 'mask', 'answer', 'tau', 'cut', 'classes', 'optimal', 'among', 'proof' # Besides what is said of rows
 
-def _notes_of(cfs) -> list|None: # One list a row
-    "What is said of each change, for which the explainer may be needed; None where nothing is."
-    lines = cfs.changes()
-    return [lines.note[lines.row == i].tolist() for i in range(len(cfs))] if 'note' in lines else None
-
 def _storable(rows) -> Any: # The same; None for rows without columns that no file can hold
     if isinstance(rows, pd.DataFrame): return rows
     try: to_plain(rows, {}, 'data')
@@ -376,7 +367,8 @@ def _write(cfs, path):
     _check_names_unused(cfs.raw, told_of(cfs))
     values = {f: getattr(cfs, f) for f in (*_KEPT, *_SAID) if f != 'found'}
     values |= dict(data=_storable(cfs.data), raw=_storable(cfs.raw))
-    if not cfs.domain.features and not cfs.domain.words: values |= dict(notes=_notes_of(cfs))
+    lines = pd.DataFrame() if cfs.domain.features or cfs.domain.words else cfs.changes() # for notes the explainer may be needed
+    if 'note' in lines: values |= dict(notes=[lines.note[lines.row == i].tolist() for i in range(len(cfs))])
     with atomic(path) as tmp:
         try:
             write_values(tmp, ('answers', _FORM), values)
@@ -411,8 +403,8 @@ def _json_rows(rows, n:int) -> list: # A list of cells for a row of a frame, els
 
 def _json_text(cfs) -> str:
     "Answers as strict JSON."
-    columns = None
-    if isinstance(cfs.data, pd.DataFrame): columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
+    framed = isinstance(cfs.data, pd.DataFrame)
+    columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()] if framed else None
     lines = _kept_quality(cfs).drop(columns='row').rename(columns=dict(answer='number')).to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
@@ -427,8 +419,7 @@ _AT_A_TIME = 5 # Rows that every kind of domain shows at once
 
 def _named_answers(cfs) -> pd.DataFrame:
     "A line a row, under its name."
-    own = cfs.df()
-    own.insert(0, 'cf_row', list(map(str, _row_names(cfs))))
+    (own := cfs.df()).insert(0, 'cf_row', list(map(str, _row_names(cfs))))
     return own
 
 def _tidy(cfs) -> pd.DataFrame:
@@ -984,8 +975,8 @@ class Counterfactuals(Exports):
         return shap.Explanation(effects.to_numpy(), base_values=np.asarray(self.before, float),
                                 data=self.raw.to_numpy(object) if same else None, feature_names=list(map(str, effects.columns)))
 
-    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(),
-                   quality=lambda cfs: cfs.quality(), lookup=_lookup)
+    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(), quality=lambda cfs: cfs.quality(),
+                   lookup=_lookup)
 
     def _json(self): return _json_text(self)
 

@@ -112,8 +112,7 @@ def _read_language(name:str) -> Language:
     except ImportError: raise ImportError(f"language {name!r} needs Babel: pip install 'gradual_cf[languages]'") from None
     with (files('gradual_cf')/'locale'/name/'LC_MESSAGES'/'gradual_cf.po').open('rb') as f: catalogue = read_po(f, name)
     texts = {m.id if isinstance(m.id, str) else m.id[0]: m.string for m in catalogue if m.id}
-    locale = Locale(name)
-    marks = locale.number_symbols['latn']
+    marks = (locale := Locale(name)).number_symbols['latn']
     return Language(name, texts, gettext.c2py(catalogue.plural_expr), locale, marks['group'], marks['decimal'])
 
 def language_of(name:str) -> Language: # One of `LANGUAGES`
@@ -150,9 +149,8 @@ def count_text(n:int, noun:str) -> str: # How many, of what in the singular
 def date_text(date, lang:Language=ENGLISH) -> str:
     "A date in words, whatever the machine's language is."
     if isinstance(date, str): return date
-    day = _Date.today() if date is None else date
-    if not isinstance(day, _Date): raise ValueError(f'date must be a date or a text, got {date!r}')
-    return lang.date(day)
+    if not isinstance(date, (_Date, type(None))): raise ValueError(f'date must be a date or a text, got {date!r}')
+    return lang.date(date or _Date.today())
 
 # %% ../nbs/91_render.ipynb #c25
 def share_text(v:float, lang:Language=ENGLISH) -> str: return lang.percent(f'{v:.1%}') # Of rows, in [0, 1]
@@ -197,8 +195,7 @@ def with_unit(text:str, unit:str, lang:Language=ENGLISH) -> str: # A number, wri
     "A number with its unit."
     if not unit or text == lang.say('missing'): return text
     if '{}' in unit: return unit.replace('{}', text)
-    money = lang.money(unit)
-    if money is None: return f'{text} {unit}'
+    if (money := lang.money(unit)) is None: return f'{text} {unit}'
     before_sign = text.startswith('-') and lang is ENGLISH
     return '-'*before_sign + money.replace('0', text[before_sign:])
 
@@ -348,8 +345,7 @@ def subplots(*shape, **look) -> Any: # As `matplotlib.pyplot.subplots` takes the
 
 def figure_html(fig, words:str, dpi:int=100) -> str:
     "A matplotlib figure as an image of a page, with what it shows in words."
-    file = io.BytesIO()
-    fig.savefig(file, format='png', dpi=dpi, metadata={'Software': None})
+    fig.savefig(file := io.BytesIO(), format='png', dpi=dpi, metadata={'Software': None})
     return render('picture', alt=words, png=base64.b64encode(file.getvalue()).decode())
 
 # %% ../nbs/91_render.ipynb #498b9e2f
@@ -524,8 +520,6 @@ def _frame_of(names, index, cells) -> pd.DataFrame: # … each column in its own
     columns = {i: pd.Series(c, dtype=c.dtype) for i,c in enumerate(cells)}
     return pd.DataFrame(columns, range(len(index))).set_axis(index).set_axis(names, axis=1)
 
-def _column_cells(s): return s.array if isinstance(s.dtype, pd.api.extensions.ExtensionDtype) else s.to_numpy()
-
 _KINDS = dict(
     float=_Kind(_of(float), repr, float), # Those that JSON has no numeral for
     scalar=_Kind(lambda v: isinstance(v, np.generic), lambda v: [v.dtype, v.item()], lambda v: v[0].type(v[1])),
@@ -546,8 +540,8 @@ _KINDS = dict(
     index=_Kind(lambda v: isinstance(v, pd.Index), lambda v: [list(v), v.dtype, v.name],
                 lambda v: pd.Index(v[0], dtype=v[1], name=v[2])),
     frame=_Kind(lambda v: isinstance(v, pd.DataFrame),
-                lambda v: [v.columns, v.index, [_column_cells(v.iloc[:, i]) for i in range(v.shape[1])]],
-                lambda v: _frame_of(*v)),
+                lambda v: [v.columns, v.index, [s.array if isinstance(s.dtype, pd.api.extensions.ExtensionDtype) else s.to_numpy()
+                                                for s in (v.iloc[:, i] for i in range(v.shape[1]))]], lambda v: _frame_of(*v)),
     objects=_Kind(lambda v: isinstance(v, np.ndarray), lambda v: [v.dtype, v.tolist()],
                   lambda v: np.fromiter(v[1], object, len(v[1])).astype(v[0])),
     cells=_Kind(lambda v: isinstance(v, pd.api.extensions.ExtensionArray), lambda v: [v.dtype, list(v)],
@@ -556,15 +550,12 @@ _KINDS = dict(
 # %% ../nbs/91_render.ipynb #va000005
 _IN_TENSORS = 'b1', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
 
-def _is_numbers(v) -> bool:
-    plain = isinstance(v, np.ndarray) and v.dtype.isnative and (v.dtype.kind in 'mM' or v.dtype.str[1:] in _IN_TENSORS)
-    return plain or isinstance(v, torch.Tensor)
-
 def to_plain(v:Any, tensors:dict, where:str, known:Mapping={}) -> Any: # Name -> class of records or function
     "A value as JSON holds it, numbers in `tensors`; `ValueError` that says where one is that no file can hold."
     if v is None or type(v) in (bool, int, str) or type(v) is float and np.isfinite(v): return v
     if type(v) is list: return [to_plain(u, tensors, where, known) for u in v]
-    if _is_numbers(v):
+    plain = isinstance(v, np.ndarray) and v.dtype.isnative and (v.dtype.kind in 'mM' or v.dtype.str[1:] in _IN_TENSORS)
+    if plain or isinstance(v, torch.Tensor):
         key,told = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
         held:Any = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C')) if isinstance(v, np.ndarray) else v
         tensors[key] = held.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it

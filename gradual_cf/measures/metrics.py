@@ -359,8 +359,7 @@ def measures(
     explainer = _explainer_of(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
-    x,xp,target,train = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train
-    domain = cfs.domain
+    x,xp,target,train,domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
     elif len(eps): lines = [dict(metric='coherence', **line) for line in coherence(x, xp, eps).to_dict('records')]
@@ -429,8 +428,7 @@ def _usual_outliers(explainer, target:Tensor, held:Tensor) -> float: # Targets o
         if (own & held).sum() < 20:
             raise ValueError(f'target must have 20 training rows that no search sees, a fifth of all of them, got '
                              f'{int((own & held).sum())} of {t.tolist()}')
-        seen = x[own & ~held]
-        wanted = t.expand(len(seen), *t.shape)
+        wanted = t.expand(len(seen := x[own & ~held]), *t.shape)
         found += many.item()*outliers(seen, wanted, x[held], z[held])['isolation'].double().mean().item()
     return found/len(target)
 
@@ -475,8 +473,7 @@ def strengths(
         answers = cf.explain(data, target)
         usual,some = _usual_outliers(cf, answers.tensors.target, held), answers[answers.valid]
         found = outliers(some.xp, some.tensors.target, cf.x_train[held], cf.z_train[held])
-        odd = found['isolation'].double().mean().item()
-        columns = some.changed.sum(1).mean() if len(some) else np.nan
+        odd,columns = found['isolation'].double().mean().item(), some.changed.sum(1).mean() if len(some) else np.nan
         lines.append(dict(strength=strength, valid=answers.valid.mean(), columns=columns, outliers=odd, usual=usual,
                           enough=odd <= usual + slack))
     return pd.DataFrame(lines).set_index('strength')
@@ -627,8 +624,7 @@ def summary(
         most = changes.after.mode().iloc[0] if delta.isna().all() else None
         lines.append(dict(to=target, feature=feature, rows=n, changed=len(delta)/n, up=(delta > 0).sum()/n,
                           down=(delta < 0).sum()/n, low=low, median=median, high=high, most=most))
-    names = ['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most']
-    table = pd.DataFrame(lines, columns=names)
+    table = pd.DataFrame(lines, columns=['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most'])
     return table.sort_values(['to', 'changed'], ascending=[True, False], kind='stable', ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c64

@@ -160,9 +160,9 @@ def _model_copy(model, x):
 # %% ../../nbs/measures/01_relevance.ipynb #c35
 def _layer_rule(layer, rules):
     "What makes the rule of a layer, the first that fits; raises `ValueError` for a layer without one."
-    fits = [rule for types,rule in (*rules, *_LAYERS) if isinstance(layer, types)]
-    if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
-    return fits[0]
+    for types,rule in (*rules, *_LAYERS):
+        if isinstance(layer, types): return rule
+    raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
 
 # %% ../../nbs/measures/01_relevance.ipynb #c38
 def _attach(model, rules, first=None):
@@ -255,9 +255,9 @@ _BLOCKS = dict(image=_block_names) # Kind of data -> names of its groups; others
 # %% ../../nbs/measures/01_relevance.ipynb #c56
 _FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
 
-def _draw_bars(ax, df:pd.DataFrame, title='', most:int=10): # Lines of feature, value, relevance of one row
-    "Horizontal bars, the largest relevance on top."
-    top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:most]][::-1]
+def _draw_bars(ax, df:pd.DataFrame, title=''): # Lines of feature, value, relevance of one row
+    "Horizontal bars, the largest relevance of ten on top."
+    top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:10]][::-1]
     short = lambda v: f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
     ax.barh(range(len(top)), top.relevance, color=np.where(top.relevance >= 0, _FOR, _AGAINST))
     ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)], fontsize=8)
@@ -424,8 +424,7 @@ class Relevances:
 
     def __len__(self): return len(self.x)
     def __repr__(self):
-        delta, logit = self.delta.abs().max(), self.logit.abs().max()
-        return f'relevance of {len(self)} inputs, largest |delta| {delta:.2g} of logits up to {logit:.2g}'
+        return f'relevance of {len(self)} inputs, largest |delta| {self.delta.abs().max():.2g} of logits up to {self.logit.abs().max():.2g}'
 
 # %% ../../nbs/measures/01_relevance.ipynb #c76
 def _as_model_sees(domain, model, x):
@@ -485,7 +484,6 @@ def relevance(
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
     model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)
-    rules = own if rules is None else rules
-    z = predict(model, shown)
+    rules,z = own if rules is None else rules, predict(model, shown)
     target = z.argmax(1) if target is None else check_target(target, z, classes)
     return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans, classes)

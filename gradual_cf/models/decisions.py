@@ -137,13 +137,11 @@ def overruled(z:Tensor, at:Tensor) -> Tensor: # Scores `(n, k)`, classes `(n,)`
 
 def counts_votes(model) -> bool:
     "Whether a model decides by votes of pairs: a support vector machine for several classes."
-    last = last_step(model)
-    return of_margins(model) and len(last.classes_) > 2 and not last.break_ties
+    return of_margins(model) and len((last := last_step(model)).classes_) > 2 and not last.break_ties
 
 def of_margins(model) -> bool:
     "Whether a model is a support vector machine, whose `predict` knows nothing of its probabilities."
-    kinds = type(last_step(model)).__mro__
-    return any(c.__module__.startswith('sklearn.svm.') and c.__name__ in ('SVC', 'NuSVC') for c in kinds)
+    return any(c.__module__.startswith('sklearn.svm.') and c.__name__ in ('SVC', 'NuSVC') for c in type(last_step(model)).__mro__)
 
 # %% ../../nbs/models/02_decisions.ipynb #d17
 _SURE = .999 # Share of the class where a model gives labels only
@@ -245,8 +243,7 @@ def _written_as(frame:pd.DataFrame) -> tuple:
 
 def numbers_of(frame:pd.DataFrame) -> np.ndarray|None: # `(n, columns)`
     "All cells of a frame of numbers of one dtype; None for another one."
-    kinds = set(frame.dtypes)
-    plain = len(kinds) == 1 and all(isinstance(kind, np.dtype) and kind.kind in 'iuf' for kind in kinds)
+    plain = len(kinds := set(frame.dtypes)) == 1 and all(isinstance(kind, np.dtype) and kind.kind in 'iuf' for kind in kinds)
     return frame.to_numpy() if plain else None
 
 def asked_once(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # The model, raw rows -> what it said, `(n, k)`

@@ -310,8 +310,7 @@ def _class_codes(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     "Read labels; raises `ValueError` unless they are `n` classes among 0 … k-1."
     v = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if v.shape != (n,): raise ValueError(f'y must have one label a row ({n}), got {len(v) if v.ndim == 1 else v.shape}')
-    whole = v.dtype.kind in 'biu' or (v.dtype.kind == 'f' and (v == np.round(v)).all())
-    if not whole:
+    if v.dtype.kind not in 'biu' and not (v.dtype.kind == 'f' and (v == np.round(v)).all()):
         raise ValueError(f'y must be classes 0..{k-1}, got {v.tolist()[0]!r}: number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())
     hint = ': subtract 1' if (low, high) == (1, k) else ''
@@ -347,8 +346,7 @@ def accuracy(
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
     best,history = {}, []
-    x,y = fit
-    xh,yh = held
+    (x,y),(xh,yh) = fit, held
     from tqdm.auto import tqdm # another class in a notebook, and a kept network is named by the code that made it
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:
@@ -361,8 +359,7 @@ def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progres
         right = (z.argmax(1) == yh).double().mean().item()
         history.append(dict(epoch=epoch, loss=nn.functional.cross_entropy(z, yh).item(), accuracy=right))
         bar.set_postfix(history[-1])
-        losses = [h['loss'] for h in history]
-        waited = epoch - losses.index(min(losses))  # epochs since the lowest loss
+        waited = epoch - min(history, key=lambda h: h['loss'])['epoch']  # epochs since the lowest loss
         if waited == 0: best = copy.deepcopy(model.state_dict())
         if waited >= patience: break
     if best: model.load_state_dict(best)
@@ -459,8 +456,8 @@ def save_model(
         raise ValueError('model must have a spec, as networks of tabular_mlp have, got one without; '
                          'use safetensors.torch.save_file and pass model= to load_model')
     weights = {k: v.detach().cpu().contiguous() for k,v in model.state_dict().items()}
-    header = json.dumps(dict(spec=model.spec, **meta), sort_keys=True)
-    with atomic(path) as tmp: tmp.write_bytes(save(weights, {'gradual_cf': header}))
+    header = {'gradual_cf': json.dumps(dict(spec=model.spec, **meta), sort_keys=True)}
+    with atomic(path) as tmp: tmp.write_bytes(save(weights, header))
     return Path(path)
 
 # %% ../../nbs/models/01_networks.ipynb #c53

@@ -34,8 +34,7 @@ def _told_apart(rows, by) -> pd.DataFrame:
     told:Any = by
     if isinstance(by, (list, tuple)) and len(by):
         there = list(rows.columns) if isinstance(rows, pd.DataFrame) else []
-        lost = [c for c in by if c not in there]
-        if lost: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
+        if lost := [c for c in by if c not in there]: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
         told = rows[list(by)]
     elif not isinstance(by, pd.DataFrame):
         raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
@@ -86,8 +85,7 @@ def _read_by(cf:Explainer, rows) -> Any:
 
 def _refused_answers(cf:Explainer, question:Question, target, effort:Effort) -> tuple: # What its `ask` returned; as told
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
-    refused = ~cf.decides(question.rows, question.logits, question.target)
-    if not refused.any():
+    if not (refused := ~cf.decides(question.rows, question.logits, question.target)).any():
         raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} already')
     return refused.cpu().numpy(), cf.answer(question.take(refused), effort)
 
@@ -169,8 +167,8 @@ def _cohort_line(group:tuple, measure:str, known:tuple, how:tuple) -> dict: # `h
     (by,name,member),(at,values),share = group, known, measure in _SHARES
     least,resamples,seed = how
     told,inside = dict(by=by, group=name, measure=measure), member[at]
-    if inside.sum() < least: return told
-    a,b = values[inside], values[~inside]
+    if len(a := values[inside]) < least: return told
+    b = values[~inside]
     told |= dict(rows=len(a)) | (_share_line(a) if share else _amount_line(a, resamples, seed))
     return told | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else told
 
@@ -285,8 +283,8 @@ def _threshold(c, v:float) -> float:
 
 def _said_of_advice(columns, advice:tuple) -> str:
     "A piece of advice in words."
-    parts = [f'{value_text(columns[m.group].name)} {m.way} {columns[m.group].text(m.value)}' for m in advice]
-    return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    *parts,last = [f'{value_text(columns[m.group].name)} {m.way} {columns[m.group].text(m.value)}' for m in advice]
+    return f'{", ".join(parts)} and {last}' if parts else last
 
 # %% ../../nbs/use/02_audit.ipynb #ad4
 _NEAR = 1e-6           # What a bound may be missed by in 32 bits
@@ -320,8 +318,7 @@ class _Advised:
         if enc.low is not None and enc.high is not None:
             ok &= (~moved | (xp >= enc.low - _NEAR) & (xp <= enc.high + _NEAR)).all(1)
             xp = torch.where(moved, torch.minimum(torch.maximum(xp, enc.low), enc.high), xp)
-        if relations is not None: xp = relations.follow(xp, enc.x)
-        if relations is not None: ok &= relations.holds(enc, xp)
+        if relations is not None: ok &= relations.holds(enc, xp := relations.follow(xp, enc.x))
         if enc.most is not None: ok &= changed_groups(enc.x, xp, self.groups).sum(1) <= enc.most
         return xp, ok
 
@@ -510,8 +507,7 @@ def _axis_limits(ax, shares:bool):
 
 def _measure_panel(ax, lines:pd.DataFrame, level:float, y:Sequence):
     "One measure of all groups."
-    measure = lines.measure.iloc[0]
-    shares = measure in _SHARES
+    shares = (measure := lines.measure.iloc[0]) in _SHARES
     for at,line in zip(y, lines.itertuples()):
         if pd.isna(line.rows): continue
         colour = 'C0' if line.corrected <= level else '.35'
@@ -618,8 +614,7 @@ class Audit(Exports):
 
     def __repr__(self):
         n,found = len(self.frame.groupby(['by', 'group'])) - 1, len(self.differences)
-        said = f'{n} groups, {found} differences found, {len(self.withheld)} groups withheld'
-        return f'audit of {len(self.refused):,} rows in {said}'
+        return f'audit of {len(self.refused):,} rows in {n} groups, {found} differences found, {len(self.withheld)} groups withheld'
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
@@ -705,12 +700,12 @@ def audit(
     if bad := [name for name in test or {} if name not in told]: raise ValueError(f'test must be a dict of {list(told)}, got {bad}')
     level,crossed,resamples = (told | (test or {})).values()
     target,h = wanted_of(cf, target, 'audit'), cf.settings
-    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
-        check_range(name, v, least=fewest, whole=True)
+    for name,v,few in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
+        check_range(name, v, least=few, whole=True)
     check_range('level', level, above=0, below=1)
     groups = _cohorts(_told_apart(rows, by), crossed)
-    largest = max(int(member.sum()) for *_,member in groups)
-    if largest < least: raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
+    if (largest := max(int(member.sum()) for *_,member in groups)) < least:
+        raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
     question = cf.ask(_read_by(cf, rows), target, **constraints)
     refused,answers = _refused_answers(cf, question, target, Effort(h.seed, h.progress))
     measures = _measures_of(refused, answers)

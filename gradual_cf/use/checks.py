@@ -50,8 +50,7 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     "Advice given to refused rows; raises `ValueError` if no row was refused, or for several targets."
     data,raw,told = _batch_frames(batch)
     names = ['cf_low', 'cf_high'] if cf.numbers else ['cf_target']
-    each = told[names].drop_duplicates()
-    if target is None and len(each) != 1:
+    if len(each := told[names].drop_duplicates()) != 1 and target is None:
         raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
     if target is None: target = tuple(each.iloc[0]) if cf.numbers else each.iloc[0, 0]
     same = (told[names] == list(target if cf.numbers else (target,))).all(axis=1).to_numpy()
@@ -145,9 +144,8 @@ _LINE = ['check', 'by', 'group', 'rows', 'here', 'there', 'value', 'low', 'high'
 
 def _members(rows:pd.DataFrame, by) -> dict: # (by, group) -> bool `(n,)`
     "Who belongs to which group; everybody first."
-    everybody = {('everybody', 'all rows'): np.ones(len(rows), bool)}
-    if by is None or not len(rows): return everybody
-    return everybody | {(column, name): member for column,name,member in _cohorts(_told_apart(rows, by), 1)}
+    groups = () if by is None or not len(rows) else _cohorts(_told_apart(rows, by), 1)
+    return {('everybody', 'all rows'): np.ones(len(rows), bool)} | {(column, name): member for column,name,member in groups}
 
 def _compared(run, name:str, by) -> list: # (by, group, values, those beside or None)
     "What a check compares with its threshold: a group each, for a direction a column each."

@@ -104,8 +104,7 @@ class _Desk:
 
     def find(self, text:str) -> int|None: # Position
         "The row with this name, or else the first whose name starts with it; None if there is none."
-        text = text.strip()
-        if text in self.names: return self.names.index(text)
+        if (text := text.strip()) in self.names: return self.names.index(text)
         return next((i for i,name in enumerate(self.names) if text and name.startswith(text)), None)
 
     @property
@@ -117,9 +116,8 @@ class _Desk:
 
     def explainer(self, q:_RowQuestion) -> Explainer:
         "The explainer of a question; made once for each preset."
-        if q.preset not in self.made:
-            settings = self.presets[q.preset]
-            self.made[q.preset] = self.cf if settings is None else self.cf.under(settings)
+        settings = self.presets[q.preset]
+        if q.preset not in self.made: self.made[q.preset] = self.cf if settings is None else self.cf.under(settings)
         return _proposing_levels(self.made[q.preset], q.levels)
 
     def once(self, name, q:_RowQuestion, make:Callable) -> Any:
@@ -175,8 +173,7 @@ def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     c,enc,at = desk.domain.features[g], desk.cf.encode(raw), _entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
     low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
-    told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
-    return f'{c.name} ({told})'
+    return f'{c.name} ({desk.lang.say(N_("{low} to {high}"), low=low, high=high)})'
 
 def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks, for which nothing is enough."
@@ -206,11 +203,9 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     "How many ways are certain to lead nowhere, in a sentence; '' where none is."
     if menu is None or _NONE_EXISTS not in menu.proof.tolist(): return ''
     proof,pairs = menu.proof.tolist(), menu['columns'].map(len).max() > 1
-    several = N_('Proven not to work: {n} of {all} sets of one or two columns.')
-    told = lang.say(several if pairs else N_('Proven not to work: {n} of {all} single columns.'),
-                    n=proof.count(_NONE_EXISTS), all=len(proof))
-    open_ = proof.count(_NONE_FOUND)
-    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if open_ else told
+    one,several = N_('Proven not to work: {n} of {all} single columns.'), N_('Proven not to work: {n} of {all} sets of one or two columns.')
+    told = lang.say(several if pairs else one, n=proof.count(_NONE_EXISTS), all=len(proof))
+    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if (open_ := proof.count(_NONE_FOUND)) else told
 
 # %% ../../nbs/use/05_editors.ipynb #c38
 _BESIDE = 5 # Most answers side by side
@@ -266,8 +261,7 @@ class _Latest:
 
     def wait(self, seconds:float=60) -> bool: # Whether it is done
         "Wait until there is nothing left to do."
-        thread = self.thread
-        if thread is not None: thread.join(seconds)
+        if (thread := self.thread) is not None: thread.join(seconds)
         return self.thread is None
 
 # %% ../../nbs/use/05_editors.ipynb #ax1

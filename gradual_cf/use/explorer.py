@@ -234,8 +234,7 @@ class _Panel:
 
     def find(self, text:str):
         "Go to the row with this name."
-        row = self.desk.find(text)
-        if row is None: self.say(self.terms.lang.say(N_('There is no row {name}.'), name=repr(text)))
+        if (row := self.desk.find(text)) is None: self.say(self.terms.lang.say(N_('There is no row {name}.'), name=repr(text)))
         else: self.go(row)
 
     def refused(self):
@@ -350,9 +349,8 @@ def explorer(
     --------
     >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
-    desk = _Desk(cf, rows, language_of(language))
+    looks = (desk := _Desk(cf, rows, language_of(language))).domain.display.looks
     preset = next(name for name,settings in desk.presets.items() if settings is None)
-    looks = desk.domain.display.looks
     names = {c: _called(desk, c) for c in looks.get('names', {})}
     terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
     box,target = _box_class()(), _checked_target(desk, target)
@@ -362,5 +360,4 @@ def explorer(
 
 def _explorer_of(answers, language:str): # Answers, as `explain` returns them
     "A panel about the rows of answers."
-    some = firsts(answers)
-    return explorer(answers.explainer, some.data, one_target(some, 'explorer'), language)
+    return explorer(answers.explainer, (some := firsts(answers)).data, one_target(some, 'explorer'), language)
