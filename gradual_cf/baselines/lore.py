@@ -49,8 +49,7 @@ def _borrowed(pool, rows): # Entries of the rows `(m, d)` of a pool that `rows` 
 def _fit_tree(x, label, seed, weight=None, **rules):
     "A balanced decision tree on rows `(n, d)`; `rules` of scikit-learn's say where it stops."
     from sklearn.tree import DecisionTreeClassifier
-    tree = DecisionTreeClassifier(class_weight='balanced', random_state=seed, **rules)
-    return tree.fit(x, label, sample_weight=weight)
+    return DecisionTreeClassifier(class_weight='balanced', random_state=seed, **rules).fit(x, label, sample_weight=weight)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c19
 class _Leaves(NamedTuple):
@@ -163,8 +162,8 @@ def _offspring(pop, fitness, groups, x_train, gen):
 # %% ../../nbs/baselines/01_lore.ipynb #c52
 def _hall_of_fame(pop, label, fitness, size):
     "The fittest `size` of `(b, 2, q, d)`, each only once, with class and fitness."
-    gen = torch.Generator().manual_seed(0)
-    key = pop.double() @ torch.randn(pop.shape[-1], dtype=torch.float64, generator=gen).to(pop.device)
+    key = torch.randn(pop.shape[-1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    key = pop.double() @ key.to(pop.device)
     order,twice = key.argsort(dim=2, stable=True), torch.zeros_like(fitness, dtype=torch.bool)
     twice[:, :, 1:] = key.gather(2, order).diff(dim=2) == 0
     top = fitness.gather(2, order).masked_fill(twice, -1).topk(size, dim=2)
@@ -290,8 +289,7 @@ _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 def _lore_reasons(lore, enc, target, seed):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
     h, z = lore.settings, predict(lore.model, enc.x)
-    own = z.argmax(1)
-    second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
+    second = z.scatter(1, (own := z.argmax(1))[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
     there, data = arrived(z, target, lore.tau), (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
@@ -467,8 +465,7 @@ def because(
 # %% ../../nbs/baselines/01_lore.ipynb #ac6
 def _dense(*sizes):
     "Dense layers with a leaky ReLU between each two."
-    layers = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))]
-    return layers[:-1]
+    return [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))][:-1]
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac9
 class _AdversarialAutoencoder(nn.Module):
@@ -549,8 +546,7 @@ def _cross(z, share, gen):
 def _mutate(z, pool, share, gen):
     "Move a `share` of the entries towards the same entry of random training codes."
     rows = torch.randint(len(pool), z.shape, generator=gen).to(z.device)
-    some = (torch.rand(z.shape, generator=gen) < share).to(z.device)
-    part = torch.rand(z.shape, generator=gen).to(z)
+    some,part = (torch.rand(z.shape, generator=gen) < share).to(z.device), torch.rand(z.shape, generator=gen).to(z)
     return torch.where(some, z + part*(_borrowed(pool, rows) - z), z)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac31
@@ -610,8 +606,7 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
         return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen=gen)
 
     z = torch.cat([population(k) for k in (own, target)])
-    ok = abele.accepts(z)
-    if ok.any(): z = z[ok]
+    if (ok := abele.accepts(z)).any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
     rows,label,weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, seed, weight, min_samples_leaf=_LEAST_ROWS))

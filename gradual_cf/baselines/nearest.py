@@ -63,10 +63,8 @@ def _states_wanted(explainer, enc, xp, target):
 def _within_limit(explainer, enc, xp, target):
     "Answers with at most `enc.most` changed groups, `(n, *s)`; the input where there is none."
     if enc.most is None: return xp
-    groups = explainer.groups(xp)
-    too_many = lambda xp: changed_groups(enc.x, xp, groups).sum(1) > enc.most
-    over = too_many(xp).nonzero()[:, 0]
-    if not len(over): return xp
+    too_many = lambda xp: changed_groups(enc.x, xp, explainer.groups(xp)).sum(1) > enc.most
+    if not len(over := too_many(xp).nonzero()[:, 0]): return xp
     fewer = put_back_smallest(explainer, _states_wanted(explainer, enc.take(over), xp[over], target[over]))
     xp = xp.index_copy(0, over, fewer.xp)
     return torch.where(per_row(too_many(xp), xp), enc.x, xp)
@@ -92,16 +90,15 @@ def _through(model, xp, slope):
 class _OfImages(Explainer):
     "An explainer of images only."
     def __init__(self, model, domain, settings=None, **changes):
-        name, kind = type(self).__name__, domain.kind
-        if kind != 'image': raise ValueError(f"domain must be of images for {name}, of kind 'image', got kind {kind!r}")
+        if domain.kind != 'image':
+            raise ValueError(f"domain must be of images for {type(self).__name__}, of kind 'image', got kind {domain.kind!r}")
         super().__init__(model, domain, settings, **changes)
         self.network = model
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c27
 def _median_deviation(x):
     "Median absolute deviation of every entry; where that is 0 the mean one, where that is 0 the smallest of all."
-    far = (x - x.median(0).values).abs()
-    mad = far.median(0).values
+    mad = (far := (x - x.median(0).values).abs()).median(0).values
     mad = torch.where(mad > 0, mad, far.mean(0))
     least = mad[mad > 0].min() if (mad > 0).any() else torch.ones_like(mad)
     return torch.where(mad > 0, mad, least)
@@ -109,8 +106,7 @@ def _median_deviation(x):
 # %% ../../nbs/baselines/00_nearest.ipynb #c31
 def _squared_gap(z, target, aim, weight):
     "Slope of weight·(p - aim)² by the logits, `(n, k)` each."
-    f = z.softmax(1)
-    p = f.gather(1, target[:, None])
+    p = (f := z.softmax(1)).gather(1, target[:, None])
     return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c34
@@ -466,8 +462,7 @@ class CEM(Explainer):
         """
         super().fit(data, y)
         self.low, self.high = self.x_train.amin(0), self.x_train.amax(0)
-        own = self.settings.autoencoder is True
-        self.coder = _train_autoencoder(self.x_train) if own else self.settings.autoencoder
+        self.coder = _train_autoencoder(self.x_train) if self.settings.autoencoder is True else self.settings.autoencoder
         return self
 
     def boxed(self, x:Tensor, xp:Tensor) -> Tensor:

@@ -131,8 +131,7 @@ def _find_regions(fido, q, seed):
 def _own_regions(fido, data, sign, keeps, seed):
     "Regions of raw images whose switch lets the log-odds of their own class fall or rise."
     fido.check_fitted()
-    enc = fido.encode(fido.domain.rows(data))
-    own = predict(fido.model, enc.x).argmax(1)
+    own = predict(fido.model, (enc := fido.encode(fido.domain.rows(data))).x).argmax(1)
     there = lambda z: (z.argmax(1) == own) == keeps
     return _find_regions(fido, _Sought(enc, own, sign, keeps, there), seed)
 
@@ -372,8 +371,7 @@ def _collage(x, donors, source):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c78
 def _edit_rows(e, enc, target):
     "Edits of all rows."
-    near = _nearest_donors(e, enc.x, target)
-    donors = e.x_train[near]
+    donors = e.x_train[near := _nearest_donors(e, enc.x, target)]
     with evaluating(e.network), torch.no_grad():
         maps, given = predict(e.maps, enc.x), predict(e.maps, donors.flatten(0, 1))
         given = given.unflatten(0, near.shape).transpose(1, 2).flatten(2)

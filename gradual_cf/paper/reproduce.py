@@ -9,6 +9,7 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,19 +41,13 @@ _KEEPS = 'nbs/figures/results', 'benchmarks/results' # folders of committed resu
 
 def _checkout():
     "The repository; raises `ValueError` outside of one."
-    near = Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents
-    found = [p for p in near if (p/_KEEPS[0]).is_dir()]
-    if not found: raise ValueError(f'results are only in a checkout of the repository, got {str(Path.cwd())!r}')
-    return found[0]
+    for p in (Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents):
+        if (p/_KEEPS[0]).is_dir(): return p
+    raise ValueError(f'results are only in a checkout of the repository, got {str(Path.cwd())!r}')
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c18
-def _notebook_picture(path):
-    "A picture that a notebook shows."
-    from IPython.display import Image
-    return Image(data=path.read_bytes(), format='png')
-
-_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _notebook_picture,
-         '.parquet': pd.read_parquet}
+_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.parquet': pd.read_parquet,
+         '.png': lambda path: import_module('IPython.display').Image(data=path.read_bytes(), format='png')} # which a notebook shows
 
 def results(
     name:str, # File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
@@ -69,8 +64,7 @@ def results(
     ValueError
         For an unknown name
     """
-    folders = [_checkout()/f for f in _KEEPS]
-    known = {p.name: p for folder in folders for p in sorted(folder.glob('*.*')) if p.suffix in _READ}
+    known = {p.name: p for folder in _KEEPS for p in sorted((_checkout()/folder).glob('*.*')) if p.suffix in _READ}
     if name not in known:
         near = difflib.get_close_matches(name, sorted(known), 5, 0)
         raise ValueError(f'name must be that of a committed result, such as {near}, got {name!r}')
@@ -86,9 +80,9 @@ _Experiment = namedtuple('_Experiment', 'title parts run beside draw rows', defa
 @cache
 def _code_digest():
     "What this package does: a digest of each module."
-    modules = sorted(Path(gradual_cf.__file__).parent.rglob('*.py'))
     meaning = lambda code: hashlib.sha256(ast.dump(ast.parse(code)).encode()).hexdigest() # but for comments and layout
-    return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules if m.stem != '_modidx'}
+    modules = [m for m in sorted(Path(gradual_cf.__file__).parent.rglob('*.py')) if m.stem != '_modidx']
+    return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules}
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c36
 def _run_part(name, part, path, out, tell):
@@ -137,8 +131,7 @@ def _save_png(picture, path):
     "Write a PNG file atomically with 256 colours."
     from PIL import Image
     image = Image.open(io.BytesIO(picture)).convert('RGBA')
-    flat = Image.new('RGB', image.size, 'white')
-    flat.paste(image, mask=image.getchannel('A'))
+    (flat := Image.new('RGB', image.size, 'white')).paste(image, mask=image.getchannel('A'))
     small = flat.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     with atomic(path) as tmp: small.save(tmp, format='png', optimize=True)
 
@@ -150,8 +143,7 @@ def _write_report(e, name, done, made, out):
     tables = {f'{name}.csv': ours.drop(columns='per_row', errors='ignore')}
     if e.beside: tables[f'{name}_beside.csv'] = e.beside(ours)
     if e.draw:
-        drawn = io.BytesIO()
-        e.draw(tables[f'{name}_beside.csv']).savefig(drawn, format='png', dpi=120)
+        e.draw(tables[f'{name}_beside.csv']).savefig(drawn := io.BytesIO(), format='png', dpi=120)
         pictures.append(drawn.getvalue())
     names = [f'{name}.png', *(f'{name}-{i + 2}.png' for i in range(len(pictures) - 1))][:len(pictures)]
     for file, df in tables.items():
@@ -383,8 +375,7 @@ def _beside_row(ours):
 # %% ../../nbs/paper/01_reproduce.ipynb #c89
 def _applicant(data, title):
     "The experiment of Table 4 or 5."
-    parts = [dict(data=data)]
-    return _Experiment(f'one applicant of {title}: what each method changes', lambda path: parts, _run_row, _beside_row)
+    return _Experiment(f'one applicant of {title}: what each method changes', lambda path: [dict(data=data)], _run_row, _beside_row)
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c94
 def _explain_sentences(task, dim, sigma=500, tables=('figure1', 'table2', 'table3', 'table7')):
@@ -430,18 +421,16 @@ def _beside_sentences(ours):
 # %% ../../nbs/paper/01_reproduce.ipynb #c102
 def _text_table(name, title, dims=(100,)):
     "The experiment of Table 2, 3 or 7, a part for each length of vectors."
-    parts = [dict(table=name, dim=dim, sigma=500) for dim in dims]
-    return _Experiment(title, lambda path: parts, _run_sentences, _beside_sentences)
+    return _Experiment(title, lambda path: [dict(table=name, dim=dim, sigma=500) for dim in dims], _run_sentences, _beside_sentences)
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c104
 def _figure_heading(name): return name.replace('fig', 'Figure ')
 
 def _figure_notebook(name):
     "The notebook with a section for a figure, such as 'fig5'."
-    pages = sorted((_checkout()/'nbs/figures').glob('*.ipynb'))
-    found = [p for p in pages if f'# {_figure_heading(name)}:' in p.read_text(encoding='utf-8')]
-    if not found: raise ValueError(f'name must be a figure with a section in nbs/figures, got {name!r}')
-    return found[0]
+    for p in sorted((_checkout()/'nbs/figures').glob('*.ipynb')):
+        if f'# {_figure_heading(name)}:' in p.read_text(encoding='utf-8'): return p
+    raise ValueError(f'name must be a figure with a section in nbs/figures, got {name!r}')
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c107
 def _figure_code(name):
@@ -456,9 +445,8 @@ def _figure_code(name):
 # %% ../../nbs/paper/01_reproduce.ipynb #c113
 def _last_table(shown):
     "The last table or numbers among the values that a notebook showed, as CSV."
-    tables = [v for v in shown if isinstance(v, (pd.DataFrame, pd.Series, dict))]
-    if not tables: return ''
-    last = tables[-1]
+    last = next((v for v in shown[::-1] if isinstance(v, (pd.DataFrame, pd.Series, dict))), None)
+    if last is None: return ''
     if not isinstance(last, pd.DataFrame): last = pd.Series(last).rename_axis('name').reset_index(name='value')
     named = last.index.name or not pd.api.types.is_integer_dtype(last.index)
     return last.reset_index(drop=not named).to_csv(index=False)
@@ -560,8 +548,7 @@ def _lines_of_choices(axes, kind):
     "The lines of some choices, None for all, that a kind of data can be asked."
     known = list(dict.fromkeys(a.axis for a in _ABLATIONS))
     if isinstance(axes, str): axes = [axes]
-    unknown = [a for a in axes or () if a not in known]
-    if unknown: raise ValueError(f'axes must be among {known}, got {unknown}')
+    if unknown := [a for a in axes or () if a not in known]: raise ValueError(f'axes must be among {known}, got {unknown}')
     return [a for a in _ABLATIONS if kind in a.kinds and (axes is None or a.axis in axes)]
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac20
@@ -620,6 +607,5 @@ def ablate(
         measured = evaluate(cf, some, target, judge, eps)
         near = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
         names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, near)] # `coherence@8`, `l1`
-        means = dict(zip(names, measured['mean']))
-        lines.append(dict(data=name, axis=a.axis, value=a.value, rows=len(target)) | means)
+        lines.append(dict(data=name, axis=a.axis, value=a.value, rows=len(target)) | dict(zip(names, measured['mean'])))
     return pd.DataFrame(lines)

@@ -49,10 +49,10 @@ def _check_results(results, each, classes):
     "Refuse results of which no survey can be made."
     if not results: raise ValueError('results must have at least one method, got none')
     if not 2 <= len(classes) <= 10: raise ValueError(f'classes must be 2 to 10, one for each key, got {len(classes)}')
-    few = {m: len(c) for m, c in results.items() if len(c) < each}
-    if few: raise ValueError(f'results must have at least {each} images of each method, got {few}')
-    top = max(int(c.tensors.target.max()) for c in results.values())
-    if top >= len(classes): raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
+    if few := {m: len(c) for m, c in results.items() if len(c) < each}:
+        raise ValueError(f'results must have at least {each} images of each method, got {few}')
+    if (top := max(int(c.tensors.target.max()) for c in results.values())) >= len(classes):
+        raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
 
 # %% ../../nbs/paper/00_survey.ipynb #c15
 def questions(
@@ -105,8 +105,8 @@ def _read_survey(source, qs):
         try: df = pd.read_csv(source, dtype=dict(survey=str, participant=str))
         except (OSError, ValueError) as e: raise ValueError(f'answers must be CSV files of this survey, got {name!r}: {e}') from None
     if list(df.columns) != _COLUMNS: raise ValueError(f'answers must have columns {_COLUMNS}, got {list(df.columns)} in {name!r}')
-    others = sorted({str(s) for s in df.survey} - {qs.name})
-    if others: raise ValueError(f'answers must be of survey {qs.name!r}, got {others} in {name!r}')
+    if others := sorted({*map(str, df.survey)} - {qs.name}):
+        raise ValueError(f'answers must be of survey {qs.name!r}, got {others} in {name!r}')
     for column, n in (('item', len(qs)), ('answer', len(qs.classes))):
         bad = df[column][~pd.to_numeric(df[column], errors='coerce').isin(range(n))]
         if len(bad): raise ValueError(f'answers must have {column} in 0..{n - 1}, got {bad.iloc[0]!r} in {name!r}')
@@ -199,8 +199,8 @@ def survey(
 # %% ../../nbs/paper/00_survey.ipynb #c40
 def _survey_page(qs, title='What do you see?'):
     "The survey as one HTML page without outside requests."
-    images = [base64.b64encode(p).decode() for p in qs.png]
-    return render('survey/page', title=title, questions=dict(survey=qs.name, images=images, classes=qs.classes))
+    told = dict(survey=qs.name, images=[base64.b64encode(p).decode() for p in qs.png], classes=qs.classes)
+    return render('survey/page', title=title, questions=told)
 
 # %% ../../nbs/paper/00_survey.ipynb #c44
 def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
