@@ -39,8 +39,7 @@ def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
 # %% ../../nbs/data/00_columns.ipynb #c13
 def _check_missing(c:Column, s:pd.Series):
     "Raise `ValueError` for a missing cell where the training rows have none."
-    gone = s.isna().to_numpy(bool)
-    if c.missing or not gone.any(): return
+    if c.missing or not (gone := s.isna().to_numpy(bool)).any(): return
     raise ValueError(f'data must not have missing values where the training rows have none, got {s.loc[gone].iloc[0]} '
                      f"in column {c.name!r} ({gone.sum()} of {len(s)} rows): leave the rows out, or use missing='fill'")
 
@@ -64,8 +63,7 @@ def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where
         raise ValueError(f'data must be {c.reads} in column {c.name!r}, got {cell!r}') from None
     if np.isfinite(v).all(): return v # nothing is missing, and nothing is misread
     _check_missing(c, s)
-    bad = ~np.isfinite(v) & s.notna().to_numpy(bool)
-    if bad.any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
+    if (bad := ~np.isfinite(v) & s.notna().to_numpy(bool)).any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
     return v
 
 def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
@@ -114,8 +112,7 @@ def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
 def _number_cell(c:Column, v:float):
     "A number as a cell of a column of objects."
     if c.form == 'python': return int(v) if c.unit and v.is_integer() else v
-    text = f'{v:.{max(c.digits, 0)}f}'
-    text = text if float(text) == v else repr(v)
+    text = text if float(text := f'{v:.{max(c.digits, 0)}f}') == v else repr(v)
     return Decimal(text) if c.form == 'decimal' else text
 
 def _object_cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
@@ -550,8 +547,7 @@ def _level_places(c:Column, s:pd.Series) -> np.ndarray: # Positions, long `(n,)`
     _check_missing(c, s)
     cells,place = comparable(s), {level: i for i,level in enumerate(c.levels)}
     at = np.array([place.get(v, -1) for v in cells], int)
-    if len(new := cells[at < 0]):
-        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
+    for new in cells[at < 0][:1]: raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new!r}')
     return at
 
 def _one_hot(at:np.ndarray, width:int) -> np.ndarray: # Positions of levels `(n,)` -> `(n, width)`
@@ -745,11 +741,8 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     "A column with the scale and the range of its numbers."
     width,codes = _range_of(v), c.codes_in(v, special)
     if np.isinf(width):
-        got = f'{c.name!r} from {v.min()} to {v.max()}'
-        raise ValueError(f'df must have numbers whose range a float can hold, got {got}')
-    plain = v[~np.isin(v, codes)]
-    plain = plain if len(plain) else v
-    origin = np.floor(v.min()) if c.unit else v.min()
+        raise ValueError(f'df must have numbers whose range a float can hold, got {c.name!r} from {v.min()} to {v.max()}')
+    plain,origin = plain if len(plain := v[~np.isin(v, codes)]) else v, np.floor(v.min()) if c.unit else v.min()
     return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()),
                    trained=(float(v.min()), float(v.max())), codes=codes)
 
@@ -822,8 +815,7 @@ def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels tha
 def _check_told_apart(s:pd.Series, there:set):
     "Raise `ValueError` where equal cells are written in two ways, such as True and 1: a model may tell them apart."
     if all(isinstance(v, str) for v in there): return
-    ways = {(v, str(v)) for v in s[s.notna()]}
-    if len(ways) == len(there): return
+    if len(ways := {(v, str(v)) for v in s[s.notna()]}) == len(there): return
     got = next(pair for v in there if len(pair := sorted(text for u,text in ways if u == v)) > 1)
     raise ValueError(f'df must write equal levels in one way, got {" and ".join(got)} in column {s.name!r}: write them alike')
 
@@ -881,8 +873,8 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     if missing == 'keep': return columns, {}
     if missing == 'level': return [c if c.name in levels else c.leaving() for c in columns], {}
     cells = {c.name: df[c.name].dropna() for c in columns if len(c.sources) == 1}
-    none = [name for name,s in cells.items() if not len(s)]
-    if none: raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {none[0]!r}")
+    for name,s in cells.items():
+        if not len(s): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {name!r}")
     return [c.present() for c in columns], {c.name: c.filling(cells[c.name]) for c in columns if c.name in cells}
 
 # %% ../../nbs/data/00_columns.ipynb #c118
@@ -893,10 +885,9 @@ def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (orig
     "What a fitted scaler says about each column; raises `ValueError` for another thing, and for other columns."
     make,scalable = type(scaler).__name__, [c.name for c in columns if c.scalable]
     if make not in _SCALERS:
-        known = f"'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}"
-        raise ValueError(f'scale must be {known}, got {scaler!r}')
-    n = getattr(scaler, 'n_features_in_', None)
-    if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
+        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+    if (n := getattr(scaler, 'n_features_in_', None)) is None:
+        raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
     shift,stretch = _SCALERS[make]
     if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
     origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v

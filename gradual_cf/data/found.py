@@ -83,8 +83,7 @@ def _as_steps(c:np.ndarray) -> list|None: # Positions, those of the most ones fi
 
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
-    c = counts[np.ix_(some, some)]
-    if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
+    if _no_joint_counts(c := counts[np.ix_(some, some)]): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
     order = _as_steps(c)
     return ([some[i] for i in order], False) if order and _luck_within(n, np.diag(c)[order]) < most else None
 
@@ -126,9 +125,9 @@ def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether the
     for family in _families(names).values():
         some = [place[name] for name in family]
         if used & set(some) or sum(0 < ones[j] < n for j in some) < 2: continue
-        found = _as_family(n, counts, some, _LUCK)
-        if found: out.append(found)
-        used |= set(found[0]) if found else set()
+        if not (found := _as_family(n, counts, some, _LUCK)): continue
+        out.append(found)
+        used |= set(found[0])
     free = [j for j in range(len(names)) if j not in used and 0 < ones[j] < n]
     if len(free) <= _MOST_LONE: out += _lone_sets(n, counts, free)
     return [([names[j] for j in some], apart) for some,apart in out]
@@ -190,10 +189,8 @@ def _category_of(df:pd.DataFrame, cols:list, apart:bool, taken=()) -> Indicators
     "The category that 0/1 columns are codes of."
     k,v = len(cols), df[cols].to_numpy(float)
     cells = np.r_[np.zeros((1, k)), np.eye(k) if apart else np.tril(np.ones((k, k)))]
-    levels = (_NONE, *cols)
-    whole = bool(v.any(1).all())
-    if whole: cells,levels = cells[1:], levels[1:]
-    there = v @ np.arange(1., k + 1) if apart else v.sum(1)
+    levels,there = (_NONE, *cols), v @ np.arange(1., k + 1) if apart else v.sum(1)
+    if whole := bool(v.any(1).all()): cells,levels = cells[1:], levels[1:]
     occur = set(np.unique(there).astype(int).tolist())
     offered = tuple(level for i,level in enumerate(levels, int(whole)) if i in occur)
     return Indicators(_set_name(cols, [*df.columns, *taken]), tuple(cols), levels=levels, offered=offered, known=cells)
@@ -208,11 +205,9 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
     names,out,told = [c for c in df if _is_binary(df[c])], {}, []
     for cols,apart in _category_sets(df, names) if len(names) > 1 else ():
         listed,by = ', '.join(map(str, cols)), [arg for arg,some in named.items() if set(cols) & set(some)]
-        if by:
-            told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
-            continue
-        c = _category_of(df, cols, apart, out)
-        out[c.name] = c
+        if by: told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
+        if by: continue
+        out[c.name] = c = _category_of(df, cols, apart, out)
         why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
         told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
     return out, tuple(told)
@@ -250,8 +245,7 @@ def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
     ends = (a + np.outer([-1, 1], _room((1,), c) + _EXACT*np.abs(a)))/b
     low,high = ends.min(0).max(), ends.max(0).min()
     if not low <= high or low*high <= 0 or np.ptp(b)*max(abs(low), abs(high)) < _SPREAD*_room((1,), c): return 0.
-    middle = (low + high)/2
-    short = lambda v, d: float(f'{v:.{d}g}')
+    middle,short = (low + high)/2, lambda v, d: float(f'{v:.{d}g}')
     return next((k for d in range(1, 13) for k in (short(middle, d), 1/short(1/middle, d)) if low <= k <= high), 0.)
 
 def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions, constant and powers) each
@@ -352,7 +346,7 @@ def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
             says = _as_formula([f'f[{name!r}]' for name in others], levels)
             out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where '
                        f'they move it; derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
-    more = f', and {len(pairs) - _TOLD} more pairs' if len(pairs) > _TOLD else ''
+    more = f', and {len(pairs) - _TOLD} more pairs'*(len(pairs) > _TOLD)
     return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
 
 def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray: # bool `(n,)`
@@ -484,8 +478,7 @@ def _found_roles(columns:Sequence[Column], df:pd.DataFrame, told:dict, known:set
 _SHOWN = 6 # Columns that a sentence names
 
 def _few_named(names:Sequence) -> str:
-    more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-    return ', '.join(map(str, names[:_SHOWN])) + more
+    return ', '.join(map(str, names[:_SHOWN])) + f' and {len(names) - _SHOWN} more'*(len(names) > _SHOWN)
 
 def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # Sentences
     "What is to be said of roles, and of codes that nobody named."

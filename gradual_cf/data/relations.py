@@ -68,9 +68,8 @@ def _check_places(tree:ast.expr, where:str):
     if len(operators) > _MOST_OPERATORS: raise _too_long(where)
     wrong = [part for n in nodes for part,fits in _operands(n) if not fits]
     wrong += [n for n in nodes if isinstance(n, (ast.Constant, ast.List, ast.Tuple)) and not _is_constant(n)]
-    if wrong:
-        got = ast.unparse(wrong[0])[:_SHOWN]
-        raise ValueError(f'relations must compare numbers, levels and dates, got {got!r} in {where!r}')
+    for part in wrong[:1]:
+        raise ValueError(f'relations must compare numbers, levels and dates, got {ast.unparse(part)[:_SHOWN]!r} in {where!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #sk21
 _QUOTED = re.compile('`([^`]+)`')
@@ -87,8 +86,7 @@ def _tree_of(text:str, columns:Sequence[Column], where:str) -> ast.expr:
     try: tree = ast.parse(_QUOTED.sub(put, text).strip(), mode='eval').body
     except (RecursionError, MemoryError): raise _too_long(where) from None
     except (SyntaxError, UnicodeError) as e:
-        said = getattr(e, 'msg', 'no text')
-        raise ValueError(f'relations must compare columns, got {where!r} ({said}); '
+        raise ValueError(f'relations must compare columns, got {where!r} ({getattr(e, "msg", "no text")}); '
                          'put names that are not plain words in backticks') from None
     _check_places(tree, where)
     for node in ast.walk(tree):
@@ -124,8 +122,7 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
         if node.value is None: raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
     against = _column_of(other, columns)
     if against is not None and against.levels != c.levels:
-        got = f'{c.name!r} and {against.name!r} in {where!r}'
-        raise ValueError(f'relations must compare columns with the same levels, got {got}')
+        raise ValueError(f'relations must compare columns with the same levels, got {c.name!r} and {against.name!r} in {where!r}')
 
 def _numeric_tree(tree:ast.expr, columns, where:str) -> ast.expr:
     "The tree with numbers for levels and dates; raises `ValueError` where columns do not suit what is done with them."
@@ -136,10 +133,10 @@ def _numeric_tree(tree:ast.expr, columns, where:str) -> ast.expr:
                 for one,other in ((a, b), (b, a)): _fit_constants(one, op, other, columns, where)
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)] if isinstance(node, ast.BinOp) else []
         for c in (_column_of(n, columns) for n in named):
-            if not c or not c.levels: continue
-            raise ValueError(f'relations must not do arithmetic with levels, got {c.name!r} in {where!r}')
-    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    if texts: raise ValueError(f'relations must compare a text with a column, got {texts[0]!r} in {where!r}')
+            if c and c.levels: raise ValueError(f'relations must not do arithmetic with levels, got {c.name!r} in {where!r}')
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Constant) and isinstance(n.value, str):
+            raise ValueError(f'relations must compare a text with a column, got {n.value!r} in {where!r}')
     return tree
 
 # %% ../../nbs/data/01_relations.ipynb #sc28
@@ -232,8 +229,7 @@ class _Event(NamedTuple):
 # %% ../../nbs/data/01_relations.ipynb #c10
 def _event(text:str, columns:Sequence[Column], where:str) -> _Event|None:
     "Read an event; None for another sentence."
-    found = _EVENT.fullmatch(text.strip())
-    if not found: return None
+    if not (found := _EVENT.fullmatch(text.strip())): return None
     name,verb,by = found.groups()
     g = _named_column(name.strip('`'), columns, where)
     if not columns[g].ordered and verb in ('rises', 'falls'):
@@ -309,8 +305,7 @@ def _relation(text, columns:Sequence[Column]) -> _Relation:
     "Read a relation; raises `ValueError` for anything else."
     if not isinstance(text, str): raise ValueError(f'relations must be texts, got {text!r}')
     def part(side): # an event, an equality or any other sentence
-        told = _event(side, columns, text)
-        if told: return told
+        if told := _event(side, columns, text): return told
         s = _read_sentence(side, columns, text)
         if not _is_truth(s.tree) or not s.groups: raise ValueError(f'relations must compare columns, got {text!r}')
         return _equality(s, columns) or s
@@ -349,8 +344,7 @@ def _in_order(followers:Sequence[_Follower], columns) -> tuple:
         waiting = {f.group for f in left}
         ready = [f for f in left if not f.needs & waiting]
         if not ready:
-            at_times = [f for f in left if f.when is not None]
-            if at_times: left.remove(at_times[-1])
+            if at_times := [f for f in left if f.when is not None]: left.remove(at_times[-1])
             else:
                 needs,way = {f.group: f.needs for f in left}, [left[0].group]
                 while way.count(way[-1]) < 2: way.append(next(g for g in sorted(needs[way[-1]]) if g in needs))
@@ -622,8 +616,7 @@ _SHUFFLES = 5 # Times that rows are shuffled
 
 def _check_together(ties:_Ties, env:dict):
     "Raise `ValueError` for relations that no row satisfies, neither training rows nor shuffled ones."
-    told = [r for r in ties.relations if not r.moves]
-    if not told: return
+    if not (told := [r for r in ties.relations if not r.moves]): return
     known = ties._replace(followers=tuple(f for f in ties.followers if f.needs <= env.keys()))
     draw,many = np.random.default_rng(_SHUFFLE), len(next(iter(env.values())))
     mixed = [known.followed(env, {g: v[draw.permutation(many)] for g,v in env.items()}) for _ in range(_SHUFFLES)]
@@ -693,9 +686,8 @@ def _check_computed(followers, columns, named:dict):
     "Raise `ValueError` where a column that is computed is also told what it may become."
     for f in followers:
         for arg,names in named.items():
-            if columns[f.group].name in names:
-                got = f'{columns[f.group].name!r} ({f.told})'
-                raise ValueError(f'{arg} must not name a column that is computed, got {got}')
+            if (name := columns[f.group].name) in names:
+                raise ValueError(f'{arg} must not name a column that is computed, got {name!r} ({f.told})')
 
 def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."

@@ -182,8 +182,7 @@ def _are_counts(raw) -> bool: return isinstance(raw, np.ndarray) and raw.dtype.k
 def _given(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
     "One or many series as an array; counts keep their dtype."
     if isinstance(data, Tensor): data = data.detach().cpu().numpy()
-    v = _rows(p, data)
-    return v.astype(data.dtype) if _are_counts(data) else v
+    return _rows(p, data).astype(data.dtype) if _are_counts(data) else _rows(p, data)
 
 def _whole_only(at:Tensor, c:Tensor, x:Tensor) -> Tensor: # Channels `(c, 1)`, values and inputs `(n, c, length)`
     "Whole numbers stay whole; a point of one's own stays as it is."
@@ -475,16 +474,15 @@ def series(
     for name,u in dict(fs=fs, steepest=steepest).items(): check_range(name, u, none=True, above=0)
     v = _series_array(X)
     if v.ndim not in (2, 3) or not v.size: raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
-    names = _channel_names(v, channels, X)
-    v = v.reshape(len(v), len(names), -1)
+    v = v.reshape(len(v), len(names := _channel_names(v, channels, X)), -1)
     L = length or int(_series_lengths(v).max())
     for name,n in dict(length=L, window=window or 1).items(): check_range(name, n, least=1, whole=True)
     shortest,bridged = min(max(int(_series_lengths(v).min()), 1), L), missing == 'bridge'
     filled,there = _check_series(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)
     own = torch.from_numpy(np.stack([np.nanmin(known, (0, 2)), np.nanmax(known, (0, 2))], 1)).float()
-    flat = [name for name,(low,high) in zip(names, own.tolist()) if not low < high]
-    if flat: raise ValueError(f'X must vary in every channel, got a constant {flat[0]!r}')
+    for name,(low,high) in zip(names, own.tolist()):
+        if not low < high: raise ValueError(f'X must vary in every channel, got a constant {name!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
     asked,whole = _channel_bounds(names, bounds), _whole_channels(known, names, integer)

@@ -30,8 +30,7 @@ __all__ = ['sentences']
 # %% ../../nbs/06_texts.ipynb #c6
 def _in_case_of(old:str, new:str) -> str:
     "`new` in the case of `old`."
-    if len(old) > 1 and old.isupper(): return new.upper()
-    return new[:1].upper() + new[1:] if old[:1].isupper() else new
+    return new.upper() if len(old) > 1 and old.isupper() else new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 # %% ../../nbs/06_texts.ipynb #c9
 @dataclass(frozen=True, eq=False)
@@ -86,10 +85,8 @@ def _read_once(reader, text) -> tuple:
     each of these is joined to no neighbour.
     """
     known = reader.kept.setdefault('texts', {})
-    found = known.get(text)
-    if found is None:
-        spans = list(reader.tokenizer(text))
-        few = spans[:reader.length]
+    if (found := known.get(text)) is None:
+        few = (spans := list(reader.tokenizer(text)))[:reader.length]
         ids = [reader.vectors.index.get(_lookup_form(text[a:b]), -1) for a,b in few]
         found = spans, ids, [not _glued(text, a, b) for a,b in few]
         if len(known) >= _READ_TEXTS: known.clear()
@@ -148,8 +145,7 @@ def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plai
 # %% ../../nbs/06_texts.ipynb #c39
 def _named(reader, v):
     "The names of the proposable words nearest to vectors, `(m, e)`."
-    may = (reader.classes >= 0).nonzero()[:, 0]
-    ids = _nearest_words(reader.vectors.table[may], v)[0]
+    ids = _nearest_words(reader.vectors.table[may := (reader.classes >= 0).nonzero()[:, 0]], v)[0]
     return [reader.vectors.words[may[i]] for i in ids[:, 0].tolist()]
 
 # %% ../../nbs/06_texts.ipynb #c42
@@ -257,8 +253,7 @@ def _headline(reader, cfs) -> str:
 # %% ../../nbs/06_texts.ipynb #c68
 def _html_swap(old, new):
     "A swap on a page: what went is struck, what came is underlined."
-    gone = f'<del>{html.escape(old)}</del>'
-    return f'{gone} <ins><b>{html.escape(new)}</b></ins>' if new else gone
+    return f'<del>{html.escape(old)}</del>' + f' <ins><b>{html.escape(new)}</b></ins>'*bool(new)
 
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
@@ -321,9 +316,8 @@ def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
 def _fluency_of(reads):
     "Read `reads`; raises `ValueError` for what is no rule."
     if reads is None or hasattr(reads, 'learn'): return reads
-    if not isinstance(reads, str) or reads != 'auto':
-        raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
-    return reads_well() if _can_tag() else None
+    if isinstance(reads, str) and reads == 'auto': return reads_well() if _can_tag() else None
+    raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
 
 def _learnable(reader, make) -> Domain:
     "The domain of a reader; its rule learns from the texts of `fit` where it has none of its own."
