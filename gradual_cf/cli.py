@@ -157,10 +157,8 @@ def _file_text(option, path):
 
 def _tied_by(relations, cost):
     "What hangs together and what changes cost, as `tabular` takes them."
-    told:dict[str, Any] = {}
-    if relations is not None:
-        lines = [line.strip() for line in _file_text('relations', relations).splitlines()]
-        told['relations'] = [line for line in lines if line and not line.startswith('#')]
+    lines = [] if relations is None else [line.strip() for line in _file_text('relations', relations).splitlines()]
+    told:Any = {} if relations is None else dict(relations=[line for line in lines if line and not line.startswith('#')])
     if cost is None: return told
     from gradual_cf.core import _read_json
     text = _file_text('cost', cost)
@@ -320,8 +318,7 @@ def _next_call(asked, cfs) -> str: # '' where there was something to change
     aim = cfs.tensors.target[:1].expand(len(z), *cfs.tensors.target.shape[1:])
     other = [f'--row {i}' for i in (~cf.decides(some, z, aim)).nonzero()[:3, 0].tolist()]
     ways = [f'rows of which it does not: {", ".join(other)}']*bool(other)
-    back = next(iter({*cf.classes} - {cfs.target[0]})) if len(cf.classes) == 2 else None
-    if back is not None: ways.append(f'for the way back: --wanted {back}')
+    if len(cf.classes) == 2: ways.append(f'for the way back: --wanted {next(iter({*cf.classes} - {cfs.target[0]}))}')
     return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
@@ -580,8 +577,7 @@ def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
     target = [task.classes[(y + 1) % 10] for y in task.y_test[:3]]
-    cfs = _fitted(task, seed=seed).explain(task.X_test[:3], target)
-    cfs.plot().savefig(out, dpi=150)
+    (cfs := _fitted(task, seed=seed).explain(task.X_test[:3], target)).plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     _say(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
     for i,(was, to) in enumerate(zip(task.y_test, target)):

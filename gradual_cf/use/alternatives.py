@@ -271,10 +271,6 @@ def effects_of(explainer, cfs:Counterfactuals) -> pd.DataFrame: # `n` lines, a c
     return pd.DataFrame(out.cpu().numpy(), columns=list(names) if len(names) else None)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c8
-def _newly(cfs) -> Tensor: # bool `(n,)`
-    "Rows that reach the target, and did not before."
-    return torch.as_tensor(cfs.valid & ~cfs.already, device=cfs.x.device)
-
 def _meet_demands(explainer, cfs, enc):
     "Whether answers are legal, and have what the settings ask for beside the target, bool `(n,)` each."
     return torch.stack([_legal_steps(cfs), explainer.content(enc, cfs.xp, cfs.tensors.target)])
@@ -285,8 +281,7 @@ def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     between.on &= between.on.sum(1, keepdim=True) > 1 # one change alone is never idle
     idle = between.on & False
     for row,g,less in each_put_back(between):
-        good = less.tensors.valid
-        if not good.any(): continue
+        if not (good := less.tensors.valid).any(): continue
         row,g,less = row[good], g[good], less[good]
         enc = between.question.enc.take(row)
         idle[row, g] = (_meet_demands(explainer, less, enc) | ~_meet_demands(explainer, cfs[row], enc)).all(0)
@@ -316,8 +311,7 @@ def minimal(
 def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
     "Answers without idle changes."
     while True:
-        idle = _idle(explainer, cfs)
-        rows = idle.any(1).nonzero()[:, 0]
+        rows = (idle := _idle(explainer, cfs)).any(1).nonzero()[:, 0]
         if not len(rows): return cfs
         between,xp = _Between(explainer, cfs), cfs.xp.clone()
         sizes = _group_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
@@ -380,7 +374,7 @@ class _Alternatives:
 
     def keep(self, row, cfs:Counterfactuals, fewest:Any=None): # As `add` takes them
         "The same of candidates that are measured."
-        good = _newly(cfs)
+        good = torch.as_tensor(cfs.valid & ~cfs.already, device=cfs.x.device) # that reach the target, and did not before
         if not good.any(): return
         cfs,row = cfs[good], row[good]
         xp = cfs.xp.clone()
@@ -453,8 +447,7 @@ def _add_others(pool, k:int, diversity:float, seed:int):
     for _ in range(k - 1 + _VAIN):
         live = {row: there for row,there in sets.items() if len(failed[row]) < _VAIN}
         ways = {row: _next_forbidden(there, failed[row], diversity) for row,there in live.items()}
-        ways = {row: way for row,way in ways.items() if way is not None}
-        if not ways: return
+        if not (ways := {row: way for row,way in ways.items() if way is not None}): return
         row = torch.tensor(list(ways), device=pool.row.device)
         frozen = pool.enc.frozen[row].clone()
         for i,way in enumerate(ways.values()): frozen[i, list(way)] = True

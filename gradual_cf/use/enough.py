@@ -71,8 +71,8 @@ def _column_texts(c:Column, df:pd.DataFrame) -> list: # `n` texts
 def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     "Texts of levels as cells."
     place = {text: i for i,text in enumerate(_level_texts(c).values())}
-    strange = next((t for t in texts if t not in place), None)
-    if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
+    for t in texts:
+        if t not in place: raise ValueError(f'text must hold a known level of {c.name!r}, got {t!r}')
     at = np.array([place[t] for t in texts], int)
     if not isinstance(c, Indicators): return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
     written = lambda cells, source: pd.Series(cells).astype(int).astype(dtypes[source])
@@ -262,12 +262,6 @@ def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) ->
     return out.tolist()
 
 # %% ../../nbs/use/10_enough.ipynb #en000019
-def _asked_texts(explainer, texts:list) -> tuple: # Texts of each column -> raw rows, and their logits `(m, k)`
-    "What the model says of rows of texts."
-    domain = explainer.domain
-    made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
-    return made, explainer.logits(made, explainer.encode(made).x)
-
 def certified(explainer, answer) -> pd.DataFrame|None:
     "How far answers of a model that can be bounded may vary; None where nothing is bounded."
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
@@ -311,8 +305,10 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
         if e is None: return before[g][i]
         return after[g][i] if e.kind == 'levels' else e.texts[-1 if last else 0]
     good,target = np.ones(len(rows), bool), answer.tensors.target[torch.as_tensor(rows)]
+    domain,dtypes = explainer.domain, dict(explainer.domain.write(explainer.x_train[:1]).dtypes)
     for last in (False, True):
-        made,z = _asked_texts(explainer, [[end(g, i, last) for i in rows] for g in range(len(columns))])
+        made = domain.rows(_texts_frame(domain, dtypes, [[end(g, i, last) for i in rows] for g in range(len(columns))]))
+        z = explainer.logits(made, explainer.encode(made).x)
         good &= (explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))).cpu().numpy()
         good &= cast(Any, answer.domain).legal(frames[0].iloc[rows], made).all(1)
         if not last: first,x = said(z, target, explainer.cut).cpu().numpy(), explainer.encode(made).x
@@ -326,8 +322,7 @@ def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # L
     if c.levels:
         told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in _level_texts(c, lang).items()]
         return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
-    as_given = c.form == 'numeral' or '%' in c.form
-    write = str if as_given else lang.day if c.measure else lang.number
+    write = str if c.form == 'numeral' or '%' in c.form else lang.day if c.measure else lang.number
     return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/10_enough.ipynb #en000021
@@ -359,8 +354,7 @@ def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each ro
 
 def least_of(explainer, answer, told:_Told): # `Counterfactuals`
     "Answers that have just what would have been enough."
-    new = explainer.measure(_Between(explainer, answer).question, told.xp, standing=False)
-    return replace(new, tau=answer.tau)
+    return replace(explainer.measure(_Between(explainer, answer).question, told.xp, standing=False), tau=answer.tau)
 
 # %% ../../nbs/use/10_enough.ipynb #en0000c2
 _MOST_LINES = 14      # Columns of a card without an answer; others show what changes
@@ -395,8 +389,7 @@ def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached;
 
 def _card_title(answer) -> str:
     "What was decided, and what the model says."
-    goal = answer.goal
-    if goal.numbers: return f'{goal.text(answer.before[0])}; wanted: {aimed_at(answer, 0)}'
+    if (goal := answer.goal).numbers: return f'{goal.text(answer.before[0])}; wanted: {aimed_at(answer, 0)}'
     was = decided(answer, 0) or f'not {aimed_at(answer, 0)}'
     if answer.already[0]: return f'{aimed_at(answer, 0)} already'
     bar = needed(answer, 0)
@@ -408,9 +401,8 @@ def _card_svg(fig, title:str) -> str: # HTML
     from matplotlib import rc_context
     with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'card'}): # text stays text
         fig.savefig(file := StringIO(), format='svg', transparent=True, metadata=dict(Date=None))
-    svg = file.getvalue()
-    look = f'role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
-    return svg[svg.index('<svg'):].replace('<svg', f'<svg {look}', 1)
+    look = f'<svg role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
+    return look + file.getvalue().partition('<svg')[2]
 
 def _plot_card(explainer, answer): # One row
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."

@@ -222,9 +222,9 @@ def _ways_said(explainer, records:list, said:list, lines:list) -> list: # Of eac
 def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> tuple: # Reasons and lines of regions; None for none
     "What a letter says besides the answer."
     z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
-    known,found = z is not None and len(z) and all(in_target(z, t).any() for t in targets), None
+    known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
     how = dict(codes=asked['codes'], never=asked['never'], language=lang.name)
-    if asked['k'] and known: found = principal_reasons(explainer, answer.data, asked['k'], answer.target, how)
+    found = principal_reasons(explainer, answer.data, asked['k'], answer.target, how) if asked['k'] and known else None
     return found, certified(explainer, answer) if ranges else None
 
 # %% ../../nbs/use/03_letter.ipynb #c64
@@ -320,8 +320,7 @@ _SHOWN = 10 # Rows that an error names
 def _check_refused(explainer, answer):
     "Raise `ValueError` if a row already has the target."
     there = explainer.decides(answer.data, explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
-    done = np.flatnonzero(there | answer.already).tolist()
-    if not done: return
+    if not (done := np.flatnonzero(there | answer.already).tolist()): return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that already have the target, '
                      f'rows {names}: leave them out')
@@ -545,12 +544,10 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some = known if len(at) == len(answer) else known[at]
-        looked = None, None
-        if at is read: looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang)
+        looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang) if at is read else (None, None)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
-        texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
-        pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
-        out |= dict(zip(at.tolist(), pages))
+        texts = evidence(some, *looked, day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
+        out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
     texts = [out[i] for i in range(len(answer))]
     return texts if path is None else _placed(texts, path, format, _row_names(answer))
 
@@ -567,11 +564,9 @@ def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JS
         checker.shape(told)
     except checker.Unreadable as e:
         raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; records gives those of plain text') from None
-    columns = [c['name'] for c in told['columns']]
+    columns,rules = [c['name'] for c in told['columns']], [c['feature'] for c in told['question']['constraints']]
     own:list = list(map(json_value, cf.domain.display.columns))
-    rules = [c['feature'] for c in told['question']['constraints']]
-    features = [json_value(c.name) for c in cf.domain.features]
-    if {*columns} != {*own} or rules != features:
+    if {*columns} != {*own} or rules != [json_value(c.name) for c in cf.domain.features]:
         raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
     if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
     day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))

@@ -38,8 +38,7 @@ def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, 
     if not there.any(): raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
     x = cf.x_train[there]
     lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.tau)
-    count = int(min(max(_QUARTER*len(x), _FEWEST), _MOST))
-    return x[lead.argsort(stable=True)[:count]]
+    return x[lead.argsort(stable=True)[:int(min(max(_QUARTER*len(x), _FEWEST), _MOST))]]
 
 # %% ../../nbs/use/07_reasons.ipynb #r13
 _PARTS,_LEVELS = 8, 32 # Parts of a number, most levels of a category
@@ -348,8 +347,7 @@ class Reasons(Exports):
 
     def plot(self): # A matplotlib figure
         "Draw how often each reason is told."
-        each = self.frame.groupby('reason', sort=False)['rank'].agg(['size', lambda r: int((r == 1).sum())])
-        each = each.sort_values('size')
+        each = self.frame.groupby('reason', sort=False)['rank'].agg(['size', lambda r: int((r == 1).sum())]).sort_values('size')
         fig,ax = subplots(figsize=(7, .6 + .32*max(len(each), 1)))
         labels = [plot_text(str(v)) for v in each.index]
         ax.barh(labels, each.iloc[:, 0], color='.8', label=self.lang.say(N_('told')))
@@ -407,8 +405,7 @@ def _withheld_reasons(names, held:_Held, tested:_Tested, never) -> dict:
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
     least = least.masked_fill(~tested.told.any(1), 0.) # where nothing is told, any of them would have been one
     gains = {c: held.gain[:, names.index(c)]/-held.base for c in never}
-    count = {c: int(((gain >= _SLIGHT) & (gain >= least)).sum()) for c,gain in gains.items()}
-    return {c: n for c,n in count.items() if n}
+    return {c: n for c,gain in gains.items() if (n := int(((gain >= _SLIGHT) & (gain >= least)).sum()))}
 
 @door()
 def reasons(
@@ -473,9 +470,8 @@ def reasons(
 
 def _reasons_of(answers, k:int, house) -> Reasons: # Answers, as `explain` returns them
     "The reasons behind answers, each row once."
-    some = firsts(answers)
     known = {name: v for name,v in (house or {}).items() if name in ('codes', 'never', 'language')}
-    return reasons(answers.explainer, some.data, k, one_target(some, 'reasons'), known)
+    return reasons(answers.explainer, (some := firsts(answers)).data, k, one_target(some, 'reasons'), known)
 
 # %% ../../nbs/use/07_reasons.ipynb #742600b8
 _HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Its columns
@@ -512,8 +508,8 @@ def against_direction(
     if not len(x): return pd.DataFrame(out, columns=_HELD_AGAINST)
     held = _what_is_held_back(x, _leads_of_values(cf, x, label, tried), tried, places, better)
     for j,(_,c) in enumerate(columns):
-        entries,closes = places[j], held.gain[:, j]/-held.base
-        closes = torch.where(x[:, entries[0]] == MISSING, 0, closes).cpu().numpy()
+        entries = places[j]
+        closes = torch.where(x[:, entries[0]] == MISSING, 0, held.gain[:, j]/-held.base).cpu().numpy()
         best,n = int(closes.argmax()), int((closes >= _SLIGHT).sum())
         read = lambda v: c.text(c.exact(v[[best]].double().cpu().numpy())[0, 0]) if n else ''
         out.append((c.name, {1: 'higher', -1: 'lower'}[c.better], len(x), n, n/len(x), int((closes >= 1).sum()),
