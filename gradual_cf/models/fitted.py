@@ -19,7 +19,7 @@ from torch import nn, Tensor
 
 from ..core import Domain, door
 from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
-from .glass import (_as_scores, _catboost_parsed, _flattened, _from_catboost, _from_pairs,
+from .glass import (_as_scores, _catboost_parsed, _from_catboost, _from_pairs,
                                      _from_xgboost, _with_code)
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
                                          names_of, of_array,
@@ -667,28 +667,27 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
 # %% ../../nbs/models/04_fitted.ipynb #ec59
 _ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
 
-def _lightgbm_tree(top, k:int, width:int, weight:float) -> _Nodes:
-    "A tree of LightGBM as nodes."
-    nodes = _flattened(top, 'left_child', 'right_child')
-    named = [n.get('decision_type') == '==' for n in nodes]
-    listed = [[int(v) for v in str(n['threshold']).split('||')] if c else None for n,c in zip(nodes, named)]
-    bound = np.array([np.nan if c else n.get('threshold', np.nan) for n,c in zip(nodes, named)], float)
-    def missing(n): # whether a missing value goes left
-        if n.get('decision_type') != '<=': return False
-        return 0 <= n['threshold'] if n['missing_type'] == 'None' else n['default_left']
-    part = lambda key, none: np.array([n.get(key, none) for n in nodes])
-    feature = np.where(part('left', -1) < 0, -1, part('split_feature', -1))
-    plain = lambda n: n.get('leaf_value', 0.) if n.get('leaf_features') else n.get('leaf_const', n.get('leaf_value', 0.))
-    value = np.array([plain(n) for n in nodes])
-    tree = _Nodes(feature, bound, listed, np.array([missing(n) for n in nodes], bool), part('left', -1),
-                  part('right', -1), _as_scores(value*weight, k, width))
-    zeros = (part('missing_type', '') == 'Zero') & (part('decision_type', '') == '<=')
-    lines = [(i, f, v, n['leaf_const']) for i,n in enumerate(nodes)
-             for f,v in zip(n.get('leaf_features', ()), n.get('leaf_coeff', ()))]
-    if not lines: return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
+def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> _Nodes:
+    "A tree of LightGBM as nodes, splits first; `told` are the lines of its text."
+    part = lambda name, kind=float: np.array(told.get(name, '').split(), kind)
+    leaves,how,bound = int(told['num_leaves']), part('decision_type', int), part('threshold')
+    splits,named,default,treats = leaves - 1, how % 2 == 1, how // 2 % 2 == 1, how // 4 # which: nothing, zero, NaN
+    below = [np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int))]
+    first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
+    listed = [np.flatnonzero(np.unpackbits(words[first[int(t)]:first[int(t) + 1]].view(np.uint8), bitorder='little')).tolist() if c else None
+              for c,t in zip(named, bound)]
+    after = lambda own, none: np.r_[own, np.full(leaves, none)]
+    missing = ~named & np.where(treats == 0, bound >= 0, default)
+    value,start,many = part('leaf_value'), part('leaf_const'), part('num_features', int)
+    if told.get('is_linear') == '1': value = np.where(many > 0, value, start)
+    tree = _Nodes(after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), listed + [None]*leaves,
+                  after(missing, False), *below, _as_scores(np.r_[np.zeros(splits), value]*weight, k, width))
+    zeros = after((treats == 1) & ~named, False)
+    if not many.sum(): return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
     if zeros.any(): raise _Unfit('linear leaves where zero counts as missing')
-    leaf,column,slope,start = map(np.array, zip(*lines))
-    return tree._replace(lines=(leaf, column, *(_as_scores(v*weight, k, width) for v in (slope, start))))
+    leaf = np.repeat(np.arange(leaves), many)
+    slope,start = (_as_scores(v*weight, k, width) for v in (part('leaf_coeff'), start[leaf]))
+    return tree._replace(lines=(splits + leaf, part('leaf_features', int), slope, start))
 
 # %% ../../nbs/models/04_fitted.ipynb #ec68
 _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
@@ -696,13 +695,14 @@ _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
     "All trees of LightGBM; raises `_Unfit` for objectives unknown here."
-    told = getattr(model, 'booster_', model).dump_model()
-    kind,k = _LIGHTGBM_KINDS.get((told.get('objective') or 'none').split()[0]), told['num_tree_per_iteration']
-    tops = [t['tree_structure'] for t in told['tree_info']]
-    if kind is None: raise _Unfit(f"the objective {told.get('objective')!r}, which is unknown here")
-    weight = k/len(tops) if told['average_output'] else 1.
-    trees = [_lightgbm_tree(top, i % k, k, weight) for i,top in enumerate(tops)]
-    return _Ensemble(trees, _Link(np.zeros(k), kind), codes=told['pandas_categorical'] or {})
+    head,*texts = getattr(model, 'booster_', model).model_to_string().partition('\nend of trees')[0].split('\nTree=')
+    lines = lambda text: {name: v for name,_,v in (line.partition('=') for line in text.splitlines())}
+    told,trees = lines(head), [lines(t) for t in texts]
+    objective,k = told.get('objective', 'none').split()[0], int(told['num_tree_per_iteration'])
+    if objective not in _LIGHTGBM_KINDS: raise _Unfit(f'the objective {objective!r}, which is unknown here')
+    weight = k/len(trees) if 'average_output' in told else 1.
+    nodes = [_lightgbm_tree(t, i % k, k, weight) for i,t in enumerate(trees)]
+    return _Ensemble(nodes, _Link(np.zeros(k), _LIGHTGBM_KINDS[objective]), codes=getattr(model, 'booster_', model).pandas_categorical or {})
 
 # %% ../../nbs/models/04_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls

@@ -61,7 +61,7 @@ _ROWS = 2**22    # Numbers of candidates that are written at a time
 class _Judge:
     "What rows of one target lack and cost, and what every single change would make of that."
     def __init__(self, cf, enc:Encoded, target:Tensor, company:bool=True, share:float=1., asked:bool=False):
-        self.cf,self.enc,self.target = cf, enc, target
+        self.cf,self.enc,self.target,self.how = cf, enc, target, (company, share, asked)
         self.known = _known_of(cf)
         self.engine = None if asked else self.known.engine
         self.places = self.known.places if self.engine is not None else _thinned(self.known.places)
@@ -152,6 +152,10 @@ class _Judge:
         if len(pairs):
             self.never = np.zeros((d, d))
             self.never[pairs[:, 0], pairs[:, 1]] = self.never[pairs[:, 1], pairs[:, 0]] = 1.
+
+    def of(self, rows:Tensor, **limits) -> _Judge: # Positions, which may come several times
+        "The same of some rows, under other limits of their own."
+        return _Judge(self.cf, self.enc.take(rows)._replace(**limits), self.target[rows], *self.how)
 
     def tensor(self, x:np.ndarray) -> Tensor: return torch.from_numpy(np.ascontiguousarray(x)).to(self.enc.x)
     def state(self, x:np.ndarray, row:np.ndarray) -> State: # Rows `(m, d)` of rows `(m,)`

@@ -344,6 +344,8 @@ def _searched_rows(cf, s:State, watch=None) -> Iterator[State]:
 
 # %% ../../nbs/search/22_moves.ipynb #mv0013
 _PLACES_TRIED = 4 # Other values of a changed column that are gone on from
+_FURTHER = 3      # Changes that a further answer may have beyond those of the first
+_SWAPPED = 8      # Answers with one change replaced, for each that is asked for
 
 def _elsewhere(j:_Judge, xp:np.ndarray) -> tuple: # States, their rows
     "Answers with one of their columns at another value."
@@ -357,8 +359,48 @@ def _elsewhere(j:_Judge, xp:np.ndarray) -> tuple: # States, their rows
     row = np.array(row, int)
     return j.made(xp[row], row, np.array(slot, int)), row
 
-def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, most:int) -> list: # Rows of one target and an answer of each -> `(q, d)` each
-    """Other answers with one change replaced by another, the nearest of each set of columns first.
+def _kept_still(j:_Judge, xp:np.ndarray, k:int) -> tuple: # An answer of each row -> rows `(q,)`, columns `(q, g)`
+    "What has to stay for other columns to be found: all that the answer changes, then each of these alone, the largest change first."
+    first,row,still = j.grid.first, [], []
+    for r,on in enumerate(j.chosen(xp, np.arange(len(xp)))):
+        some = np.flatnonzero(on)
+        moved = [np.abs(xp[r] - j.x[r])[first[g]:first[g + 1]].sum() for g in some]
+        for ban in [some, *(some[[i]] for i in np.argsort(moved)[::-1] if len(some) > 1)][:k - 1]:
+            row.append(r)
+            still.append(np.isin(np.arange(len(on)), ban))
+    return np.array(row, int), np.array(still).reshape(len(row), -1)
+
+def _other_columns(j:_Judge, xp:np.ndarray, k:int) -> tuple: # An answer of each row -> rows `(q,)`, their answers
+    "The levels again, while some columns stay."
+    row,still = _kept_still(j, xp, k)
+    at,most = torch.from_numpy(row), np.minimum(j.most, j.chosen(xp, np.arange(len(xp))).sum(1) + _FURTHER)
+    i = j.of(at, frozen=j.enc.frozen[at] | torch.from_numpy(still), most=torch.from_numpy(most[row]))
+    out = i.x.copy()
+    done = np.sort(np.concatenate([row[:0], *_by_levels(i, out, np.arange(len(row)))]))
+    for move in (_one_for_two, _nearer, _finer, _dropped): move(i, out, done)
+    return row[done], out[done]
+
+def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
+    "One change replaced by another, or by another value, the nearest of each set of columns first."
+    (x,row),(y,of) = _put_back(j, xp, range(len(xp))), _elsewhere(j, xp)
+    x,row = np.concatenate([x, y]), np.r_[row, of]
+    rows,out = [row[:0]], [x[:0]]
+    if len(x): ok,_,cost,_ = j.changes(x, row)
+    for r,s in _groups(row):
+        of,slot = np.nonzero(ok[s] & ~j.chosen(x[s], row[s])[:, j.columns])
+        near = np.argsort(cost[s][of, slot], kind='stable')[:_REAL]
+        t,same = j.made(x[s[of[near]]], row[s[of[near]]], slot[near]), np.full(len(near), r)
+        t = t[j.accompanied(t, same) & j.lawful(t, same) & (t != xp[r]).any(1)] if len(t) else t
+        sets = [v.tobytes() for v in j.chosen(t, np.full(len(t), r))]
+        turn = [sets[:i].count(v) for i,v in enumerate(sets)] # the nearest of each set, then the next
+        out.append(t[np.argsort(turn, kind='stable')[:most]])
+        rows.append(np.full(len(out[-1]), r))
+    row,x = np.concatenate(rows), np.concatenate(out)
+    if len(x): _dropped(j.of(torch.from_numpy(row)), x, np.arange(len(x)))
+    return row, x
+
+def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, k:int) -> tuple: # Rows and an answer of each -> rows `(q,)`, answers `(q, d)`
+    """Further answers, with other columns or other values; what the first one does not have is asked of none.
 
     Parameters
     ----------
@@ -370,31 +412,46 @@ def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, most:int) -> list: # Ro
         Target of each row, as `aimed` returns it
     xp : Tensor
         Encoded answers, `(n, *s)`
-    most : int
+    k : int
+        Answers that are wanted of each row
 
     Returns
     -------
-    list
-        Rows of one target and an answer of each -> `(q, d)` each
+    tuple
+        Rows and an answer of each -> rows `(q,)`, answers `(q, d)`
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    enc : Encoded
+        Encoded rows, as `encode` returns them
+    target : Tensor
+        Target of each row, as `aimed` returns it
+    xp : Tensor
+        Encoded answers, `(n, *s)`
+    k : int
+        Answers that are wanted of each row
+
+    Returns
+    -------
+    tuple
+        Rows and an answer of each -> rows `(q,)`, answers `(q, d)`
     """
-    j = _Judge(cf, enc, target)
-    now = xp.detach().cpu().numpy().astype(j.x.dtype)
-    (x,row),(y,of) = _put_back(j, now, range(len(now))), _elsewhere(j, now)
-    x,row = np.concatenate([x, y]), np.r_[row, of]
-    out = [xp[:0]]*len(now)
-    if not len(x): return out
-    ok,_,cost,_ = j.changes(x, row)
-    ok &= ~j.chosen(x, row)[:, j.columns]
-    for r,s in _groups(row):
-        of,slot = np.nonzero(ok[s])
-        first = np.argsort(cost[s][of, slot], kind='stable')[:_REAL]
-        t = j.made(x[s[of[first]]], row[s[of[first]]], slot[first])
-        rows = np.full(len(t), r)
-        t = t[j.accompanied(t, rows) & j.lawful(t, rows) & (t != now[r]).any(1)] if len(t) else t
-        sets = [v.tobytes() for v in j.chosen(t, np.full(len(t), r))]
-        turn = [sets[:k].count(v) for k,v in enumerate(sets)] # the nearest of each set, then the next
-        out[r] = j.tensor(t[np.argsort(turn, kind='stable')[:most]])
-    return out
+    rows,out = [], [xp[:0]]
+    for _,i in _of_one_target(target, _TOGETHER):
+        at = torch.from_numpy(i).to(xp.device)
+        j,own = _Judge(cf, enc.take(at), target[at]), xp[at].detach().cpu().numpy()
+        full,_ = j.weigh(own, np.arange(len(i)))
+        for some,ask in ((full, ()), (~full, (False, 0.))):
+            r = np.flatnonzero(some)
+            if not len(r): continue
+            mine = _Judge(cf, enc.take(at[r]), target[at[r]], *ask)
+            for of,found in (_other_columns(mine, own[r], k), _one_changed(mine, own[r], _SWAPPED*k)):
+                rows.append(i[r[of]])
+                out.append(j.tensor(found))
+    return np.concatenate([np.zeros(0, int), *rows]), torch.cat(out)
+
 
 # %% ../../nbs/search/22_moves.ipynb #mv0015
 def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN where there is none, or no training rows

@@ -57,31 +57,30 @@ def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
 # %% ../../nbs/search/03_plausible.ipynb #c6
 _TREES,_SAMPLE,_LEVELS = 25, 256, 8 # Trees, rows that a tree sees, cuts in a row's way through it
 
-def _usual_depth(m:int) -> float:
+def _usual_depth(m:np.ndarray) -> np.ndarray: # Counts
     "Mean depth at which `m` rows are told apart by random cuts."
-    if m <= 2: return float(m == 2)
-    return 2*(np.log(m - 1) + np.euler_gamma) - 2*(m - 1)/m
+    return np.where(m > 2, 2*(np.log(np.maximum(m - 1, 1)) + np.euler_gamma) - 2*(m - 1)/np.maximum(m, 1), m == 2)
 
-def _tree(rows:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Column, bound, depth of each node, `(2^(levels+1) - 1,)`
-    "Cut rows at random; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
-    nodes = 2**(levels + 1) - 1
-    column,bound,depth = np.zeros(nodes, int), np.full(nodes, np.inf), np.zeros(nodes)
-    usual = [_usual_depth(m) for m in range(len(rows) + 1)]
-    def cut(node, rows, level):
-        depth[node],left = level + usual[len(rows)], 2*node + 1
-        if left >= nodes: return
-        low,high = (rows.min(0), rows.max(0)) if len(rows) else ((), ())
-        varied = np.flatnonzero(np.not_equal(low, high))
-        if not len(varied): # nothing tells them apart: they fall to the left, and keep their depth
-            while left < nodes: depth[left],left = depth[node], 2*left + 1
-            return
-        c = column[node] = varied[rng.integers(len(varied))]
-        bound[node] = rng.uniform(low[c], high[c])
-        below = rows[:, c] <= bound[node]
-        cut(left, rows[below], level + 1)
-        cut(left + 1, rows[~below], level + 1)
-    cut(0, rows, 0)
-    return column, bound, depth
+def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Rows of each tree `(t, m)` -> `(t, 2^(levels+1) - 1)` each
+    "Cut rows at random, all trees at once: column, bound and depth; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
+    nodes,node = 2**(levels + 1) - 1, np.zeros(draws.size, int)
+    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in (np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1))
+    tree,rows = np.repeat(np.arange(len(draws)), draws.shape[1]), x[draws.ravel()]
+    for level in range(levels + 1):
+        order = np.lexsort((node, tree))
+        node,tree,rows = node[order], tree[order], rows[order]
+        first = np.flatnonzero(np.r_[True, np.diff(tree*nodes + node) != 0])
+        t,i,many = tree[first], node[first], np.diff(np.r_[first, len(node)])
+        alone = (i > 0) & np.isinf(bound[t, np.maximum(i - 1, 0)//2]) # nothing told their parent apart: they keep its depth
+        depth[t, i] = np.where(alone, depth[t, np.maximum(i - 1, 0)//2], level + _usual_depth(many))
+        if level == levels: return column, bound, depth
+        low,high = (f.reduceat(rows, first) for f in (np.minimum, np.maximum))
+        varied = low < high
+        c = (varied.cumsum(1) > (rng.random(len(first))*varied.sum(1)).astype(int)[:, None]).argmax(1)
+        some,at = varied.any(1), np.arange(len(first))
+        column[t[some], i[some]] = c[some]
+        bound[t[some], i[some]] = (low[at, c] + rng.random(len(first))*(high - low)[at, c])[some]
+        node = 2*node + 1 + (rows[np.arange(len(rows)), column[tree, node]] > bound[tree, node])
 
 # %% ../../nbs/search/03_plausible.ipynb #c11
 class _Forest(NamedTuple):
@@ -106,9 +105,9 @@ def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
     x = rows.double().cpu().numpy()
     rng = np.random.default_rng(0)
     few = min(_SAMPLE, len(rows))
-    trees = [_tree(x[rng.choice(len(x), few, replace=False)], rng) for _ in range(_TREES)]
-    column,bound,depth = (torch.from_numpy(np.stack(v)) for v in zip(*trees))
-    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), _usual_depth(few))
+    draws = np.stack([rng.choice(len(x), few, replace=False) for _ in range(_TREES)])
+    column,bound,depth = map(torch.from_numpy, _trees(x, draws, rng))
+    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), float(_usual_depth(np.array(few))))
 
 # %% ../../nbs/search/03_plausible.ipynb #ty02
 def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`

@@ -361,14 +361,6 @@ def _boxes_first(task:_Task) -> bool:
     if _plain_trees(readings) or all(r.of == 'sums' and not r.link.calibrated for r in readings): return True
     return _of_columns(task) and {r.of for r in readings} <= {'lines', 'sums'}
 
-def by_boxes(cf, q:Question) -> _Certificate|None:
-    "The fewest columns and the nearest values by boxes alone, or that there are none; None where they do not come first."
-    if not len(q) or not _proves_by_default(cf): return None
-    task = _Task(cf, q, Effort(work=_BUDGET/2), _light_readings(cf)) # one of several questions about a row
-    if not _boxes_first(task): return None
-    _check_real(cf, _states_of_rows(cf, q.enc, q.target), known := _by_boxes(task))
-    return known
-
 def _best_known(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun; held against real rows."
     known,begun = _known_of_rows(task)

@@ -20,7 +20,7 @@ from ..models.asking import _Over, _until
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 from ..search.boxes import _of_one_target
 from ..search.moves import others_of
-from ..search.proven import _check_limits, _with_begun, by_boxes, by_default
+from ..search.proven import _check_limits, _with_begun, by_default
 from ..search.shorten import _group_sizes
 
 # %% auto #0
@@ -426,17 +426,12 @@ _MORE = 3  # Changes that a further answer may have beyond the fewest of its row
 
 # %% ../../nbs/use/00_alternatives.ipynb #c33
 def _again(pool, row, enc, seed): # Positions of rows, what may become of them
-    "Answer once more, by boxes where they come first, else by a search, a few rows at a time; keep what is found."
-    e,xp,fewest = pool.explainer, enc.x.clone(), torch.zeros(len(row), dtype=torch.bool, device=row.device)
+    "Answer once more, a few rows at a time, and keep what is found."
+    e,xp = pool.explainer, enc.x.clone()
     for i in torch.arange(len(row), device=row.device).split(e.settings.batch_size):
-        q = Question(None, enc.take(i), None, pool.target[row[i]])
-        known,left = by_boxes(e, q), slice(None)
-        if known is not None:
-            xp[i],fewest[i] = known.xp, torch.from_numpy(known.fewest())
-            left = np.flatnonzero(np.isinf(known.size) & np.isfinite(known.bound))
-        if len(i[left]): xp[i[left]] = e.search_quickly(q.take(left), Effort(seed))
+        xp[i] = e.search_quickly(Question(None, enc.take(i), None, pool.target[row[i]]), Effort(seed))
     some = (xp != enc.x).flatten(1).any(1)
-    pool.add(row[some], xp[some], fewest[some])
+    pool.add(row[some], xp[some])
 
 # %% ../../nbs/use/00_alternatives.ipynb #c36
 _VAIN = 2    # Failed searches after which a row is given up
@@ -519,21 +514,17 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
 # %% ../../nbs/use/00_alternatives.ipynb #sw01
-_TRIED = 12 # Candidates for each answer that a row lacks
-
-def _one_changed(pool, k:int) -> bool: # Whether there are more than before
-    "Candidates with one change of an answer replaced by another, or by another value, for rows with fewer than `k` answers."
-    e,before = pool.explainer, len(pool.row)
-    for _,i in _of_one_target(pool.target):
-        row,missing = torch.from_numpy(i).to(pool.row.device), k - _number_of_answers(pool)
-        at = (torch.isin(pool.row, row) & (missing > 0)[pool.row]).nonzero()[:, 0]
-        if not len(at): continue
-        found = others_of(e, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], _TRIED*k)
-        known = [pool.xp[pool.row == r] for r in pool.row[at]]
-        found = [v[~(v[:, None] == old).all(2).any(1)].to(pool.xp) for v,old in zip(found, known)] # none that its row has already
-        of = torch.cat([torch.full((len(v),), int(r), device=at.device) for r,v in zip(pool.row[at], found)])
-        if len(of): pool.add(of, torch.cat(found).to(pool.xp))
+def _add_moved(pool, k:int) -> bool: # Whether there are more than before
+    "Candidates of the moves, for rows with fewer than `k` answers."
+    before = len(pool.row)
+    at = (k > _number_of_answers(pool))[pool.row].nonzero()[:, 0]
+    if not len(at): return False
+    of,xp = others_of(pool.explainer, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], k)
+    row = pool.row[at][torch.from_numpy(of)]
+    fresh = torch.stack([~(pool.xp[pool.row == r] == v).all(1).any() for r,v in zip(row, xp)]) if len(row) else row > 0
+    pool.add(row[fresh], xp[fresh].to(pool.xp), fresh[fresh])
     return len(pool.row) > before
+
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
 def _everybody(pool) -> Tensor: return torch.arange(len(pool.target), device=pool.row.device) # Positions of rows
@@ -547,10 +538,11 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
         pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
-            if k > 1: _add_others(pool, k, diversity, seed)
             for _ in range(_TURNS if k > 1 and judged else 0):
-                if not _one_changed(pool, k): break
-            if k > 1 and not judged: _add_values(pool, k if e.lists else _ALONE, seed)
+                if not _add_moved(pool, k): break
+            if k > 1 and not judged:
+                _add_others(pool, k, diversity, seed)
+                _add_values(pool, k if e.lists else _ALONE, seed)
     except _Over: pass
     return begun, own
 
