@@ -174,7 +174,7 @@ def _shown_lines(cfs, names=None) -> list:
     line = lambda l: dict(feature=_called(cfs, l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
     return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]), read=read,
-                 lines=lines.get(i, [])) for i,(name,read) in enumerate(zip(names or _titles(cfs), ~_unread_rows(cfs)))]
+                 lines=lines.get(i, [])) for i,(name,read) in enumerate(zip(names or _titles(cfs), (~_unread_rows(cfs)).tolist()))]
 
 def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     "The same with what would have been enough, and the margin beyond it, from a model that may be asked."

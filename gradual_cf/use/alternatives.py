@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np, pandas as pd, torch
 from torch import Tensor
@@ -18,7 +18,6 @@ from ..answers import aimed_at, CHANGED, Counterfactuals, _in_plain_words, neede
 from ..core import changed_groups, Effort, per_row, Question, State, Target
 from ..models.asking import _Over, _until
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
-from ..search.boxes import _of_one_target
 from ..search.moves import others_of
 from ..search.proven import _check_limits, _with_begun, by_default
 from ..search.shorten import _group_sizes
