@@ -150,8 +150,8 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _cells_frame(data)
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
         return pd.DataFrame(data, columns=list(names)).infer_objects()
-    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got '
-                     f'{type(data).__name__}' + f' of shape {data.shape}'*isinstance(data, np.ndarray))
+    got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
+    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got {got}')
 
 def _fitted_columns(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."

@@ -546,7 +546,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
         some = known if len(at) == len(answer) else known[at]
         looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang) if at is read else (None, None)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
-        texts = evidence(some, *looked, day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
+        texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
         out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
     texts = [out[i] for i in range(len(answer))]
     return texts if path is None else _placed(texts, path, format, _row_names(answer))
@@ -587,8 +587,8 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
         about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
         alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
     for (_,k,form,*_),at in alike.items():
-        sealed = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
-        for i,page in zip(at, _pages_of(cf, *sealed, form, None if form == 'json' else template, given, asked | dict(k=k))):
+        sealed,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
+        for i,page in zip(at, _pages_of(cf, sealed, slots, form, None if form == 'json' else template, given, asked | dict(k=k))):
             seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
