@@ -15,8 +15,7 @@ import written
 from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict,
     strengths, tabular)
 from gradual_cf.search import plausible
-from gradual_cf.search.pairs import counted_pairs, usual_support
-from gradual_cf.search.plausible import _among_their_own, _circle, _usual_depth, crowd, held_back
+from gradual_cf.search.plausible import _among_their_own, _circle, _usual_depth, counted_pairs, crowd, held_back, usual_support
 
 
 def people(n=700, seed=0):

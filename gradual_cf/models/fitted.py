@@ -674,8 +674,8 @@ def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> _Nodes:
     splits,named,default,treats = leaves - 1, how % 2 == 1, how // 2 % 2 == 1, how // 4 # which: nothing, zero, NaN
     below = [np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int))]
     first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
-    listed = [np.flatnonzero(np.unpackbits(words[first[int(t)]:first[int(t) + 1]].view(np.uint8), bitorder='little')).tolist() if c else None
-              for c,t in zip(named, bound)]
+    levels = lambda i: np.flatnonzero(np.unpackbits(words[first[i]:first[i + 1]].view(np.uint8), bitorder='little')).tolist()
+    listed = [levels(int(t)) if c else None for c,t in zip(named, bound)]
     after = lambda own, none: np.r_[own, np.full(leaves, none)]
     missing = ~named & np.where(treats == 0, bound >= 0, default)
     value,start,many = part('leaf_value'), part('leaf_const'), part('num_features', int)
@@ -695,14 +695,15 @@ _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
 
 def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
     "All trees of LightGBM; raises `_Unfit` for objectives unknown here."
-    head,*texts = getattr(model, 'booster_', model).model_to_string().partition('\nend of trees')[0].split('\nTree=')
+    booster = getattr(model, 'booster_', model)
+    head,*texts = booster.model_to_string().partition('\nend of trees')[0].split('\nTree=')
     lines = lambda text: {name: v for name,_,v in (line.partition('=') for line in text.splitlines())}
     told,trees = lines(head), [lines(t) for t in texts]
     objective,k = told.get('objective', 'none').split()[0], int(told['num_tree_per_iteration'])
     if objective not in _LIGHTGBM_KINDS: raise _Unfit(f'the objective {objective!r}, which is unknown here')
     weight = k/len(trees) if 'average_output' in told else 1.
     nodes = [_lightgbm_tree(t, i % k, k, weight) for i,t in enumerate(trees)]
-    return _Ensemble(nodes, _Link(np.zeros(k), _LIGHTGBM_KINDS[objective]), codes=getattr(model, 'booster_', model).pandas_categorical or {})
+    return _Ensemble(nodes, _Link(np.zeros(k), _LIGHTGBM_KINDS[objective]), codes=booster.pandas_categorical or {})
 
 # %% ../../nbs/models/04_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls

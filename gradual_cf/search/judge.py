@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State, changed_groups
-from ..data.columns import MISSING
+from ..data.columns import MISSING, _entry_slices
 from ..models.asking import predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .confirmed import _agreement, _Jury, _network_learnt, _panel_of, places_tried
-from .goals import at_level, Lead, lowest, most_groups, required, _undecided
+from .composition import admissible
+from .goals import arrived, at_level, in_target, lacking, Lead, lowest, most_groups, required, _undecided
 from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
-from .plausible import Plausible
+from .plausible import Plausible, _allowed_numbers
 from .robust import _forest_nodes
 from .trees import _Ensemble, _Link
 
@@ -387,3 +388,58 @@ def held_places(cf) -> dict: # Column -> positions `(q,)`
     """
     p = _known_of(cf).places
     return {g: torch.from_numpy(p.position[p.at[g]:p.at[g + 1]].astype(np.int64)) for g in range(len(p.at) - 1)}
+
+# %% ../../nbs/search/21_judge.ipynb #7f697585
+def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
+    "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
+    out = real != MISSING
+    for c,at in zip(cf.domain.features, _entry_slices(cf.domain.features)):
+        if c.ordered: out[:, at] &= _allowed_numbers(c, real[:, at])
+        else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
+    return out
+
+def _rows_of_target(cf, label:Tensor) -> tuple: # A class `()`, or an interval `(2,)` -> rows `(m, d)`, bool `(m, d)`
+    "Training rows of a target and which of their cells an answer may have: kept, but for codes, which are too wide."
+    x,columns = cf.x_train, cf.domain.features
+    key = label.tolist()
+    where = 'real', key if label.ndim == 0 else None # of intervals the last
+    of,rows = cf.crowds.get(where, ((None, None, None), None))
+    if of[0] is x and of[1] is columns and of[2] == key: return rows
+    real = x[in_target(cf.z_train, label)]
+    rows = real, _known_cells(cf, real)
+    if isinstance(x, Tensor): cf.crowds[where] = (x, columns, key), rows
+    return rows
+
+def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many rows of each, `(n, d)`
+    "Real rows under the rules of rows."
+    still = enc.frozen[:, cf.groups(enc.x)] | ~known
+    return admissible(enc, torch.where(still, enc.x, real), cf.project)
+
+# %% ../../nbs/search/21_judge.ipynb #nr8
+def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # bool `(n,)`
+    "Whether answers change what the question allows, to legal values."
+    q = _question_of(_grid_of(cf.domain.features), enc, most)
+    return _lawful_positions(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
+
+def _has_rows(cf) -> bool: # An explainer
+    "Whether an explainer has real rows to hold its answers against."
+    here = cf.x_train is not None and cf.summary is None
+    return here and bool(cf.domain.features) and hasattr(cf, 'under') and cf.settings.legal
+
+def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
+    "Rows at their inputs, and what they must have."
+    return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
+
+def _asked_at(cf, s:State, xp:Tensor) -> Tensor: # Rows, other values for them -> bool `(n,)`
+    "Whether rows have all that is asked of answers."
+    z,most = predict(cf.model, xp), most_groups(cf, s.enc)
+    own = changed_groups(s.x, xp, cf.groups(xp))
+    if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
+    ok = arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
+    j = ok.nonzero()[:, 0] # few, and what follows costs more than asking did
+    if not len(j): return ok
+    some,xp = s.take(j), xp[j]
+    fine = lacking(cf, some._replace(xp=xp, logits=z[j])) <= 0
+    if cf.ties['relations'] is None: fine &= torch.from_numpy(_lawful_rows(cf, some.enc, xp, most[j].cpu().numpy())).to(fine)
+    return ok.index_put((j,), fine)
+

@@ -17,9 +17,8 @@ from ..data.columns import MISSING
 from ..models.asking import predict
 from .boxes import _of_one_target, _positions_of
 from .goals import _not_yet_there, in_target
-from .judge import _Judge
+from .judge import _has_rows, _Judge, _put_over, _rows_of_target
 from .plausible import moved
-from .real import _has_rows, _put_over, _rows_of_target
 
 # %% auto #0
 __all__ = ['others_of']

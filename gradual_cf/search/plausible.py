@@ -5,7 +5,7 @@
 # %% ../../nbs/search/03_plausible.ipynb #c4
 from __future__ import annotations
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -19,11 +19,10 @@ from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
 from .goals import _Mix, _states_at, Logits, in_target, lacking, logit_gap, merit, mix, most_groups
 from .masking import _NUMBERS, gain_groups, in_group
-from .pairs import counted_pairs, usual_support
 from .shorten import _with_followers, _without_each, put_back
 
 # %% auto #0
-__all__ = ['prototypes', 'Plausibility', 'moved']
+__all__ = ['prototypes', 'counted_pairs', 'usual_support', 'Plausibility', 'moved']
 
 # %% ../../nbs/search/03_plausible.ipynb #dc6
 _SHARE = .2 # Share of the training rows that no search sees
@@ -62,9 +61,10 @@ def _usual_depth(m:np.ndarray) -> np.ndarray: # Counts
     return np.where(m > 2, 2*(np.log(np.maximum(m - 1, 1)) + np.euler_gamma) - 2*(m - 1)/np.maximum(m, 1), m == 2)
 
 def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Rows of each tree `(t, m)` -> `(t, 2^(levels+1) - 1)` each
-    "Cut rows at random, all trees at once: column, bound and depth; the children of node i are 2i + 1, with values up to the bound, and 2i + 2."
+    "Columns, bounds and depths of random cuts, all trees at once; the children of node i are 2i + 1, up to the bound, and 2i + 2."
     nodes,node = 2**(levels + 1) - 1, np.zeros(draws.size, int)
-    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in (np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1))
+    each = np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1
+    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in each)
     tree,rows = np.repeat(np.arange(len(draws)), draws.shape[1]), x[draws.ravel()]
     for level in range(levels + 1):
         order = np.lexsort((node, tree))
@@ -270,6 +270,110 @@ class _ClassPCA:
 
     def grad(self, s): return 2*self.rest(s).view_as(s.xp), None
     def __call__(self, s): return self.rest(s).pow(2).sum(1)
+
+# %% ../../nbs/search/03_plausible.ipynb #vp07
+_BINS,_MOST_BINS = 10, 4096 # Bins of a number, and of all columns together
+
+def _bin_ends(v:Tensor, most:int) -> Tensor: # Values `(m,)` of a number -> `(b - 1,)`, ascending
+    "Where the bins of a number end, but for the last."
+    each = v.unique()
+    between = (each[1:] + each[:-1])/2
+    if len(each) <= most: return between
+    ranks = torch.arange(1, most, dtype=v.dtype, device=v.device)/most
+    at = torch.searchsorted(each, v.quantile(ranks, interpolation='lower')).unique()
+    return between[at[at < len(between)]]
+
+# %% ../../nbs/search/03_plausible.ipynb #vp10
+class _Pairs(NamedTuple):
+    "How many training rows have two values at once."
+    ends:list    # Where the bins of each number end, `(b - 1,)`; None for a category
+    first:list   # The first bin of each group, and one beyond the last
+    count:Tensor # Rows that are in two bins, `(k, k)`; infinite for two of one group
+
+    def bin(self, g:int, v:Tensor) -> Tensor: # Entries of one group `(..., w)` -> long `(...)`
+        "In which bin the values of one group are."
+        ends = self.ends[g]
+        own = v.argmax(-1) if ends is None else torch.searchsorted(ends, v[..., 0].contiguous())
+        return own + self.first[g]
+
+    def bins(self, t:Tensor, entries:Sequence) -> Tensor: # Rows `(..., d)`, positions of each group -> long `(..., g)`
+        "In which bins rows are."
+        return torch.stack([self.bin(g, t[..., e]) for g,e in enumerate(entries)], -1)
+
+    def support(self, b:Tensor, some:Tensor) -> Tensor: # Bins of rows `(n, g)`, and some of them `(n, m)` -> `(n, m)`
+        "How many training rows have some values beside the rarest of their partners."
+        size = max(1, _NUMBERS//(some.shape[1]*b.shape[1] or 1))
+        parts = zip(some.split(size), b.split(size))
+        return torch.cat([self.count[mine[..., None], all_[:, None]].amin(-1) for mine,all_ in parts])
+
+    def best(self, b:Tensor) -> Tensor: # Bins of rows `(n, g)` -> `(n, g)`
+        "The largest support that any value of each group would have beside the others of a row."
+        groups = zip(self.first, self.first[1:])
+        return torch.stack([self.count[first:last][:, b].amin(2).amax(0) for first,last in groups], 1)
+
+def counted_pairs(
+    x:Tensor,         # Training rows, `(m, d)`
+    entries:Sequence, # Positions of the entries of each group, long `(w,)` each
+    numbers:Sequence, # Whether each group is a number
+) -> _Pairs:          # Raises `ValueError` for categories with too many levels
+    """Count which values stand together.
+
+    Parameters
+    ----------
+    x : Tensor
+        Training rows, `(m, d)`
+    entries : Sequence
+        Positions of the entries of each group, long `(w,)` each
+    numbers : Sequence
+        Whether each group is a number
+
+    Returns
+    -------
+    _Pairs
+        Raises `ValueError` for categories with too many levels
+    """
+    levels = sum(len(e) for e,number in zip(entries, numbers) if not number)
+    most = min(_BINS, (_MOST_BINS - levels)//max(sum(numbers), 1))
+    if most < 2: raise ValueError(f'pairs must be None for a table of so many levels and numbers, got {levels} levels '
+                                  f'and {sum(numbers)} numbers, with room for {_MOST_BINS} bins')
+    ends = [_bin_ends(x[:, e[0]], most) if number else None for e,number in zip(entries, numbers)]
+    wide = [len(e) if v is None else len(v) + 1 for e,v in zip(entries, ends)]
+    first = [sum(wide[:g]) for g in range(len(wide) + 1)]
+    pairs = _Pairs(ends, first, x.new_zeros(first[-1], first[-1]))
+    for some in x.split(1024):
+        seen = x.new_zeros(len(some), first[-1]).scatter_(1, pairs.bins(some, entries), 1.)
+        pairs.count.add_(seen.T @ seen)
+    for a,b in zip(first, first[1:]): pairs.count[a:b, a:b] = torch.inf
+    return pairs
+
+# %% ../../nbs/search/03_plausible.ipynb #vp15
+def usual_support(
+    pairs:_Pairs,     # From `counted_pairs`, of rows that the following are among
+    x:Tensor,         # Rows of a target, `(m, d)`
+    entries:Sequence, # Positions of the entries of each group
+    share:float,      # Share of the rows that have as much at least, in (0, 1]
+) -> Tensor:          # Logarithm of one more than the count, `(g,)`
+    """The support that values of real rows have.
+
+    Parameters
+    ----------
+    pairs : _Pairs
+        From `counted_pairs`, of rows that the following are among
+    x : Tensor
+        Rows of a target, `(m, d)`
+    entries : Sequence
+        Positions of the entries of each group
+    share : float
+        Share of the rows that have as much at least, in (0, 1]
+
+    Returns
+    -------
+    Tensor
+        Logarithm of one more than the count, `(g,)`
+    """
+    b = pairs.bins(x, entries)
+    others = pairs.support(b, b) - 1 # without the row itself
+    return others.log1p().quantile(1 - share, dim=0)
 
 # %% ../../nbs/search/03_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at

@@ -22,7 +22,7 @@ from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
-from .real import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
+from .judge import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
                                      _of_one_target, _positions_of, _Price, _Question,

@@ -21,7 +21,7 @@ from .boxes import (_boxed, _both_halves, _Grid, _grid_of, _legal_ends, _of_one_
                                      _own_positions, _question_of, _rows_at_positions)
 from .goals import at_level
 from .readings import _decided_for_target, _conditions_kept, _readings
-from .real import _has_rows
+from .judge import _has_rows
 
 # %% auto #0
 __all__ = ['region']

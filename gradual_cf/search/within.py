@@ -22,7 +22,7 @@ from ..models.asking import _NO_MORE, _what_ended, Account, account, counting, p
 from ..models.fitted import _may_deny
 from .composition import admissible
 from .goals import arrived, goal_of, in_target, lead_of, most_groups
-from .real import _lawful_rows
+from .judge import _lawful_rows
 from .trees import _Trees
 
 # %% auto #0

@@ -23,7 +23,6 @@ from ..render import ENGLISH, Language, N_, value_text, with_unit
 from ..search.explainer import Explainer
 from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
 from ..search.readings import _has_bounds
-from ..search.real import _far
 from .drawing import _answer_sentence, _margin_said, _PLAIN, _ColumnNames, _unit_text
 from .enough import certified, enough_of, least_of, least_words, _lowerable, _told_text
 from .letter import _WHY
@@ -411,7 +410,9 @@ def _real_case(desk:_Desk, q:_RowQuestion) -> tuple|None: # A raw row, and what 
     cf = desk.cf
     x,z = cf.encode(desk.one(q.row)).x, desk.logits(q.row)[None]
     label = cf.aimed(q.target, z)
-    for at in _far(cf, x.expand(len(cf.x_train), -1), cf.x_train)[0].argsort().split(_ASKED_TOGETHER):
+    price,real = cf.ties['price'], cf.x_train
+    far = (real - x).abs().sum(1) if price is None else price(x.expand(len(real), -1), real)
+    for at in far.double().argsort().split(_ASKED_TOGETHER):
         raw = desk.domain.decode(cf.x_train[at], None, True)
         given = cf.decides(raw, cf.z_train[at], label.expand(len(at), *label.shape[1:])).nonzero()[:, 0]
         if not len(given): continue
