@@ -11,9 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
@@ -68,8 +66,7 @@ def _group_changes(cfs) -> pd.DataFrame:
     "One line for every group that changed: the mean of its entries before and after, as the model reads them."
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     mean = lambda v, i, g: v[i][groups == g].mean().item()
-    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g))
-             for i,g in np.argwhere(cfs.changed).tolist()]
+    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in np.argwhere(cfs.changed).tolist()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
 
 # %% ../nbs/90_answers.ipynb #c14
@@ -176,10 +173,8 @@ def _shown_lines(cfs, names=None) -> list:
     texts = lambda l: {side: _amount(cfs, l.feature, getattr(l, side)) for side in ('before', 'after')}
     line = lambda l: dict(feature=_called(cfs, l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
-    unread = _unread_rows(cfs)
-    return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]),
-                 read=not unread[i], lines=lines.get(i, []))
-            for i,name in enumerate(names or _titles(cfs))]
+    return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]), read=read,
+                 lines=lines.get(i, [])) for i,(name,read) in enumerate(zip(names or _titles(cfs), (~_unread_rows(cfs)).tolist()))]
 
 def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     "The same with what would have been enough, and the margin beyond it, from a model that may be asked."
@@ -211,8 +206,7 @@ _MEANINGS = { # What people read -> what it means
     'another answer': 'it is proven that no allowed answer meets all demands; this one reaches the target',
     'plausible': 'no more isolated or unusual than real rows of the target, as the settings count it',
     'well within the decision': 'the model decides for the target by a margin that is usual for real rows'}
-_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change',
-             distance='is nearer', cost='costs less')
+_LESS = dict(columns='changes fewer columns, or as many columns with a smaller change', distance='is nearer', cost='costs less')
 
 def _with_meanings(cfs, i:int, went:str, changes:int=0) -> Markup: # HTML
     "What is said of an answer, in words that show their meaning under the pointer."
@@ -268,9 +262,7 @@ _BESIDE = -.06 # Where a missing cell stands: beside the track
 
 def _place_on_track(domain, feature, cell, end:float) -> float: # `end`: where a level or a word stands
     "Where a value stands on its track, from the smallest to the largest legal value."
-    c = next((c for c in domain.features if c.name == feature and c.ordered), None)
-    if c is None: return end
-    share = c.share(cell)
+    share = next((c.share(cell) for c in domain.features if c.name == feature and c.ordered), end)
     return share if -.5 <= share <= 1.5 else _BESIDE
 
 # %% ../nbs/90_answers.ipynb #se000003
@@ -283,8 +275,7 @@ def _answer_panel(ax, n:int, before:dict, after:dict, domain):
         if (feature, n) not in after: continue
         b = _place_on_track(domain, feature, after[feature, n], 1.)
         ax.annotate('', (b, -y), (a, -y), arrowprops=dict(arrowstyle='-|>', color=CHANGED, lw=2), zorder=3)
-        side = np.select([b < .35, b > .65], ['left', 'right'], 'center').item()
-        style = dict(textcoords='offset points', ha=side, fontsize=8, color=CHANGED)
+        style = dict(textcoords='offset points', ha='left' if b < .35 else 'right' if b > .65 else 'center', fontsize=8, color=CHANGED)
         ax.annotate(plot_text(value_text(after[feature, n])), (b, -y), (0, 5), **style)
 
 # %% ../nbs/90_answers.ipynb #se000004
@@ -365,11 +356,6 @@ def _check_names_unused(raw, told):
 _FORM = 2 # Of files of answers
 _KEPT = 'x', 'xp', 'mask', 'answer', 'tau', 'cut', 'classes', 'optimal', 'among', 'proof' # Besides what is said of rows
 
-def _notes_of(cfs) -> list|None: # One list a row
-    "What is said of each change, for which the explainer may be needed; None where nothing is."
-    lines = cfs.changes()
-    return [lines.note[lines.row == i].tolist() for i in range(len(cfs))] if 'note' in lines else None
-
 def _storable(rows) -> Any: # The same; None for rows without columns that no file can hold
     if isinstance(rows, pd.DataFrame): return rows
     try: to_plain(rows, {}, 'data')
@@ -381,7 +367,8 @@ def _write(cfs, path):
     _check_names_unused(cfs.raw, told_of(cfs))
     values = {f: getattr(cfs, f) for f in (*_KEPT, *_SAID) if f != 'found'}
     values |= dict(data=_storable(cfs.data), raw=_storable(cfs.raw))
-    if not cfs.domain.features and not cfs.domain.words: values |= dict(notes=_notes_of(cfs))
+    lines = pd.DataFrame() if cfs.domain.features or cfs.domain.words else cfs.changes() # for notes the explainer may be needed
+    if 'note' in lines: values |= dict(notes=[lines.note[lines.row == i].tolist() for i in range(len(cfs))])
     with atomic(path) as tmp:
         try:
             write_values(tmp, ('answers', _FORM), values)
@@ -416,9 +403,8 @@ def _json_rows(rows, n:int) -> list: # A list of cells for a row of a frame, els
 
 def _json_text(cfs) -> str:
     "Answers as strict JSON."
-    columns = None
-    if isinstance(cfs.data, pd.DataFrame):
-        columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()]
+    framed = isinstance(cfs.data, pd.DataFrame)
+    columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()] if framed else None
     lines = _kept_quality(cfs).drop(columns='row').rename(columns=dict(answer='number')).to_dict('records')
     changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
     each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
@@ -433,8 +419,7 @@ _AT_A_TIME = 5 # Rows that every kind of domain shows at once
 
 def _named_answers(cfs) -> pd.DataFrame:
     "A line a row, under its name."
-    own = cfs.df()
-    own.insert(0, 'cf_row', list(map(str, _row_names(cfs))))
+    (own := cfs.df()).insert(0, 'cf_row', list(map(str, _row_names(cfs))))
     return own
 
 def _tidy(cfs) -> pd.DataFrame:
@@ -448,8 +433,7 @@ def _tidy(cfs) -> pd.DataFrame:
 
 def _lookup(cfs) -> pd.DataFrame:
     "What was read and what was answered, each distinct row and target once; `ValueError` unless rows have columns."
-    if not isinstance(cfs.data, pd.DataFrame):
-        raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
+    if not isinstance(cfs.data, pd.DataFrame): raise ValueError(f'lookup needs rows with columns, got {cfs.domain.kind}')
     told, raw = cfs.df().filter(regex='^cf_'), cfs.raw.rename(columns=lambda c: f'cf:{c}')
     table = pd.concat([v.reset_index(drop=True) for v in (cfs.data, raw, told)], axis=1)
     return table.drop_duplicates([*cfs.data, *cfs.goal.told[:-2]], ignore_index=True)
@@ -989,11 +973,10 @@ class Counterfactuals(Exports):
         effects = self.effects()
         same = isinstance(self.raw, pd.DataFrame) and self.raw.shape[1] == effects.shape[1]
         return shap.Explanation(effects.to_numpy(), base_values=np.asarray(self.before, float),
-                                data=self.raw.to_numpy(object) if same else None,
-                                feature_names=list(map(str, effects.columns)))
+                                data=self.raw.to_numpy(object) if same else None, feature_names=list(map(str, effects.columns)))
 
-    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(),
-                   quality=lambda cfs: cfs.quality(), lookup=_lookup)
+    _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(), quality=lambda cfs: cfs.quality(),
+                   lookup=_lookup)
 
     def _json(self): return _json_text(self)
 

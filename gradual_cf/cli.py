@@ -114,8 +114,7 @@ def _takes(names:str, *groups:str, **says): # `says`: what an option means here
     "The command takes these options, and all of these groups, as keywords, beside its own before a `*`; `dataset` is an argument."
     def adding(f):
         own = {n: p for n,p in inspect.signature(f, eval_str=True).parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD}
-        told = [('Options', n, *_OPTIONS['Options'][n]) for n in names.split() if n != 'dataset']
-        told += [(group, n, *of) for group in groups for n,of in _OPTIONS[group].items()]
+        told = [(group, n, *of) for group,some in _OPTIONS.items() for n,of in some.items() if n in names.split() or group in groups]
         more = [_option(group, n, kind, says.get(n, words), *how) for group,n,kind,words,*how in told if n not in own]
         data = typer.Argument(None, help=f'Data set: {_NAMES}; none with --csv and a fitted --model of your own.')
         first = [_keyword('dataset', data, Optional[str])]*('dataset' in names)
@@ -158,10 +157,8 @@ def _file_text(option, path):
 
 def _tied_by(relations, cost):
     "What hangs together and what changes cost, as `tabular` takes them."
-    told:dict[str, Any] = {}
-    if relations is not None:
-        lines = [line.strip() for line in _file_text('relations', relations).splitlines()]
-        told['relations'] = [line for line in lines if line and not line.startswith('#')]
+    lines = [] if relations is None else [line.strip() for line in _file_text('relations', relations).splitlines()]
+    told:Any = {} if relations is None else dict(relations=[line for line in lines if line and not line.startswith('#')])
     if cost is None: return told
     from gradual_cf.core import _read_json
     text = _file_text('cost', cost)
@@ -199,17 +196,15 @@ def _task(name, data=None, seed=0, **asked):
 def _fitted(task, intent=None, seed=0):
     "The explainer of a task, in the default or a named setting."
     from gradual_cf.gradual import GradualCF, INTENTS
-    if intent is not None and intent not in INTENTS:
-        raise ValueError(f'--intent must be one of {list(INTENTS)}, got {intent!r}')
+    if intent is not None and intent not in INTENTS: raise ValueError(f'--intent must be one of {list(INTENTS)}, got {intent!r}')
     if sys.stderr.isatty(): _say(f'fitting {task.name} …', err=True)
     return GradualCF(task.model, task.domain, intent, classes=task.classes or None, seed=seed).fit(task.X)
 
 def _named_classes(text:str):
     "What classes are called, as `GradualCF` takes it: in the model's order, or each with the label that it stands for."
     parts = [part.strip() for part in text.split(',')]
-    if not any('=' in part for part in parts): return tuple(parts)
-    pairs = [part.partition('=')[::2] for part in parts]
-    return {int(label) if label.lstrip('-').isdigit() else label: name for label,name in pairs}
+    if '=' not in text: return tuple(parts)
+    return {int(label) if label.lstrip('-').isdigit() else label: name for label,_,name in (part.partition('=') for part in parts)}
 
 def _told(as_json:bool, told, text): # `text` is a function
     "Print what was found as strict JSON, or as people read it."
@@ -228,15 +223,13 @@ def _given_rows(task, csv, image, text):
     for name,v in dict(csv=csv, image=image, text=text).items():
         if v is not None and name != takes:
             raise ValueError(f'--{name} must not be given for {task.name!r}, which takes --{takes}; got {str(v)!r}')
-    if text is not None:
-        import pandas as pd
-        return pd.DataFrame({'text': [text]})
-    if image is not None:
-        from gradual_cf.data.images import pixels
-        return pixels(image, 1).numpy()[:, 0]
-    if csv is None: return task.X_test.reset_index(drop=True) if hasattr(task.X_test, 'columns') else task.X_test
+    import pandas as pd
     from gradual_cf.data.datasets import _csv_rows
-    return _csv_rows(csv, task.X.columns)
+    from gradual_cf.data.images import pixels
+    if text is not None: return pd.DataFrame({'text': [text]})
+    if image is not None: return pixels(image, 1).numpy()[:, 0]
+    if csv is not None: return _csv_rows(csv, task.X.columns)
+    return task.X_test.reset_index(drop=True) if hasattr(task.X_test, 'columns') else task.X_test
 
 # %% ../nbs/92_cli.ipynb #c24
 def _asked_task(*, dataset=None, csv=None, trust=None, classes=None, **asked):
@@ -274,11 +267,10 @@ def _record(cfs, task, row, plan=None, several=None):
     from gradual_cf.render import json_value
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = json_value(cfs.data.index[0])
-    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item())
-    told['target'] = cfs.goal.plain(cfs.tensors.target[0], cfs.classes)
+    target = cfs.goal.plain(cfs.tensors.target[0], cfs.classes)
     names = [name.removeprefix('cf_') for name in cfs.goal.told[-2:]] # the last two columns are what the model said
-    told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item())))
-    told['already'] = cfs.already[0].item()
+    told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), target=target)
+    told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item()))) | dict(already=cfs.already[0].item())
     if cfs.typical is not None: told['typical'] = json_value(cfs.typical[0].item())
     told |= dict(proof=cfs.proof[0], optimal=cfs.optimal, changes=_json_lines(cfs.changes()))
     by = lambda df, name: [_json_lines(part, name) for _,part in df.groupby(name)]
@@ -295,11 +287,9 @@ def _check_one(command, asked:dict): # What was typed
                          f'for example: gradual-cf {command} loans --row 8')
     got = [f'--{k} {asked[k]}' for k in ('row', 'text', 'image') if asked.get(k) is not None]
     if len(got) == 1: return
-    if dataset:
-        from gradual_cf.data.datasets import _recipe_of
-        _recipe_of(dataset) # a name that nothing has comes first
-    raise ValueError('--row, --text or --image must be given, and one of them only, '
-                     f'got {" and ".join(got) or "none"}; for example: '
+    from gradual_cf.data.datasets import _recipe_of
+    if dataset: _recipe_of(dataset) # a name that nothing has comes first
+    raise ValueError(f'--row, --text or --image must be given, and one of them only, got {" and ".join(got) or "none"}; for example: '
                      f'gradual-cf {command} {dataset or "--csv FILE --model FILE"} --row 0')
 
 def _asked_row(command, **asked) -> SimpleNamespace: # Whatever was typed
@@ -315,8 +305,7 @@ def _asked_row(command, **asked) -> SimpleNamespace: # Whatever was typed
     if aim is None and not cf.numbers and cf.z_train.shape[1] > 2: # the class that the model finds second most probable
         read = cf.domain.rows(one)
         aim = cf.goal.first(cf.logits(read, cf.encode(read).x)[0], cf.z_train, cf.classes)
-    how = dict(target=aim) | rules
-    return SimpleNamespace(task=task, cf=cf, rows=rows, one=one, how=how)
+    return SimpleNamespace(task=task, cf=cf, rows=rows, one=one, how=dict(target=aim) | rules)
 
 _LOOKED_AT = 200 # Rows among which others are looked for
 
@@ -329,8 +318,7 @@ def _next_call(asked, cfs) -> str: # '' where there was something to change
     aim = cfs.tensors.target[:1].expand(len(z), *cfs.tensors.target.shape[1:])
     other = [f'--row {i}' for i in (~cf.decides(some, z, aim)).nonzero()[:3, 0].tolist()]
     ways = [f'rows of which it does not: {", ".join(other)}']*bool(other)
-    back = next(iter({*cf.classes} - {cfs.target[0]})) if len(cf.classes) == 2 else None
-    if back is not None: ways.append(f'for the way back: --wanted {back}')
+    if len(cf.classes) == 2: ways.append(f'for the way back: --wanted {next(iter({*cf.classes} - {cfs.target[0]}))}')
     return f'the model says {cf.goal.words(cfs.target[0])} already' + ''.join(f'; {way}' for way in ways)
 
 # %% ../nbs/92_cli.ipynb #c37
@@ -343,8 +331,7 @@ def _explain(**typed):
     plan,k,out,html,as_json = (typed.pop(name) for name in ('plan', 'k', 'out', 'html', 'json'))
     row,asked = typed['row'] or 0, _asked_row('explain', **typed)
     cf,one = asked.cf, asked.one
-    several = cf.explain(one, **asked.how, k=k)
-    cfs = several[:1]
+    cfs = (several := cf.explain(one, **asked.how, k=k))[:1]
     if out: cfs.plot().savefig(out, dpi=150)
     if html:
         from gradual_cf.use.drawing import save_page
@@ -402,8 +389,7 @@ def _letter(
 def _reasons(*, reasons, never, language, json, **typed):
     "Name the principal reasons why one row was refused, each tested on the model."
     from gradual_cf.use import reasons as chapter
-    asked = _asked_row('reasons', **typed)
-    _refused(asked)
+    _refused(asked := _asked_row('reasons', **typed))
     found = chapter.reasons(asked.cf, asked.one, reasons, asked.how['target'], dict(never=never or (), language=language))
     found = replace(found, frame=found.frame.assign(row=typed['row'])) # as it was asked for
     _told(json, _json_lines(found.df()), found.text)
@@ -415,8 +401,8 @@ def _trained_on(model, dataset):
     from gradual_cf.models.networks import _read_checkpoint
     name = dataset or _read_checkpoint(model)[1].get('data')
     if name in RECIPES: return name
-    known = f'one of {sorted(RECIPES)}, since the file does not'
-    raise ValueError(f'--dataset must name the data that the model was trained on, {known}, got {name!r}')
+    raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, '
+                     f'got {name!r}')
 
 # %% ../nbs/92_cli.ipynb #c56
 def _folder_counts(task, out, picture):
@@ -478,8 +464,7 @@ def _asked_rows(*, rows, wanted, **asked):
     task,cf = _asked_cf(**asked)
     some = np.random.default_rng(asked['seed']).permutation(len(task.X_test))[:rows]
     how = rules | dict(target=_typed_target(cf, wanted, asked['dataset']))
-    cf = cf.under(progress=sys.stderr.isatty())
-    return cf, task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, how
+    return cf.under(progress=sys.stderr.isatty()), task.X_test.iloc[np.sort(some)] if task.domain.features else task.X_test, how
 
 @app.command('audit', rich_help_panel=_MANY_ROWS, epilog=_examples('audit loans --by housing'))
 @_takes('dataset wanted rows by least json', *_ASKED)
@@ -487,22 +472,20 @@ def _audit(*, by, least, json, **asked):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     if not by: raise ValueError('--by must name a column that defines groups, got none')
+    from gradual_cf.data.datasets import _csv_rows
     how:Any
     cf,some,how = _asked_rows(**asked)
-    if asked['csv'] is not None:
-        from gradual_cf.data.datasets import _csv_rows
-        some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
+    if asked['csv'] is not None: some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
     found = audit(cf, some, list(by), least=least, **how)
     _told(json, _json_lines(found.frame), found.text)
 
 # %% ../nbs/92_cli.ipynb #24dcc97b
 @app.command('check', rich_help_panel=_MANY_ROWS, epilog=_examples('check answers', 'check letter.md --model loans'))
-@_takes('json')
+@_takes('json trust')
 def _check(
     path:Path=typer.Argument(..., exists=True, help='A folder that batch wrote, a letter, or evidence.'),
     model:Optional[Path]=typer.Option(None, '--model', exists=True, help='A folder of GradualCF.save, or for evidence a model file.'),
-    trust:Optional[list[str]]=typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.'),
-    *, json,
+    *, json, trust,
 ):
     "Check what was written: is a folder of answers whole, does a letter or evidence agree with the model?"
     if model is None: # a folder
@@ -527,6 +510,7 @@ def _check(
 
 # %% ../nbs/92_cli.ipynb #sv1
 @app.command('serve', rich_help_panel=_PEOPLE)
+@_takes('trust')
 def _serve_folder(
     folder:Path=typer.Argument(..., metavar='DIR', help='A folder that GradualCF.save wrote.'),
     host:str=typer.Option('127.0.0.1', '--host', help='Address to listen on; by default this machine only.'),
@@ -534,8 +518,7 @@ def _serve_folder(
     token:bool=typer.Option(True, '--token/--no-token', help='Require a token: GRADUAL_CF_TOKEN, or a new one.'),
     workers:int=typer.Option(2, '--workers', min=1, help='Processes of one thread each.'),
     connections:int=typer.Option(64, '--limit-concurrency', min=2, help='Most connections of a process; others get 503.'),
-    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
-    trust:Optional[list[str]]=typer.Option(None, '--trust', help='A type that a .skops file may hold, by name; repeat for more.'),
+    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'), *, trust,
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
     def told(address, secret):
@@ -594,8 +577,7 @@ def _demo_digits(out, seed):
     "Turn the first digits of the embedded test set into the next digit; whether all were found."
     task = _task('digits', None, seed)
     target = [task.classes[(y + 1) % 10] for y in task.y_test[:3]]
-    cfs = _fitted(task, seed=seed).explain(task.X_test[:3], target)
-    cfs.plot().savefig(out, dpi=150)
+    (cfs := _fitted(task, seed=seed).explain(task.X_test[:3], target)).plot().savefig(out, dpi=150)
     blocks = cfs.changes().groupby('row').size()
     _say(f'A network that reads digits, right on {task.accuracy():.0%} of its test rows.\n')
     for i,(was, to) in enumerate(zip(task.y_test, target)):
@@ -611,8 +593,7 @@ def _demo(
     seed:int=typer.Option(0, '--seed', help='Seed of the networks, the rows and the search.'),
 ):
     "Train on embedded data, explain a few rows, draw them."
-    digits = out.with_stem(f'{out.stem}_digit')
-    found = _demo_table(out, rows, seed)
+    digits,found = out.with_stem(f'{out.stem}_digit'), _demo_table(out, rows, seed)
     _say(f'\nThe picture is in {out}\n')
     found &= _demo_digits(digits, seed)
     _say(f'\nThe picture is in {digits}')

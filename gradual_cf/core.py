@@ -13,9 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 # %% auto #0
@@ -95,8 +93,7 @@ class Target(NamedTuple):
 
     def uncompared(self) -> Target: return self.only(lambda d: not d.compares) # What logits alone tell
 
-    def of(self, name): # None if not computed
-        return next((getattr(d, name) for d in self.demands if name in d._fields), None)
+    def of(self, name): return next((getattr(d, name) for d in self.demands if name in d._fields), None) # None if not computed
 
     @property
     def gap(self) -> Any: return self.of('gap') # Largest logit match that counts as inside the class, `(n,)`
@@ -105,8 +102,7 @@ class Target(NamedTuple):
     def lead(self) -> Any: return self.of('lead') # Smallest lead of its logit that is wanted, `(n,)`
 
     @property
-    def company(self) -> Any: # What each row is compared with
-        return next((d for d in self.demands if d.compares), None)
+    def company(self) -> Any: return next((d for d in self.demands if d.compares), None) # What each row is compared with
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):
@@ -276,8 +272,7 @@ def as_floats(s:pd.Series) -> np.ndarray: # Cells of any kind -> `(n,)`
 
 def same_cells(a:pd.Series, b:pd.Series) -> np.ndarray: # Columns of as many rows -> bool `(n,)`
     "Whether cells are the same, missing ones too."
-    if a.dtype != b.dtype or not isinstance(a.dtype, np.dtype) or a.dtype.kind not in 'iufb':
-        return comparable(a) == comparable(b)
+    if a.dtype != b.dtype or not isinstance(a.dtype, np.dtype) or a.dtype.kind not in 'iufb': return comparable(a) == comparable(b)
     v,w = a.to_numpy(), b.to_numpy()
     return (v == w) | ((v != v) & (w != w))
 
@@ -500,8 +495,7 @@ def block_groups(
         Group of every entry, long, of the same shape
     """
     h,w = shape[-2:]
-    if not 1 <= block <= min(h, w):
-        raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
+    if not 1 <= block <= min(h, w): raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
     wide = -(-w//block)
     ids = (torch.arange(h)//block)[:, None]*wide + torch.arange(w)//block
     return ids.expand(*shape).clone()
@@ -527,8 +521,7 @@ def token_groups(
 class Entrywise:
     "A projection of every entry by itself: (c, x, *constants) -> c, for whole inputs or for a few entries of each row."
     def __init__(self, f:Callable, *consts):
-        self.f = f
-        self.consts = [torch.as_tensor(k, dtype=torch.float64) for k in consts]
+        self.f,self.consts = f, [torch.as_tensor(k, dtype=torch.float64) for k in consts]
         self.kept = {}
 
     def __getstate__(self): return vars(self) | dict(kept={}) # copies are made anew where it goes
@@ -647,8 +640,7 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
 def _read_json(text:str) -> dict:
     "An object of JSON; raises `ValueError` for anything else."
     try: told = json.loads(text)
-    except RecursionError:
-        raise ValueError('it must be JSON of few levels, got one that is nested too deeply') from None
+    except RecursionError: raise ValueError('it must be JSON of few levels, got one that is nested too deeply') from None
     if not isinstance(told, dict): raise ValueError(f'it must be a JSON object, got {type(told).__name__}')
     return told
 

@@ -5,19 +5,18 @@
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
 import base64, functools, gettext, html, inspect, io, json, re, textwrap
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date as _Date, datetime, time as _Time, timedelta, timezone
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from zoneinfo import ZoneInfo
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, TemplateError, TemplateNotFound
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape, Markup
@@ -30,8 +29,7 @@ __all__ = []
 # %% ../nbs/91_render.ipynb #1364a3fc
 def N_(text:str) -> str: return text # Marks a text that is looked up later, where the language is known
 
-_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October',
-           'November', 'December')
+_MONTHS = ('January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December')
 _SIGNS = '€$£' # Stand before an amount in English
 _OF_FIVE = 'es', 'pl' # Set no mark into numbers of four digits
 def _in_pattern(pattern:str, number:str) -> str: # As Unicode writes patterns, '#,##0.00 ¤'
@@ -111,12 +109,10 @@ def _read_language(name:str) -> Language:
     try:
         from babel import Locale
         from babel.messages.pofile import read_po
-    except ImportError:
-        raise ImportError(f"language {name!r} needs Babel: pip install 'gradual_cf[languages]'") from None
+    except ImportError: raise ImportError(f"language {name!r} needs Babel: pip install 'gradual_cf[languages]'") from None
     with (files('gradual_cf')/'locale'/name/'LC_MESSAGES'/'gradual_cf.po').open('rb') as f: catalogue = read_po(f, name)
     texts = {m.id if isinstance(m.id, str) else m.id[0]: m.string for m in catalogue if m.id}
-    locale = Locale(name)
-    marks = locale.number_symbols['latn']
+    marks = (locale := Locale(name)).number_symbols['latn']
     return Language(name, texts, gettext.c2py(catalogue.plural_expr), locale, marks['group'], marks['decimal'])
 
 def language_of(name:str) -> Language: # One of `LANGUAGES`
@@ -125,8 +121,7 @@ def language_of(name:str) -> Language: # One of `LANGUAGES`
     return ENGLISH if name == 'en' else _read_language(name)
 
 # %% ../nbs/91_render.ipynb #c19
-_WRITTEN = 12 # A number with at most so many significant digits is shown as it was written
-_COMPUTED = 6 # Of another number
+_WRITTEN,_COMPUTED = 12, 6 # A number with at most so many significant digits is shown as it was written; of another number
 
 def value_text(v, digits:int|None=None, lang:Language=ENGLISH) -> str: # A number, a level, a date; significant digits
     "A value as people write it."
@@ -154,9 +149,8 @@ def count_text(n:int, noun:str) -> str: # How many, of what in the singular
 def date_text(date, lang:Language=ENGLISH) -> str:
     "A date in words, whatever the machine's language is."
     if isinstance(date, str): return date
-    day = _Date.today() if date is None else date
-    if not isinstance(day, _Date): raise ValueError(f'date must be a date or a text, got {date!r}')
-    return lang.date(day)
+    if not isinstance(date, (_Date, type(None))): raise ValueError(f'date must be a date or a text, got {date!r}')
+    return lang.date(date or _Date.today())
 
 # %% ../nbs/91_render.ipynb #c25
 def share_text(v:float, lang:Language=ENGLISH) -> str: return lang.percent(f'{v:.1%}') # Of rows, in [0, 1]
@@ -164,8 +158,7 @@ def bound_text(v:float, lang:Language=ENGLISH) -> str: # An end of an interval
     return lang.number(f'{v:.3g}') if np.isfinite(v) else lang.say(N_('no limit'))
 
 # %% ../nbs/91_render.ipynb #c28
-_MOST_PLACES = 15 # Decimals of a percentage
-_LITTLE = .01    # A probability below which no number is given
+_MOST_PLACES,_LITTLE = 15, .01 # Decimals of a percentage; A probability below which no number is given
 
 def sided_percent(p:float, bar:float, lang:Language=ENGLISH) -> str: # A probability, and the one that was asked for
     "A probability, rounded so that it stays on its side of the threshold, and of 0 and 1."
@@ -202,8 +195,7 @@ def with_unit(text:str, unit:str, lang:Language=ENGLISH) -> str: # A number, wri
     "A number with its unit."
     if not unit or text == lang.say('missing'): return text
     if '{}' in unit: return unit.replace('{}', text)
-    money = lang.money(unit)
-    if money is None: return f'{text} {unit}'
+    if (money := lang.money(unit)) is None: return f'{text} {unit}'
     before_sign = text.startswith('-') and lang is ENGLISH
     return '-'*before_sign + money.replace('0', text[before_sign:])
 
@@ -353,8 +345,7 @@ def subplots(*shape, **look) -> Any: # As `matplotlib.pyplot.subplots` takes the
 
 def figure_html(fig, words:str, dpi:int=100) -> str:
     "A matplotlib figure as an image of a page, with what it shows in words."
-    file = io.BytesIO()
-    fig.savefig(file, format='png', dpi=dpi, metadata={'Software': None})
+    fig.savefig(file := io.BytesIO(), format='png', dpi=dpi, metadata={'Software': None})
     return render('picture', alt=words, png=base64.b64encode(file.getvalue()).decode())
 
 # %% ../nbs/91_render.ipynb #498b9e2f
@@ -477,8 +468,7 @@ class Exports:
         if path is not None: _written_file(path, (text + '\n').encode('utf-8', 'backslashreplace'))
         return text
 
-    def __arrow_c_stream__(self, requested_schema=None):
-        return _typed(self.table()).__arrow_c_stream__(requested_schema)
+    def __arrow_c_stream__(self, requested_schema=None): return _typed(self.table()).__arrow_c_stream__(requested_schema)
 
     def text(self) -> str:
         "The findings as a page of plain text."
@@ -518,11 +508,9 @@ def _dtype_again(v) -> Any:
     if isinstance(v, str): return pd.api.types.pandas_dtype(v)
     return pd.CategoricalDtype(*v) if len(v) == 2 else pd.StringDtype(v[1], na_value=v[2])
 
-class _Kind(NamedTuple):
-    "A kind of value, as JSON holds it."
-    holds:Callable # value -> whether it is one
-    parts:Callable # value -> what it is made of, plain values or values of other kinds
-    again:Callable # the same -> value
+# A kind of value, as JSON holds it: value -> whether it is one; value -> what it is made of, plain values or values of other
+# kinds; the same -> value
+_Kind = namedtuple('_Kind', 'holds parts again')
 
 def _of(*types): return lambda v: type(v) in types # Exactly, since pandas' times are also times of Python
 def _zoned(v): return v if v is None else ZoneInfo(v) if isinstance(v, str) else timezone(timedelta(seconds=v))
@@ -531,8 +519,6 @@ def _zone_parts(z): # A name where there is one, else seconds
 def _frame_of(names, index, cells) -> pd.DataFrame: # … each column in its own dtype
     columns = {i: pd.Series(c, dtype=c.dtype) for i,c in enumerate(cells)}
     return pd.DataFrame(columns, range(len(index))).set_axis(index).set_axis(names, axis=1)
-
-def _column_cells(s): return s.array if isinstance(s.dtype, pd.api.extensions.ExtensionDtype) else s.to_numpy()
 
 _KINDS = dict(
     float=_Kind(_of(float), repr, float), # Those that JSON has no numeral for
@@ -554,8 +540,8 @@ _KINDS = dict(
     index=_Kind(lambda v: isinstance(v, pd.Index), lambda v: [list(v), v.dtype, v.name],
                 lambda v: pd.Index(v[0], dtype=v[1], name=v[2])),
     frame=_Kind(lambda v: isinstance(v, pd.DataFrame),
-                lambda v: [v.columns, v.index, [_column_cells(v.iloc[:, i]) for i in range(v.shape[1])]],
-                lambda v: _frame_of(*v)),
+                lambda v: [v.columns, v.index, [s.array if isinstance(s.dtype, pd.api.extensions.ExtensionDtype) else s.to_numpy()
+                                                for s in (v.iloc[:, i] for i in range(v.shape[1]))]], lambda v: _frame_of(*v)),
     objects=_Kind(lambda v: isinstance(v, np.ndarray), lambda v: [v.dtype, v.tolist()],
                   lambda v: np.fromiter(v[1], object, len(v[1])).astype(v[0])),
     cells=_Kind(lambda v: isinstance(v, pd.api.extensions.ExtensionArray), lambda v: [v.dtype, list(v)],
@@ -564,15 +550,12 @@ _KINDS = dict(
 # %% ../nbs/91_render.ipynb #va000005
 _IN_TENSORS = 'b1', 'u1', 'i1', 'i2', 'i4', 'i8', 'f2', 'f4', 'f8'
 
-def _is_numbers(v) -> bool:
-    plain = isinstance(v, np.ndarray) and v.dtype.isnative and (v.dtype.kind in 'mM' or v.dtype.str[1:] in _IN_TENSORS)
-    return plain or isinstance(v, torch.Tensor)
-
 def to_plain(v:Any, tensors:dict, where:str, known:Mapping={}) -> Any: # Name -> class of records or function
     "A value as JSON holds it, numbers in `tensors`; `ValueError` that says where one is that no file can hold."
     if v is None or type(v) in (bool, int, str) or type(v) is float and np.isfinite(v): return v
     if type(v) is list: return [to_plain(u, tensors, where, known) for u in v]
-    if _is_numbers(v):
+    plain = isinstance(v, np.ndarray) and v.dtype.isnative and (v.dtype.kind in 'mM' or v.dtype.str[1:] in _IN_TENSORS)
+    if plain or isinstance(v, torch.Tensor):
         key,told = f'{len(tensors)}', dict(array=str(v.dtype)) if isinstance(v, np.ndarray) else {}
         held:Any = torch.from_numpy(np.array(v.astype('i8') if v.dtype.kind in 'mM' else v, order='C')) if isinstance(v, np.ndarray) else v
         tensors[key] = held.detach().cpu().contiguous().clone() # what is shared elsewhere is no part of it

@@ -25,7 +25,7 @@ from toy import sharpen, stretches
 from written import load_task
 
 from gradual_cf.all import PAPER, GradualCF, explain_dataset, load_digits, plot_summary, save_model, summary, tabular, tabular_mlp
-from gradual_cf.scale.batch import _MANIFEST, _finished, check_folder
+from gradual_cf.scale.batch import _MANIFEST, _parts_in, check_folder
 from gradual_cf.scale.workers import _digests, fingerprint, cut, open_source
 from shell import forked, shell
 
@@ -126,6 +126,7 @@ def kill(p):
     assert p.exitcode == -signal.SIGKILL
 
 
+def _finished(out): return {k: p for p, k in _parts_in(out).items() if k is not None}
 def stamps(out): return {k: p.stat().st_mtime_ns for k, p in _finished(out).items()}
 
 

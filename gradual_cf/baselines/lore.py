@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
@@ -39,8 +37,7 @@ def _fittest(fitness, rivals):
 def _mating_columns(gen, shape, width, share):
     "Columns that each child takes from its mate, bool `(*shape, width)`; a `share` of the children takes any."
     cuts = (torch.rand(*shape, 2, generator=gen)*(width + 1)).long().sort(-1).values
-    chosen = torch.rand(*shape, 1, generator=gen) < share
-    at = torch.arange(width)
+    chosen,at = torch.rand(*shape, 1, generator=gen) < share, torch.arange(width)
     return (at >= cuts[..., :1]) & (at < cuts[..., 1:]) & chosen
 
 # %% ../../nbs/baselines/01_lore.ipynb #c14
@@ -52,8 +49,7 @@ def _borrowed(pool, rows): # Entries of the rows `(m, d)` of a pool that `rows` 
 def _fit_tree(x, label, seed, weight=None, **rules):
     "A balanced decision tree on rows `(n, d)`; `rules` of scikit-learn's say where it stops."
     from sklearn.tree import DecisionTreeClassifier
-    tree = DecisionTreeClassifier(class_weight='balanced', random_state=seed, **rules)
-    return tree.fit(x, label, sample_weight=weight)
+    return DecisionTreeClassifier(class_weight='balanced', random_state=seed, **rules).fit(x, label, sample_weight=weight)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c19
 class _Leaves(NamedTuple):
@@ -76,8 +72,7 @@ def _read_leaves(fitted):
         if tree.children_left[node] < 0:
             found.append((low, high, fitted.classes_[tree.value[node, 0].argmax()]))
             continue
-        left,right = high.copy(), low.copy()
-        column = tree.feature[node]
+        left,right,column = high.copy(), low.copy(), tree.feature[node]
         left[column] = right[column] = tree.threshold[node]
         todo.extend([(tree.children_left[node], low, left), (tree.children_right[node], right, high)])
     return _Leaves(*map(np.stack, zip(*found)))
@@ -155,8 +150,7 @@ def _offspring(pop, fitness, groups, x_train, gen):
     at, many = groups.cpu(), int(groups.max()) + 1 # chance is drawn for columns, and spread over their entries
     rand = lambda *shape: torch.rand(2, p, *shape, generator=gen)
     swap = _mating_columns(gen, (2, p//2), many, _CROSSED).repeat_interleave(2, 1)
-    mutate = (rand(1) < _MUTATED) & (rand(many) < _MUTATED)
-    rows = (rand(many)*len(x_train)).long()
+    mutate,rows = (rand(1) < _MUTATED) & (rand(many) < _MUTATED), (rand(many)*len(x_train)).long()
     rivals = (rand(_RIVALS)*p).long().to(pop.device)
     swap, mutate, rows = (t[..., at].to(pop.device) for t in (swap, mutate, rows))
     parent = _fittest(fitness, rivals.expand(b, -1, -1, -1))
@@ -168,10 +162,9 @@ def _offspring(pop, fitness, groups, x_train, gen):
 # %% ../../nbs/baselines/01_lore.ipynb #c52
 def _hall_of_fame(pop, label, fitness, size):
     "The fittest `size` of `(b, 2, q, d)`, each only once, with class and fitness."
-    gen = torch.Generator().manual_seed(0)
-    key = pop.double() @ torch.randn(pop.shape[-1], dtype=torch.float64, generator=gen).to(pop.device)
-    order = key.argsort(dim=2, stable=True)
-    twice = torch.zeros_like(fitness, dtype=torch.bool)
+    key = torch.randn(pop.shape[-1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    key = pop.double() @ key.to(pop.device)
+    order,twice = key.argsort(dim=2, stable=True), torch.zeros_like(fitness, dtype=torch.bool)
     twice[:, :, 1:] = key.gather(2, order).diff(dim=2) == 0
     top = fitness.gather(2, order).masked_fill(twice, -1).topk(size, dim=2)
     i = order.gather(2, top.indices)
@@ -296,8 +289,7 @@ _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 def _lore_reasons(lore, enc, target, seed):
     "Yield counterfactual `(1, d)` and `_Reason` of every row."
     h, z = lore.settings, predict(lore.model, enc.x)
-    own = z.argmax(1)
-    second = z.scatter(1, own[:, None], -torch.inf).argmax(1)
+    second = z.scatter(1, (own := z.argmax(1))[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
     there, data = arrived(z, target, lore.tau), (lore.x_train, lore.groups(enc.x))
     for i in torch.arange(len(z), device=z.device).split(h.together):
@@ -359,8 +351,7 @@ class LORE(Explainer):
 
     def __init__(self, model, domain, settings=None, **changes):
         if not domain.features:
-            raise ValueError('domain must be a table for LORE, as tabular(...) makes it, '
-                             f'got one of kind {domain.kind!r}')
+            raise ValueError(f'domain must be a table for LORE, as tabular(...) makes it, got one of kind {domain.kind!r}')
         super().__init__(model, domain, settings, **changes)
 
     def fit(self, data, y=None):
@@ -463,21 +454,18 @@ def because(
         if why is None:
             lines.append(dict(rule=None, sentence=cfs.proof[i], precision=np.nan, coverage=np.nan, changes={}, valid=False))
             continue
-        rule = why.rule
-        own, name = changes[changes.row == i], aimed_at(cfs, i)
+        rule,own,name = why.rule, changes[changes.row == i], aimed_at(cfs, i)
         if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to reach {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
         lines.append(dict(rule=rule, sentence=f'{rule.sentence()}; {way}', precision=rule.precision,
-                          coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))),
-                          valid=bool(cfs.valid[i])))
+                          coverage=rule.coverage, changes=dict(zip(own.feature, zip(own.before, own.after))), valid=bool(cfs.valid[i])))
     return pd.DataFrame(lines, index=cfs.data.index if isinstance(cfs.data, pd.DataFrame) else None)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac6
 def _dense(*sizes):
     "Dense layers with a leaky ReLU between each two."
-    layers = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))]
-    return layers[:-1]
+    return [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.LeakyReLU(.2))][:-1]
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac9
 class _AdversarialAutoencoder(nn.Module):
@@ -558,8 +546,7 @@ def _cross(z, share, gen):
 def _mutate(z, pool, share, gen):
     "Move a `share` of the entries towards the same entry of random training codes."
     rows = torch.randint(len(pool), z.shape, generator=gen).to(z.device)
-    some = (torch.rand(z.shape, generator=gen) < share).to(z.device)
-    part = torch.rand(z.shape, generator=gen).to(z)
+    some,part = (torch.rand(z.shape, generator=gen) < share).to(z.device), torch.rand(z.shape, generator=gen).to(z)
     return torch.where(some, z + part*(_borrowed(pool, rows) - z), z)
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac31
@@ -610,10 +597,8 @@ _LEAST_ROWS, _LEAST_WEIGHT = 3, 1e-6 # Fewest rows in a leaf; weight that the fa
 # %% ../../nbs/baselines/01_lore.ipynb #ac46
 def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours `(n, l)`, probabilities `(n, k)`, leaves
     "Breed neighbours of both kinds and grow a tree on them."
-    gen = torch.Generator().manual_seed(seed)
-    z0 = abele.auto.encode(enc.x)[0]
-    h = abele.settings
-    own = int(predict(abele.model, enc.x).argmax())
+    gen,z0 = torch.Generator().manual_seed(seed), abele.auto.encode(enc.x)[0]
+    h,own = abele.settings, int(predict(abele.model, enc.x).argmax())
     probs = lambda z: predict(abele.model, abele.drawn(z, enc)).softmax(1)
     def population(k):
         fitness = lambda z: torch.where(abele.accepts(z), .5*_kernel(z, z0) + .5*probs(z)[:, k], 0.)
@@ -621,12 +606,9 @@ def _neighbourhood(abele, enc, target, seed=0): # Code of the image, neighbours 
         return _breed_codes(fitness, start, abele.pool, h.generations, h.crossover, h.mutation, gen=gen)
 
     z = torch.cat([population(k) for k in (own, target)])
-    ok = abele.accepts(z)
-    if ok.any(): z = z[ok]
+    if (ok := abele.accepts(z)).any(): z = z[ok]
     prob, weight = probs(z), _kernel(z, z0) + _LEAST_WEIGHT
-    rows = z.cpu().double().numpy()
-    label = prob.argmax(1).cpu().numpy()
-    weight = weight.cpu().double().numpy()
+    rows,label,weight = z.cpu().double().numpy(), prob.argmax(1).cpu().numpy(), weight.cpu().double().numpy()
     return z0, z, prob, _read_leaves(_fit_tree(rows, label, seed, weight, min_samples_leaf=_LEAST_ROWS))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac48

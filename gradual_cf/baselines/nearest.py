@@ -46,8 +46,7 @@ def _away(explainer, enc, target):
 class _Arrivals:
     "Each row's nearest arrival so far, or its input."
     def __init__(self, x):
-        self.xp = x.clone()
-        self.dist = torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
+        self.xp,self.dist = x.clone(), torch.full((len(x),), torch.inf, dtype=x.dtype, device=x.device)
 
     def see(self, rows, xp, dist):
         "Keep what is nearer than before; an infinite distance says that a row did not arrive."
@@ -64,10 +63,8 @@ def _states_wanted(explainer, enc, xp, target):
 def _within_limit(explainer, enc, xp, target):
     "Answers with at most `enc.most` changed groups, `(n, *s)`; the input where there is none."
     if enc.most is None: return xp
-    groups = explainer.groups(xp)
-    too_many = lambda xp: changed_groups(enc.x, xp, groups).sum(1) > enc.most
-    over = too_many(xp).nonzero()[:, 0]
-    if not len(over): return xp
+    too_many = lambda xp: changed_groups(enc.x, xp, explainer.groups(xp)).sum(1) > enc.most
+    if not len(over := too_many(xp).nonzero()[:, 0]): return xp
     fewer = put_back_smallest(explainer, _states_wanted(explainer, enc.take(over), xp[over], target[over]))
     xp = xp.index_copy(0, over, fewer.xp)
     return torch.where(per_row(too_many(xp), xp), enc.x, xp)
@@ -93,16 +90,15 @@ def _through(model, xp, slope):
 class _OfImages(Explainer):
     "An explainer of images only."
     def __init__(self, model, domain, settings=None, **changes):
-        name, kind = type(self).__name__, domain.kind
-        if kind != 'image': raise ValueError(f"domain must be of images for {name}, of kind 'image', got kind {kind!r}")
+        if domain.kind != 'image':
+            raise ValueError(f"domain must be of images for {type(self).__name__}, of kind 'image', got kind {domain.kind!r}")
         super().__init__(model, domain, settings, **changes)
         self.network = model
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c27
 def _median_deviation(x):
     "Median absolute deviation of every entry; where that is 0 the mean one, where that is 0 the smallest of all."
-    far = (x - x.median(0).values).abs()
-    mad = far.median(0).values
+    mad = (far := (x - x.median(0).values).abs()).median(0).values
     mad = torch.where(mad > 0, mad, far.mean(0))
     least = mad[mad > 0].min() if (mad > 0).any() else torch.ones_like(mad)
     return torch.where(mad > 0, mad, least)
@@ -110,8 +106,7 @@ def _median_deviation(x):
 # %% ../../nbs/baselines/00_nearest.ipynb #c31
 def _squared_gap(z, target, aim, weight):
     "Slope of weight·(p - aim)² by the logits, `(n, k)` each."
-    f = z.softmax(1)
-    p = f.gather(1, target[:, None])
+    p = (f := z.softmax(1)).gather(1, target[:, None])
     return 2*weight[:, None]*(p - aim)*p*(one_hot(target, z.shape[1]).to(f) - f)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c34
@@ -169,9 +164,7 @@ class WachterSettings(Common):
 def _descended(wachter, enc, target, loose, weight):
     "One round: what arrived, and whether each row was there where its loss was least, bool."
     h = wachter.settings
-    adam = _RowAdam(enc.x, h.lr)
-    best = _Arrivals(enc.x)
-    rests = torch.zeros_like(target, dtype=torch.bool)
+    adam,best,rests = _RowAdam(enc.x, h.lr), _Arrivals(enc.x), torch.zeros_like(target, dtype=torch.bool)
     for i in range(h.steps):
         xp = _admitted(wachter, enc, adam.v)
         at = torch.where(_fixed(wachter, enc), enc.x, adam.v) if loose else xp
@@ -310,9 +303,7 @@ class Wachter(Explainer):
             Counterfactuals, `(n, *s)`
         """
         _,enc,_,target = question
-        best = _Arrivals(enc.x)
-        live = _away(self, enc, target)
-        h = self.settings
+        best,live,h = _Arrivals(enc.x), _away(self, enc, target), self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
         with evaluating(self.model):
             for loose in (False, True) if h.legal else (False,):
@@ -380,9 +371,7 @@ class CEMSettings(Common):
 # %% ../../nbs/baselines/00_nearest.ipynb #c70
 def _fista(cem, enc, target, weight):
     "One round with a weight for every row: what arrived, and whether each row did."
-    h = cem.settings
-    best = _Arrivals(enc.x)
-    rows = torch.arange(len(target), device=target.device)
+    h,best,rows = cem.settings, _Arrivals(enc.x), torch.arange(len(target), device=target.device)
     xp = y = enc.x
     for i in range(h.steps):
         last, at = xp, _admitted(cem, enc, y)
@@ -391,10 +380,8 @@ def _fista(cem, enc, target, weight):
             slope += h.gamma*_through(lambda v: v - cem.coder(v), at, lambda rest: 2*rest)[0]
         step = h.lr*(1 - i/h.steps)**.5*torch.where(_fixed(cem, enc), 0., slope)
         xp = cem.boxed(enc.x, enc.x + _shrink(y - enc.x - step, h.beta))
-        y = xp + (i/(i + 3))*(xp - last)
-        moved = ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
-        if not moved.all():
-            enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
+        y,moved = xp + (i/(i + 3))*(xp - last), ((xp != enc.x) | (last != enc.x)).flatten(1).any(1)
+        if not moved.all(): enc, xp, y, target, weight, rows = enc.take(moved), *(v[moved] for v in (xp, y, target, weight, rows))
         if not len(rows): break
         at = _admitted(cem, enc, xp)
         there, delta = arrived(put_to(cem.model, at), target, cem.reach), (at - enc.x).flatten(1)
@@ -475,8 +462,7 @@ class CEM(Explainer):
         """
         super().fit(data, y)
         self.low, self.high = self.x_train.amin(0), self.x_train.amax(0)
-        own = self.settings.autoencoder is True
-        self.coder = _train_autoencoder(self.x_train) if own else self.settings.autoencoder
+        self.coder = _train_autoencoder(self.x_train) if self.settings.autoencoder is True else self.settings.autoencoder
         return self
 
     def boxed(self, x:Tensor, xp:Tensor) -> Tensor:
@@ -534,8 +520,7 @@ class CEM(Explainer):
 def _shell(x, free, direction, u, ends): # Inner and outer radius, `(2, n)`
     "Points `(n, q, *s)` spread evenly over a shell around each row, along its free entries."
     free = free.flatten(1)
-    d = direction.flatten(1)*free[:, None].to(direction)
-    many = free.sum(1, keepdim=True)
+    d,many = direction.flatten(1)*free[:, None].to(direction), free.sum(1, keepdim=True)
     ratio = (ends[0]/ends[1])[:, None]**many
     radius = ends[1][:, None]*(u + (1 - u)*ratio)**(1/many.clamp_min(1))
     d *= (radius/d.norm(dim=2).clamp_min(torch.finfo(d.dtype).tiny))[..., None]
@@ -556,9 +541,7 @@ _NUMBERS = 2**17 # Numbers in a batch of points, so that it stays in a cache
 
 def _enemies(explainer, enc, target, ends, gen): # Of each shell, `(2, n)`
     "Sample one shell around every row and keep each row's nearest enemy; the distance is inf where there is none."
-    x = enc.x
-    q = explainer.settings.samples
-    best = _Arrivals(enc.x)
+    x,q,best = enc.x, explainer.settings.samples, _Arrivals(enc.x)
     direction = torch.randn(q, *x.shape[1:], generator=gen, dtype=torch.float64).to(x)
     u = torch.rand(q, generator=gen, dtype=torch.float64).to(x)
     free, every = ~_fixed(explainer, enc), torch.arange(len(x), device=x.device)

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c4
 from __future__ import annotations
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,8 +13,7 @@ import torch
 from torch import nn, Tensor
 from torch.nn.functional import one_hot
 
-from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_with_margin,
-                                          _searched, _through)
+from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_with_margin, _searched, _through)
 from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
@@ -58,13 +58,9 @@ def _concrete(theta, u, temperature=.1):
     return ((theta + u.logit())/temperature).sigmoid()
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c25
-class _Sought(NamedTuple):
-    "Rows, and what switching some of their blocks shall do."
-    enc:Encoded    # The rows
-    label:Tensor   # A class for each, long `(n,)`
-    sign:int       # 1 where its log-odds shall rise, -1 where they shall fall
-    keeps:bool     # Whether switched blocks are kept, and not deleted
-    there:Callable # Logits `(n, k)` -> whether rows have arrived, bool `(n,)`
+# Encoded rows, and what switching some of their blocks shall do: a class for each, long `(n,)`; 1 where its log-odds shall rise,
+# -1 where they shall fall; whether switched blocks are kept, and not deleted; logits -> whether rows have arrived, bool `(n,)`
+_Sought = namedtuple('_Sought', 'enc label sign keeps there')
 
 def _infilled(fido, q, z):
     "Images `(m, n, *s)` with blocks switched to the shares `z`, `(m, n, g)`."
@@ -76,8 +72,7 @@ _MEMORY, _CORNER = .9, 1e-6 # Share of the effect that the next step keeps; draw
 
 def _mask_log_odds(fido, q, seed):
     "Log-odds of being switched for each block of each row, and the effect of its switch, `(n, g)` each."
-    h = fido.settings
-    gen = torch.Generator().manual_seed(seed)
+    h,gen = fido.settings, torch.Generator().manual_seed(seed)
     n, g = q.enc.frozen.shape
     theta = torch.zeros(n, g, dtype=q.enc.x.dtype, device=q.enc.x.device, requires_grad=True)
     effect, adam = torch.zeros_like(theta, requires_grad=False), torch.optim.Adam([theta], h.lr)
@@ -87,8 +82,7 @@ def _mask_log_odds(fido, q, seed):
             u = torch.rand(h.samples, 1, g, generator=gen, dtype=torch.float64).clamp(_CORNER, 1 - _CORNER)
             with torch.enable_grad():
                 z = _concrete(theta, u.to(theta))
-                x = _infilled(fido, q, z).flatten(0, 1)
-                price = h.lam*theta.sigmoid().sum()/g
+                x,price = _infilled(fido, q, z).flatten(0, 1), h.lam*theta.sigmoid().sum()/g
             fall = _through(fido.model, x, lambda z: q.sign*_odds_slope(z, label))[0]
             pull, = torch.autograd.grad(x, z, fall, retain_graph=True)
             effect.lerp_(-pull.mean(0), 1 - _MEMORY)
@@ -137,8 +131,7 @@ def _find_regions(fido, q, seed):
 def _own_regions(fido, data, sign, keeps, seed):
     "Regions of raw images whose switch lets the log-odds of their own class fall or rise."
     fido.check_fitted()
-    enc = fido.encode(fido.domain.rows(data))
-    own = predict(fido.model, enc.x).argmax(1)
+    own = predict(fido.model, (enc := fido.encode(fido.domain.rows(data))).x).argmax(1)
     there = lambda z: (z.argmax(1) == own) == keeps
     return _find_regions(fido, _Sought(enc, own, sign, keeps, there), seed)
 
@@ -327,9 +320,7 @@ class _Edits(NamedTuple):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c71
 def _edit_rounds(e, maps, given, target, free):
     "Yield logits and the donor cell in each place, -1 where it stays, before the first edits and after each round."
-    grid = maps.shape[2:]
-    z = e.head(maps)
-    maps = maps.flatten(2)
+    grid,z,maps = maps.shape[2:], e.head(maps), maps.flatten(2)
     unused, source = torch.ones_like(given[:, 0], dtype=torch.bool), torch.full_like(free, -1, dtype=torch.long)
     while True:
         yield z, source
@@ -380,8 +371,7 @@ def _collage(x, donors, source):
 # %% ../../nbs/baselines/02_image_regions.ipynb #c78
 def _edit_rows(e, enc, target):
     "Edits of all rows."
-    near = _nearest_donors(e, enc.x, target)
-    donors = e.x_train[near]
+    donors = e.x_train[near := _nearest_donors(e, enc.x, target)]
     with evaluating(e.network), torch.no_grad():
         maps, given = predict(e.maps, enc.x), predict(e.maps, donors.flatten(0, 1))
         given = given.unflatten(0, near.shape).transpose(1, 2).flatten(2)

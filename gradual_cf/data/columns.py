@@ -12,9 +12,7 @@ from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..core import as_floats, comparable
@@ -41,8 +39,7 @@ def _days(s:pd.Series, form:str='') -> np.ndarray: # Days since 1970, `(n,)`
 # %% ../../nbs/data/00_columns.ipynb #c13
 def _check_missing(c:Column, s:pd.Series):
     "Raise `ValueError` for a missing cell where the training rows have none."
-    gone = s.isna().to_numpy(bool)
-    if c.missing or not gone.any(): return
+    if c.missing or not (gone := s.isna().to_numpy(bool)).any(): return
     raise ValueError(f'data must not have missing values where the training rows have none, got {s.loc[gone].iloc[0]} '
                      f"in column {c.name!r} ({gone.sum()} of {len(s)} rows): leave the rows out, or use missing='fill'")
 
@@ -66,8 +63,7 @@ def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where
         raise ValueError(f'data must be {c.reads} in column {c.name!r}, got {cell!r}') from None
     if np.isfinite(v).all(): return v # nothing is missing, and nothing is misread
     _check_missing(c, s)
-    bad = ~np.isfinite(v) & s.notna().to_numpy(bool)
-    if bad.any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
+    if (bad := ~np.isfinite(v) & s.notna().to_numpy(bool)).any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
     return v
 
 def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
@@ -78,8 +74,7 @@ def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
     return {i for i,fine in zip(some, there) if fine}
 
 # %% ../../nbs/data/00_columns.ipynb #c15
-_FARTHEST = 106_000 # Days from 1970 that pandas can write in nanoseconds
-_DAY = 86_400       # Seconds
+_FARTHEST,_DAY = 106_000, 86_400 # Days from 1970 that pandas can write in nanoseconds; seconds
 
 def _dates(v:np.ndarray, form:str='', zone:Any=None): # Dates or cells, `(n,)`
     "Days as dates, or as cells of a column of objects; NaT where they are missing."
@@ -117,8 +112,7 @@ def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
 def _number_cell(c:Column, v:float):
     "A number as a cell of a column of objects."
     if c.form == 'python': return int(v) if c.unit and v.is_integer() else v
-    text = f'{v:.{max(c.digits, 0)}f}'
-    text = text if float(text) == v else repr(v)
+    text = text if float(text := f'{v:.{max(c.digits, 0)}f}') == v else repr(v)
     return Decimal(text) if c.form == 'decimal' else text
 
 def _object_cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
@@ -321,8 +315,7 @@ class Column:
     @property
     def scale(self) -> float: return 10.**self.digits # Parts of one that cells tell apart
     @property
-    def places(self) -> int: # Decimals that cells have
-        return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS
+    def places(self) -> int: return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS # Decimals that cells have
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps, which training rows have, ascending
         if self.levels or self.known is None: return np.zeros(0)
@@ -362,8 +355,7 @@ class Column:
         plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
         return s.to_numpy(float) if plain else as_floats(s)
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
-    def read(self, df:pd.DataFrame) -> np.ndarray: # Raw entries, `(n, w)`
-        return _read_numbers(self, df[self.sources[0]])[:, None]
+    def read(self, df:pd.DataFrame) -> np.ndarray: return _read_numbers(self, df[self.sources[0]])[:, None] # Raw entries, `(n, w)`
     def exact(self, x:np.ndarray) -> np.ndarray: return _decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
         v = self.stored(k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.)
@@ -447,12 +439,10 @@ class Column:
     def leaving(self) -> Column: return self # With missing among what may be proposed, where that is a level
 
 # %% ../../nbs/data/00_columns.ipynb #k43
-_MOST_CODES = 3        # Distinct codes of a column on one side
-_REPEATED = 3          # Rows that hold a code, at least
+_MOST_CODES,_REPEATED = 3, 3 # Distinct codes of a column on one side; rows that hold a code, at least
 _CODE = re.compile(r'9+[6-9]?|8+|7+') # What people write for no number
 _APART,_FAR = .25, 3   # Gap beside a number that reads like a code, and beside any, in ranges of the others …
-_GAPS = 5              # … and in their largest gaps
-_FEW_OTHERS = 5        # Fewer other values than these tell less
+_GAPS,_FEW_OTHERS = 5, 5 # … and in their largest gaps; fewer other values than these tell less
 _OFTEN_NONE = .1       # Share of rows of which -1 is no number where it is the only one below 0
 
 def _reads_as_code(code:float, least:float) -> bool: # A number, and the smallest of the others
@@ -534,10 +524,8 @@ class Ordinal(Column):
 
     @property
     def wants(self) -> str: return f'one of {list(self.levels)}'
-    def floats(self, s:pd.Series) -> np.ndarray:
-        return s.map({level: float(i) for i,level in enumerate(self.levels)}).to_numpy(float)
-    def misread(self, cell, v) -> str:
-        return f'data must have known levels {list(self.levels)} in column {self.name!r}, got {cell!r}'
+    def floats(self, s:pd.Series) -> np.ndarray: return s.map({level: float(i) for i,level in enumerate(self.levels)}).to_numpy(float)
+    def misread(self, cell, v) -> str: return f'data must have known levels {list(self.levels)} in column {self.name!r}, got {cell!r}'
     def write(self, v:np.ndarray, dtypes:dict) -> dict: # The nearest levels; the last known cell is the missing one
         at = v[:, 0].round().clip(0, len(self.levels) - 1)
         return {self.name: self.known[np.where(np.isnan(v[:, 0]), len(self.levels), at).astype(int)]}
@@ -559,8 +547,7 @@ def _level_places(c:Column, s:pd.Series) -> np.ndarray: # Positions, long `(n,)`
     _check_missing(c, s)
     cells,place = comparable(s), {level: i for i,level in enumerate(c.levels)}
     at = np.array([place.get(v, -1) for v in cells], int)
-    if len(new := cells[at < 0]):
-        raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
+    for new in cells[at < 0][:1]: raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new!r}')
     return at
 
 def _one_hot(at:np.ndarray, width:int) -> np.ndarray: # Positions of levels `(n,)` -> `(n, width)`
@@ -684,8 +671,7 @@ def _kind(s:pd.Series, integer:Sequence=(), categorical:Sequence=(), decided:Seq
         rare = n > _FEW_LEVELS and len(there) < _OFTEN*n
         if n > 2 and (rare or n >= len(there)):
             raise ValueError(f'df must not have an identifier as a category, got {n} values in {len(there)} rows of '
-                             f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into '
-                             'numbers or dates')
+                             f'column {s.name!r}: drop it, name it in immutable or categorical, or parse it into numbers or dates')
     v = there.to_numpy(float) if cls is Column and not form else np.zeros(0)
     whole = len(v) > 0 and ((v % 1 == 0) & (np.abs(v) < _ALL_WHOLE)).all() # numbers are, although floats hold them
     return (Integer if whole else cls), form
@@ -755,17 +741,13 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     "A column with the scale and the range of its numbers."
     width,codes = _range_of(v), c.codes_in(v, special)
     if np.isinf(width):
-        got = f'{c.name!r} from {v.min()} to {v.max()}'
-        raise ValueError(f'df must have numbers whose range a float can hold, got {got}')
-    plain = v[~np.isin(v, codes)]
-    plain = plain if len(plain) else v
-    origin = np.floor(v.min()) if c.unit else v.min()
+        raise ValueError(f'df must have numbers whose range a float can hold, got {c.name!r} from {v.min()} to {v.max()}')
+    plain,origin = plain if len(plain := v[~np.isin(v, codes)]) else v, np.floor(v.min()) if c.unit else v.min()
     return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()),
                    trained=(float(v.min()), float(v.max())), codes=codes)
 
 # %% ../../nbs/data/00_columns.ipynb #c93
-_MOST_DECIMALS = 12 # Numbers with more are of full precision
-_FEW_ROWS = 1000    # Rows that are asked first
+_MOST_DECIMALS,_FEW_ROWS = 12, 1000 # Numbers with more are of full precision; rows that are asked first
 _STEPS = 4          # Powers of ten between the closest two deciles of numbers of full precision
 _KNOWN = 6          # Powers of ten of a usual number that a model in 32 bits tells apart
 _FINEST = 15        # Powers of ten that 64 bits tell apart …
@@ -833,8 +815,7 @@ def _offered(name, known:tuple, occur:tuple, listed=None) -> tuple: # Levels tha
 def _check_told_apart(s:pd.Series, there:set):
     "Raise `ValueError` where equal cells are written in two ways, such as True and 1: a model may tell them apart."
     if all(isinstance(v, str) for v in there): return
-    ways = {(v, str(v)) for v in s[s.notna()]}
-    if len(ways) == len(there): return
+    if len(ways := {(v, str(v)) for v in s[s.notna()]}) == len(there): return
     got = next(pair for v in there if len(pair := sorted(text for u,text in ways if u == v)) > 1)
     raise ValueError(f'df must write equal levels in one way, got {" and ".join(got)} in column {s.name!r}: write them alike')
 
@@ -892,8 +873,8 @@ def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cell
     if missing == 'keep': return columns, {}
     if missing == 'level': return [c if c.name in levels else c.leaving() for c in columns], {}
     cells = {c.name: df[c.name].dropna() for c in columns if len(c.sources) == 1}
-    none = [name for name,s in cells.items() if not len(s)]
-    if none: raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {none[0]!r}")
+    for name,s in cells.items():
+        if not len(s): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {name!r}")
     return [c.present() for c in columns], {c.name: c.filling(cells[c.name]) for c in columns if c.name in cells}
 
 # %% ../../nbs/data/00_columns.ipynb #c118
@@ -904,10 +885,9 @@ def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (orig
     "What a fitted scaler says about each column; raises `ValueError` for another thing, and for other columns."
     make,scalable = type(scaler).__name__, [c.name for c in columns if c.scalable]
     if make not in _SCALERS:
-        known = f"'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}"
-        raise ValueError(f'scale must be {known}, got {scaler!r}')
-    n = getattr(scaler, 'n_features_in_', None)
-    if n is None: raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
+        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+    if (n := getattr(scaler, 'n_features_in_', None)) is None:
+        raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
     shift,stretch = _SCALERS[make]
     if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
     origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v
@@ -926,8 +906,7 @@ def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers
     values,counts = np.unique(v, return_counts=True)
     share = (counts.cumsum() - counts/2)/len(v)
     above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
-    at = np.union1d(np.maximum(above - 1, 0), above)
-    span = values[-1] - values[0] or 1.
+    at,span = np.union1d(np.maximum(above - 1, 0), above), values[-1] - values[0] or 1.
     ends = np.r_[values[0] - span, values[at], values[-1] + span]
     return np.stack([ends, np.r_[share[0] - 1, share[at], share[-1] + 1]])
 

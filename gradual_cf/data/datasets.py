@@ -5,15 +5,15 @@
 # %% ../../nbs/data/03_datasets.ipynb #c4
 from __future__ import annotations
 import os
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from ..core import check_range, Domain, take_rows
 
@@ -82,18 +82,15 @@ def load_loans(
     score = X.income/9000 - X.debt/5000 + X.months_in_job/40 - 1.3*X.late_payments - .6*(X.housing == 'rents')
     y = pd.Series(np.where(score + rng.logistic(0, .4, n) > 2.5, 'granted', 'refused'), name='decision')
     if missing: X = X.assign(**{c: X[c].mask(rng.random(n) < missing) for c in ('months_in_job', 'housing')})
-    last = 4*n//5
-    return X[:last], y[:last], X[last:], y[last:]
+    return X[:(last := 4*n//5)], y[:last], X[last:], y[last:]
 
 # %% ../../nbs/data/03_datasets.ipynb #c10
 def _read_csv(name:str, hub:str, path=None, needs:Sequence=()) -> pd.DataFrame:
     "A table `folder/file.csv` of the data folder, or of the hub where there is none; `ValueError` if it is another."
     folder = path or os.environ.get('GRADUAL_CF_DATA')
-    if folder and not (Path(folder)/name).is_file():
-        raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
+    if folder and not (Path(folder)/name).is_file(): raise ValueError(f'path must be a data folder with {name}, got {str(folder)!r}')
     df = pd.read_csv(Path(folder)/name) if folder else _from_hub(hub, 'train')[0].to_pandas()
-    lost = [c for c in needs if c not in df]
-    if lost: raise ValueError(f'{name} must have the columns {lost}, got {[*df.columns][:9]}')
+    if lost := [c for c in needs if c not in df]: raise ValueError(f'{name} must have the columns {lost}, got {[*df.columns][:9]}')
     return df
 
 # %% ../../nbs/data/03_datasets.ipynb #c13
@@ -148,15 +145,9 @@ def load_uci_credit(
     return _split_rows(X.astype({c: 'int64' for c in whole}), df[_DEFAULT].rename('default'), 22500, 7500, seed)
 
 # %% ../../nbs/data/03_datasets.ipynb #c23
-class _Part(NamedTuple):
-    "An ellipse or a diamond on a head."
-    x:float           # Right of the head's middle, in radii of the head
-    y:float           # Below it
-    wide:float        # Half of its width
-    high:float        # Half of its height
-    colour:str        # 'fur', or one of the fixed colours
-    turn:float=0.     # Degrees, clockwise
-    pointed:bool=False # A diamond
+# An ellipse on a head, or a diamond where it is `pointed`: right of the head's middle and below it, half of its width and
+# of its height, in radii of the head; 'fur' or one of the fixed colours; degrees that it is turned clockwise
+_Part = namedtuple('_Part', 'x y wide high colour turn pointed', defaults=(0., False))
 
 def _pair(*part, **more):
     "A part on the right and its mirror image on the left."
@@ -216,8 +207,7 @@ def _animal_rows(n, rng):
     "Random animals as a data set."
     import datasets
     from PIL import Image
-    label = rng.integers(0, len(_ANIMALS), n)
-    values = np.empty((n, _SIDE, _SIDE, 3), np.uint8)
+    label,values = rng.integers(0, len(_ANIMALS), n), np.empty((n, _SIDE, _SIDE, 3), np.uint8)
     for i,parts in enumerate(_PARTS.values()): values[label == i] = _animal_pictures(parts, (label == i).sum(), rng)
     features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=list(_ANIMALS)))
     rows = dict(image=[Image.fromarray(v) for v in values], label=label.tolist())
@@ -301,8 +291,7 @@ class Task:
     right:float|None=None # Test accuracy, where it was measured when the network was trained
 
     @cached_property
-    def judge(self) -> nn.Module|None: # For a second opinion: narrower, from another seed
-        return self.other and self.other()
+    def judge(self) -> nn.Module|None: return self.other and self.other() # For a second opinion: narrower, from another seed
 
     def __repr__(self):
         rows = f'{len(self.X):,} and {len(self.X_test):,} rows'
@@ -379,15 +368,8 @@ def _all_rules(known:dict, told:dict) -> dict:
     both = [k for k in known if k in told and isinstance(known[k], list)]
     return known | told | {k: list(dict.fromkeys([*known[k], *told[k]])) for k in both}
 
-class _TaskAsked(NamedTuple):
-    "What is asked of a data set, as `load_task` takes it."
-    name:str
-    domain:dict # Constraints
-    path:Any=None
-    seed:int=0
-    model:Any=None
-    progress:bool=False
-    full:bool=False
+# What is asked of a data set, as `load_task` takes it; `domain` holds its constraints
+_TaskAsked = namedtuple('_TaskAsked', 'name domain path seed model progress full', defaults=(None, 0, None, False, False))
 
 def _table_task(r:Recipe, asked:_TaskAsked) -> Task:
     "A table with its trained networks."
@@ -495,8 +477,7 @@ def _kept_pixels(name:str, data) -> np.ndarray: # uint8 `(n, h, w)` or `(n, h, w
 def _image_task(r:Recipe, asked:_TaskAsked) -> Task:
     "Images: the network on the first half of the rows, the judge on the second."
     name,seed,told = asked.name, asked.seed, dict(asked.domain)
-    immutable = told.pop('immutable', None)
-    if immutable: raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
+    if immutable := told.pop('immutable', None): raise ValueError(f'immutable must be empty for images, got {list(immutable)}')
     rows,tests = r.load(asked.path, seed)
     domain = images(**r.domain | told)
     X,Xt = (_kept_pixels(f'{name}-{part}', d) for part,d in (('train', rows), ('test', tests)))
@@ -546,11 +527,8 @@ def load_cbf(
         X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
     """
     for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
-    rng = np.random.default_rng(seed)
-    t = np.arange(1, 129)
-    n = rows + tests
-    kind = np.arange(n) % 3
-    a = rng.integers(16, 33, n)[:, None]
+    rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
+    kind,a = np.arange(n) % 3, rng.integers(16, 33, n)[:, None]
     b = np.minimum(a + rng.integers(32, 97, n)[:, None], 128)
     forms = np.stack([np.ones((n, 128)), (t - a)/(b - a), (b - t)/(b - a)])[kind, np.arange(n)]
     X = (6 + rng.standard_normal((n, 1)))*forms*((t >= a) & (t <= b)) + rng.standard_normal((n, 128))
@@ -625,15 +603,13 @@ def load_task(
     >>> cf = GradualCF(task.model, task.domain).fit(task.X)
     >>> cf.explain(task.X_test[:5]).quality()
     """
-    r = _recipe_of(name)
-    return _BUILDERS[r.kind](r, _TaskAsked(name, domain, path, seed, model, progress, full))
+    return _BUILDERS[(r := _recipe_of(name)).kind](r, _TaskAsked(name, domain, path, seed, model, progress, full))
 
 # %% ../../nbs/data/03_datasets.ipynb #ow2
-def _csv_rows(path, columns, named='csv') -> pd.DataFrame:
+def _csv_rows(path, columns) -> pd.DataFrame:
     "The rows of a CSV or parquet file, without columns that are not read."
     try: df = pd.read_parquet(path) if Path(path).suffix == '.parquet' else pd.read_csv(path)
-    except (OSError, ValueError) as e:
-        raise ValueError(f'{named} must be a readable CSV file, got {str(path)!r} ({e})') from None
+    except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
     return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
 
 def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a file
@@ -642,11 +618,9 @@ def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a fil
     if rows is None or model is None:
         got = ' and '.join(repr(file and str(file)) for file in (rows, model))
         raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
-    fitted = load_fitted(model, trust or ())
-    known = recognised(fitted)
+    known = recognised(fitted := load_fitted(model, trust or ()))
     df = rows if isinstance(rows, pd.DataFrame) else _csv_rows(rows, ())
     if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
         df = df.astype(dict.fromkeys(df.select_dtypes(['object', 'str']).columns, 'category'))
-    name = 'rows' if isinstance(rows, pd.DataFrame) else Path(rows).stem
-    return Task(name, df, None, df, None, tabular(df, **told), fitted, None, ())
+    return Task('rows' if isinstance(rows, pd.DataFrame) else Path(rows).stem, df, None, df, None, tabular(df, **told), fitted, None, ())

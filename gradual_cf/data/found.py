@@ -13,8 +13,7 @@ from itertools import combinations
 from math import lgamma, log
 from types import SimpleNamespace
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, _read_numbers,
                                      _SAME, _TEXTS, Category, Column, Date, Integer)
@@ -84,8 +83,7 @@ def _as_steps(c:np.ndarray) -> list|None: # Positions, those of the most ones fi
 
 def _as_family(n:int, counts:np.ndarray, some:list, most:float) -> tuple|None: # Positions and whether they stay apart
     "Columns as one category; None if they are none, or if that may be luck."
-    c = counts[np.ix_(some, some)]
-    if _no_joint_counts(c): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
+    if _no_joint_counts(c := counts[np.ix_(some, some)]): return (some, True) if _luck_apart(n, np.diag(c)) < most else None
     order = _as_steps(c)
     return ([some[i] for i in order], False) if order and _luck_within(n, np.diag(c)[order]) < most else None
 
@@ -123,16 +121,13 @@ def _lone_sets(n:int, counts:np.ndarray, free:list) -> list: # (positions, wheth
 def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether they stay apart)
     "Which 0/1 columns are one category each."
     counts,n = _counts(df, names), len(df)
-    ones = np.diag(counts)
-    place = {name: j for j,name in enumerate(names)}
-    out = []
-    used = set()
+    ones,place,out,used = np.diag(counts), {name: j for j,name in enumerate(names)}, [], set()
     for family in _families(names).values():
         some = [place[name] for name in family]
         if used & set(some) or sum(0 < ones[j] < n for j in some) < 2: continue
-        found = _as_family(n, counts, some, _LUCK)
-        if found: out.append(found)
-        used |= set(found[0]) if found else set()
+        if not (found := _as_family(n, counts, some, _LUCK)): continue
+        out.append(found)
+        used |= set(found[0])
     free = [j for j in range(len(names)) if j not in used and 0 < ones[j] < n]
     if len(free) <= _MOST_LONE: out += _lone_sets(n, counts, free)
     return [([names[j] for j in some], apart) for some,apart in out]
@@ -168,9 +163,7 @@ class Indicators(Category):
         return ~self.has(df).any(1) & np.isfinite(df[list(self.sources)].to_numpy(float)).all(1)
     def loose(self, df:pd.DataFrame) -> np.ndarray: # Entries that are written as the very cells
         return df[list(self.sources)].to_numpy(float) @ np.linalg.pinv(self.rows)
-    def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
-        return np.any(self.has(new)[:, self.may], 1)
-
+    def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: return np.any(self.has(new)[:, self.may], 1)
 
 # %% ../../nbs/data/04_found.ipynb #0f5d1c77
 def _named_category(name, cols:Sequence, df:pd.DataFrame) -> Indicators:
@@ -196,10 +189,8 @@ def _category_of(df:pd.DataFrame, cols:list, apart:bool, taken=()) -> Indicators
     "The category that 0/1 columns are codes of."
     k,v = len(cols), df[cols].to_numpy(float)
     cells = np.r_[np.zeros((1, k)), np.eye(k) if apart else np.tril(np.ones((k, k)))]
-    levels = (_NONE, *cols)
-    whole = bool(v.any(1).all())
-    if whole: cells,levels = cells[1:], levels[1:]
-    there = v @ np.arange(1., k + 1) if apart else v.sum(1)
+    levels,there = (_NONE, *cols), v @ np.arange(1., k + 1) if apart else v.sum(1)
+    if whole := bool(v.any(1).all()): cells,levels = cells[1:], levels[1:]
     occur = set(np.unique(there).astype(int).tolist())
     offered = tuple(level for i,level in enumerate(levels, int(whole)) if i in occur)
     return Indicators(_set_name(cols, [*df.columns, *taken]), tuple(cols), levels=levels, offered=offered, known=cells)
@@ -211,15 +202,12 @@ def _tell(told:Sequence):
 
 def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicators`, and what is to be said
     "Categories that come as 0/1 columns, unless one of these is named; `named`: argument -> columns."
-    names = [c for c in df if _is_binary(df[c])]
-    out,told = {}, []
+    names,out,told = [c for c in df if _is_binary(df[c])], {}, []
     for cols,apart in _category_sets(df, names) if len(names) > 1 else ():
         listed,by = ', '.join(map(str, cols)), [arg for arg,some in named.items() if set(cols) & set(some)]
-        if by:
-            told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
-            continue
-        c = _category_of(df, cols, apart, out)
-        out[c.name] = c
+        if by: told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
+        if by: continue
+        out[c.name] = c = _category_of(df, cols, apart, out)
         why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
         told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
     return out, tuple(told)
@@ -227,8 +215,7 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
 # %% ../../nbs/data/04_found.ipynb #fe8d699e
 _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
 _MOST_NUMBERS,_MOST_FACTORS,_MOST_OF_THREE = 60, 40, 15 # Columns of which pairs are added, and multiplied, and of which three are
-_EXACT = 1e-9 # Rounding of floats, relative
-_FINER = 3    # Decimals that a ratio has more than what it is made of
+_EXACT,_FINER = 1e-9, 3 # Rounding of floats, relative; decimals that a ratio has more than what it is made of
 _SPREAD = 20  # How many roundings of a column its product has to span
 
 def _words_of(text) -> list: # Lower case, without accents
@@ -258,8 +245,7 @@ def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
     ends = (a + np.outer([-1, 1], _room((1,), c) + _EXACT*np.abs(a)))/b
     low,high = ends.min(0).max(), ends.max(0).min()
     if not low <= high or low*high <= 0 or np.ptp(b)*max(abs(low), abs(high)) < _SPREAD*_room((1,), c): return 0.
-    middle = (low + high)/2
-    short = lambda v, d: float(f'{v:.{d}g}')
+    middle,short = (low + high)/2, lambda v, d: float(f'{v:.{d}g}')
     return next((k for d in range(1, 13) for k in (short(middle, d), 1/short(1/middle, d)) if low <= k <= high), 0.)
 
 def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions, constant and powers) each
@@ -360,7 +346,7 @@ def _hanging_told(columns:Sequence[Column], ties:Sequence) -> tuple: # Sentences
             says = _as_formula([f'f[{name!r}]' for name in others], levels)
             out.append(f'{_as_relation(columns, (kind, groups, levels))} in all training rows: answers keep it, without a proof where '
                        f'they move it; derive={{{a!r}: lambda f: {says}}} makes it a rule, {{}} looks for none')
-    more = f', and {len(pairs) - _TOLD} more pairs' if len(pairs) > _TOLD else ''
+    more = f', and {len(pairs) - _TOLD} more pairs'*(len(pairs) > _TOLD)
     return (*out, *([f'no training row has {"; ".join(pairs[:_TOLD])}{more}'] if pairs else ()))
 
 def _breaks(columns:Sequence[Column], tie:tuple, df:pd.DataFrame) -> np.ndarray: # bool `(n,)`
@@ -404,8 +390,7 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
             if _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share: return step
     return 0.
 
-_FULL = 6          # Decimals of numbers of full precision in fewer than 64 bits
-_MOST_STEPS = 5000 # Of a column whose numbers lie evenly
+_FULL,_MOST_STEPS = 6, 5000 # Decimals of numbers of full precision in fewer than 64 bits; of a column whose numbers lie evenly
 
 def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
     "The smallest distance of numbers of full precision, of which all of them are multiples: whole numbers that were scaled."
@@ -493,8 +478,7 @@ def _found_roles(columns:Sequence[Column], df:pd.DataFrame, told:dict, known:set
 _SHOWN = 6 # Columns that a sentence names
 
 def _few_named(names:Sequence) -> str:
-    more = f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''
-    return ', '.join(map(str, names[:_SHOWN])) + more
+    return ', '.join(map(str, names[:_SHOWN])) + f' and {len(names) - _SHOWN} more'*(len(names) > _SHOWN)
 
 def _roles_told(columns:Sequence[Column], roles:dict, guessed:dict) -> tuple: # Sentences
     "What is to be said of roles, and of codes that nobody named."

@@ -11,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 
@@ -41,8 +39,7 @@ def _arrange(a, channels:int) -> Tensor: # One or many, grey ones with or withou
 def _pil_pixels(im, channels:int) -> Tensor: # `(1, c, h, w)`, uint8
     "Pixels of a PIL image; raises `ValueError` for another number of channels."
     if im.mode == '1': im = im.convert('L')
-    bands = len(im.getbands())
-    if im.mode not in ('L', 'RGB') or bands != channels:
+    if (bands := len(im.getbands())) != channels or im.mode not in ('L', 'RGB'):
         raise ValueError(f'data must be images of {_channels(channels)}, got mode {im.mode!r} with {bands}')
     return _arrange(np.array(im), channels)
 
@@ -62,15 +59,13 @@ def _read_image(file, channels):
         raise ValueError(f'data must be an image file, got {str(file)!r} ({e})') from None
     finally: ImageFile.LOAD_TRUNCATED_IMAGES = lenient
     if small: return _pil_pixels(im, channels)
-    got = f'{im.width} × {im.height} in {str(file)!r}'
-    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {got}')
+    raise ValueError(f'data must be images of at most {_MOST_PIXELS:,} pixels, got {im.width} × {im.height} in {str(file)!r}')
 
 # %% ../../nbs/05_images.ipynb #c19
 def _image_rows(data):
     "One or many images as an array or a list of images; raises `ValueError` for a data set without a column `image`."
     columns = getattr(data, 'column_names', data if isinstance(data, dict) else None)
-    if columns is not None and 'image' not in columns:
-        raise ValueError(f"data must have a column 'image', got {list(columns)}")
+    if columns is not None and 'image' not in columns: raise ValueError(f"data must have a column 'image', got {list(columns)}")
     if columns is not None: data = data['image'] if isinstance(data, dict) else data['image'][:]
     if isinstance(data, (np.ndarray, Tensor)): return data
     if not isinstance(data, (list, tuple)): return [data]
@@ -109,8 +104,8 @@ def pixels(
         if isinstance(d, (np.ndarray, Tensor)): return _arrange(d, channels)
         raise ValueError(f'data must be images (PIL, numpy, torch, a file), got {type(d).__name__}')
     parts = [one(d) for d in data]
-    sizes = {tuple(p.shape[1:]) for p in parts}
-    if len(sizes) > 1: raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
+    if len(sizes := {tuple(p.shape[1:]) for p in parts}) > 1:
+        raise ValueError(f'data must be images of one size, got {sorted(sizes)}')
     return torch.cat(parts)
 
 # %% ../../nbs/05_images.ipynb #c28
@@ -180,8 +175,7 @@ def _groups(p, shape):
     "The block or the region of every entry; raises `ValueError` for images of another size than the regions."
     if p.regions is None: return block_groups(shape, p.block)
     if tuple(shape[-2:]) == tuple(p.regions.shape): return p.regions.expand(*shape).clone()
-    (h, w), got = p.regions.shape, '×'.join(map(str, shape[-2:]))
-    raise ValueError(f'data must be images of {h}×{w}, as the regions, got {got}')
+    raise ValueError('data must be images of {}×{}, as the regions, got {}×{}'.format(*p.regions.shape, *shape[-2:]))
 
 # %% ../../nbs/05_images.ipynb #c48
 def _read_regions(regions) -> Tensor|None: # long `(h, w)`
@@ -190,10 +184,8 @@ def _read_regions(regions) -> Tensor|None: # long `(h, w)`
     v = torch.as_tensor(np.array(regions)) if not isinstance(regions, Tensor) else regions.cpu()
     if v.ndim != 2 or not v.numel() or not torch.can_cast(v.dtype, torch.long):
         raise ValueError(f'regions must be whole numbers (h, w), got {v.dtype} of shape {tuple(v.shape)}')
-    used = v.long().unique()
-    if used.equal(torch.arange(len(used))): return v.long()
-    got = f'{used[0]}..{used[-1]} with {len(used)} of them'
-    raise ValueError(f'regions must be numbered from 0 without a gap, got {got}')
+    if (used := v.long().unique()).equal(torch.arange(len(used))): return v.long()
+    raise ValueError(f'regions must be numbered from 0 without a gap, got {used[0]}..{used[-1]} with {len(used)} of them')
 
 # %% ../../nbs/05_images.ipynb #c51
 def _checked_rows(p, data):
@@ -202,11 +194,10 @@ def _checked_rows(p, data):
     v = pixels(data, p.channels)
     if _are_levels(v): return data
     low,high = _black_and_white(p, v)
-    outside = ~((v >= low) & (v <= high))
-    if not outside.any(): return data
+    if not (outside := ~((v >= low) & (v <= high))).any(): return data
     pairs = [f'[{a:g}, {b:g}]' for a,b in zip(p.low, p.high)]
-    said = pairs[0] if len(set(pairs)) == 1 else ', '.join(pairs)
-    raise ValueError(f'data must lie in the bounds {said}, got {v[outside][0].item():g}')
+    pairs = pairs[:1] if len(set(pairs)) == 1 else pairs
+    raise ValueError(f'data must lie in the bounds {", ".join(pairs)}, got {v[outside][0].item():g}')
 
 # %% ../../nbs/05_images.ipynb #c57
 def _decode_images(p:_Pixels, x:Tensor, raw=None, legal:bool=True):
@@ -234,21 +225,17 @@ _SHIFTS = tuple(partial(_shifted_images, down=d, right=r) for d,r in ((0, 0), (0
 # %% ../../nbs/05_images.ipynb #c64
 def _block_corners(ids):
     "Row and column of the first pixel of each block, from the block of every entry, `(c, h, w)`."
-    plane = ids[0].numpy()
-    _,first = np.unique(plane, return_index=True)
-    return [divmod(int(f), plane.shape[1]) for f in first]
+    _,first = np.unique(ids[0].numpy(), return_index=True)
+    return [divmod(int(f), ids.shape[2]) for f in first]
 
 # %% ../../nbs/05_images.ipynb #c67
-def _block_names(ids):
-    "A name for each block."
-    return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
+def _block_names(ids): return tuple(f'block at {top},{left}' for top,left in _block_corners(ids)) # A name for each block
 
 # %% ../../nbs/05_images.ipynb #c70
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
-    corners,names = _block_corners(ids), _block_names(ids)
-    lines = []
+    corners,names,lines = _block_corners(ids), _block_names(ids), []
     for i in range(len(cfs)):
         for g in ids[cfs.mask[i].cpu()].unique().tolist():
             at = (ids == g).to(cfs.x.device)
@@ -270,9 +257,8 @@ def _constrain_images(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
     names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
     for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
-        unknown = [b for b in kept if b not in names]
-        if unknown:
-            raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {unknown[0]!r}')
+        for b in kept:
+            if b not in names: raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {b!r}')
         row[[names.index(b) for b in kept]] = True
     return enc._replace(frozen=frozen)
 
@@ -442,8 +428,7 @@ def load_digits(
     from PIL import Image
     from sklearn.datasets import load_digits as embedded
     data = embedded()
-    values = (data.images/16*255).round().astype(np.uint8)
-    order = np.random.default_rng(seed).permutation(len(values))
+    order = np.random.default_rng(seed).permutation(len(values := (data.images/16*255).round().astype(np.uint8)))
     part = lambda i: dict(image=[Image.fromarray(v) for v in values[i]], label=data.target[i].tolist())
     return tuple(datasets.Dataset.from_dict(part(i), features=_digit_features()) for i in (order[:1347], order[1347:]))
 
@@ -453,16 +438,16 @@ def _from_hub(name:str, *splits) -> list:
     import datasets
     try: return [datasets.load_dataset(name, split=s) for s in splits]
     except Exception as e:
-        hint = 'path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached'
-        raise ValueError(f'{hint}, got None and {type(e).__name__} for {name!r}') from e
+        raise ValueError('path must be a data folder (or set GRADUAL_CF_DATA) where the hub cannot be reached, got None and '
+                         f'{type(e).__name__} for {name!r}') from e
 
 def _train_and_test(path, name:str, read:Callable) -> tuple:
     "Both splits of a data set, read from a data folder or asked of the hub; raises `ValueError` where it is not there."
     folder,inside = path or os.environ.get('GRADUAL_CF_DATA'), name.split('/')[1]
     if folder is None: return tuple(_from_hub(name, 'train', 'test'))
     files = [Path(folder)/f'{inside}/{s}-00000-of-00001.parquet' for s in ('train', 'test')]
-    lost = [f for f in files if not f.is_file()]
-    if lost: raise ValueError(f'path must be a data folder with {inside}/{lost[0].name}, got {str(folder)!r}')
+    for f in files:
+        if not f.is_file(): raise ValueError(f'path must be a data folder with {inside}/{f.name}, got {str(folder)!r}')
     return tuple(read(str(f)) for f in files)
 
 # %% ../../nbs/05_images.ipynb #c114

@@ -12,9 +12,7 @@ from numbers import Real
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from .columns import _unstepped, Column
@@ -24,8 +22,7 @@ from ..core import Encoded, State, bisected
 __all__ = ['reachable']
 
 # %% ../../nbs/data/01_relations.ipynb #sc8
-_MOST_OPERATORS = 200 # In one sentence; Python can nest no more than a few hundred
-_SHOWN = 60 # Characters of one that is too long
+_MOST_OPERATORS,_SHOWN = 200, 60 # In one sentence; Python can nest no more than a few hundred; characters of one that is too long
 
 def _named_column(name:str, columns:Sequence[Column], where:str) -> int: # Position
     "The column of a name; raises `ValueError` for an unknown one."
@@ -71,9 +68,8 @@ def _check_places(tree:ast.expr, where:str):
     if len(operators) > _MOST_OPERATORS: raise _too_long(where)
     wrong = [part for n in nodes for part,fits in _operands(n) if not fits]
     wrong += [n for n in nodes if isinstance(n, (ast.Constant, ast.List, ast.Tuple)) and not _is_constant(n)]
-    if wrong:
-        got = ast.unparse(wrong[0])[:_SHOWN]
-        raise ValueError(f'relations must compare numbers, levels and dates, got {got!r} in {where!r}')
+    for part in wrong[:1]:
+        raise ValueError(f'relations must compare numbers, levels and dates, got {ast.unparse(part)[:_SHOWN]!r} in {where!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #sk21
 _QUOTED = re.compile('`([^`]+)`')
@@ -90,15 +86,13 @@ def _tree_of(text:str, columns:Sequence[Column], where:str) -> ast.expr:
     try: tree = ast.parse(_QUOTED.sub(put, text).strip(), mode='eval').body
     except (RecursionError, MemoryError): raise _too_long(where) from None
     except (SyntaxError, UnicodeError) as e:
-        said = getattr(e, 'msg', 'no text')
-        raise ValueError(f'relations must compare columns, got {where!r} ({said}); '
+        raise ValueError(f'relations must compare columns, got {where!r} ({getattr(e, "msg", "no text")}); '
                          'put names that are not plain words in backticks') from None
     _check_places(tree, where)
     for node in ast.walk(tree):
         if not isinstance(node, _GRAMMAR):
             got = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
-            raise ValueError('relations must be made of columns, constants, comparisons and + - * /, '
-                             f'got {got!r} in {where!r}')
+            raise ValueError(f'relations must be made of columns, constants, comparisons and + - * /, got {got!r} in {where!r}')
         if isinstance(node, ast.Name): node.id = f'c{_named_column(quoted.get(node.id, node.id), columns, where)}'
     return tree
 
@@ -114,8 +108,7 @@ _WORD = re.compile(r'\w+')
 # %% ../../nbs/data/01_relations.ipynb #sc26
 _SAME_OR_NOT = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
-def _column_of(node, columns): # `Column`, or None
-    return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None
+def _column_of(node, columns): return columns[int(node.id[1:])] if isinstance(node, ast.Name) else None # `Column`, or None
 
 def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
     "Replace the constants that one column is compared with."
@@ -126,12 +119,10 @@ def _fit_constants(name:ast.expr, op, other:ast.expr, columns, where:str):
     for node in getattr(other, 'elts', [other]):
         if not isinstance(node, ast.Constant): continue
         told,node.value = node.value, c.constant(node.value)
-        if node.value is None:
-            raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
+        if node.value is None: raise ValueError(f'relations must compare {c.name!r} with {c.wants}, got {told!r} in {where!r}')
     against = _column_of(other, columns)
     if against is not None and against.levels != c.levels:
-        got = f'{c.name!r} and {against.name!r} in {where!r}'
-        raise ValueError(f'relations must compare columns with the same levels, got {got}')
+        raise ValueError(f'relations must compare columns with the same levels, got {c.name!r} and {against.name!r} in {where!r}')
 
 def _numeric_tree(tree:ast.expr, columns, where:str) -> ast.expr:
     "The tree with numbers for levels and dates; raises `ValueError` where columns do not suit what is done with them."
@@ -142,10 +133,10 @@ def _numeric_tree(tree:ast.expr, columns, where:str) -> ast.expr:
                 for one,other in ((a, b), (b, a)): _fit_constants(one, op, other, columns, where)
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)] if isinstance(node, ast.BinOp) else []
         for c in (_column_of(n, columns) for n in named):
-            if not c or not c.levels: continue
-            raise ValueError(f'relations must not do arithmetic with levels, got {c.name!r} in {where!r}')
-    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    if texts: raise ValueError(f'relations must compare a text with a column, got {texts[0]!r} in {where!r}')
+            if c and c.levels: raise ValueError(f'relations must not do arithmetic with levels, got {c.name!r} in {where!r}')
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Constant) and isinstance(n.value, str):
+            raise ValueError(f'relations must compare a text with a column, got {n.value!r} in {where!r}')
     return tree
 
 # %% ../../nbs/data/01_relations.ipynb #sc28
@@ -238,13 +229,11 @@ class _Event(NamedTuple):
 # %% ../../nbs/data/01_relations.ipynb #c10
 def _event(text:str, columns:Sequence[Column], where:str) -> _Event|None:
     "Read an event; None for another sentence."
-    found = _EVENT.fullmatch(text.strip())
-    if not found: return None
+    if not (found := _EVENT.fullmatch(text.strip())): return None
     name,verb,by = found.groups()
     g = _named_column(name.strip('`'), columns, where)
     if not columns[g].ordered and verb in ('rises', 'falls'):
-        raise ValueError('relations must say that a category changes or stays, '
-                         f'got {columns[g].name!r} that {verb} in {where!r}')
+        raise ValueError(f'relations must say that a category changes or stays, got {columns[g].name!r} that {verb} in {where!r}')
     if verb in ('changes', 'stays') and by:
         raise ValueError(f"relations must say 'by' only of a column that rises or falls, got {where!r}")
     if by is None: return _Event(g, verb, 0.)
@@ -304,8 +293,7 @@ class _Relation(NamedTuple):
     def groups(self) -> frozenset: return self.then.groups | (self.when.groups if self.when else frozenset())
 
     @property
-    def moves(self) -> bool: # Whether it is about a change
-        return any(isinstance(part, _Event) for part in (self.when, self.then))
+    def moves(self) -> bool: return any(isinstance(part, _Event) for part in (self.when, self.then)) # Whether it is about a change
 
     def kept(self, old:dict, new:dict, value:Callable=_by_tree) -> np.ndarray: # bool `(n,)`
         "Whether rows keep it."
@@ -317,8 +305,7 @@ def _relation(text, columns:Sequence[Column]) -> _Relation:
     "Read a relation; raises `ValueError` for anything else."
     if not isinstance(text, str): raise ValueError(f'relations must be texts, got {text!r}')
     def part(side): # an event, an equality or any other sentence
-        told = _event(side, columns, text)
-        if told: return told
+        if told := _event(side, columns, text): return told
         s = _read_sentence(side, columns, text)
         if not _is_truth(s.tree) or not s.groups: raise ValueError(f'relations must compare columns, got {text!r}')
         return _equality(s, columns) or s
@@ -357,8 +344,7 @@ def _in_order(followers:Sequence[_Follower], columns) -> tuple:
         waiting = {f.group for f in left}
         ready = [f for f in left if not f.needs & waiting]
         if not ready:
-            at_times = [f for f in left if f.when is not None]
-            if at_times: left.remove(at_times[-1])
+            if at_times := [f for f in left if f.when is not None]: left.remove(at_times[-1])
             else:
                 needs,way = {f.group: f.needs for f in left}, [left[0].group]
                 while way.count(way[-1]) < 2: way.append(next(g for g in sorted(needs[way[-1]]) if g in needs))
@@ -390,11 +376,9 @@ def _computed(c:Column, values, n:int) -> np.ndarray: # Its numbers, `(n,)`; NaN
     return c.computed(s)
 
 # %% ../../nbs/data/01_relations.ipynb #c37
-_TRIED_ROWS = 1000 # Training rows on which a function is tried
-_SHUFFLE = 0       # Seed of the order in which their columns are tried
+_TRIED_ROWS,_SHUFFLE = 1000, 0 # Training rows on which a function is tried; seed of the order in which their columns are tried
 
-def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray:
-    return _computed(c, function(rows), len(rows))
+def _told_of(c:Column, function:Callable, rows:pd.DataFrame) -> np.ndarray: return _computed(c, function(rows), len(rows))
 
 def _of_numbers(told:Callable, frame:Callable, env:dict) -> np.ndarray: return told(frame(env, [*env])) # `(n,)`
 
@@ -444,8 +428,7 @@ def _caused(columns:Sequence[Column], name, told, frame:Callable, df:pd.DataFram
     if g in needs: raise ValueError(f'relations and derive must not form a circle, got {name!r} → {name!r}')
     parents = [source for p in needs for source in columns[p].sources]
     try: model.predict(df[parents].iloc[:1])
-    except Exception as e:
-        raise ValueError(f'derive must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
+    except Exception as e: raise ValueError(f'derive must predict {name!r} from {parents}, got {type(e).__name__}: {e}') from e
     frame = partial(_parents_of, frame, needs, parents)
     return _Follower(g, frozenset(needs), partial(_moved_along, model, frame, g), None, f'causes {name!r}')
 
@@ -520,8 +503,7 @@ def _write_derived(t:_Ties, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group ->
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
     for g,(old,new,v) in led.items():
-        c,at = t.columns[g], t.at[g]
-        rows,same = _differs(new, v) & ~np.isnan(v), ~_differs(old, v)
+        c,at,rows,same = t.columns[g], t.at[g], _differs(new, v) & ~np.isnan(v), ~_differs(old, v)
         rows,same = (torch.from_numpy(b).to(xp.device)[:, None] for b in (rows, same))
         fresh = torch.from_numpy(c.encoded(c.entries(v))).to(xp)
         out[:, at] = torch.where(rows, torch.where(same, x[:, at], fresh), xp[:, at])
@@ -559,8 +541,7 @@ _RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to
 class _Relations:
     "The relations, for the rows of a search."
     def __init__(self, ties:_Ties):
-        self.ties = ties
-        self.led = ties.led
+        self.ties,self.led = ties, ties.led
         of_all = np.arange(len(ties.columns))
         self.computed = torch.from_numpy(np.isin(of_all, ties.unchosen)) # Columns that cannot be chosen, bool `(g,)`
         self.near = [_touched(ties, g) for g in range(len(ties.columns))]
@@ -584,8 +565,7 @@ class _Relations:
 
     def tried(self, s:State, trials:Tensor, group:int) -> tuple[Tensor, Tensor]: # `(n, q, d)`, bool `(n, q)`
         "Candidates of one column with all that follows, and which of them keep everything."
-        t = self.ties
-        near = self.near[group]
+        t,near = self.ties, self.near[group]
         n,q = trials.shape[:2]
         old = _read_groups(self.ties, s.x, self.used)
         others = t._replace(relations=tuple(r for r in t.relations if r not in near.relations))
@@ -613,8 +593,7 @@ class _Relations:
             after = near.followed(old, {**old, group: v})
             bad = [_differs(old[g], after[g]) & self.ties.columns[g].outside(after[g]) for g in near.led]
             return ~reduce(np.logical_or, bad, near.broken(old, after).any(1))
-        own = np.nan_to_num(old[group], nan=c.low).clip(c.low, c.high)
-        ends = []
+        own,ends = np.nan_to_num(old[group], nan=c.low).clip(c.low, c.high), []
         for end in (c.low, c.high):
             there = may_have(np.full(len(own), end))
             middle = lambda bad, good: c.rounded((bad + good)/2)
@@ -637,8 +616,7 @@ _SHUFFLES = 5 # Times that rows are shuffled
 
 def _check_together(ties:_Ties, env:dict):
     "Raise `ValueError` for relations that no row satisfies, neither training rows nor shuffled ones."
-    told = [r for r in ties.relations if not r.moves]
-    if not told: return
+    if not (told := [r for r in ties.relations if not r.moves]): return
     known = ties._replace(followers=tuple(f for f in ties.followers if f.needs <= env.keys()))
     draw,many = np.random.default_rng(_SHUFFLE), len(next(iter(env.values())))
     mixed = [known.followed(env, {g: v[draw.permutation(many)] for g,v in env.items()}) for _ in range(_SHUFFLES)]
@@ -692,8 +670,7 @@ def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`, of
 def _at_fault(ties:_Ties, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Changed columns that break a relation, and columns that did not follow."
     a,b = (_numbers_of(ties.columns, df) for df in (old, new))
-    changed = np.stack([_differs(a[g], b[g]) for g in a], 1)
-    out = _strayed(ties, a, b)
+    changed,out = np.stack([_differs(a[g], b[g]) for g in a], 1), _strayed(ties, a, b)
     for name,function in ties.derive.items(): # where the function says something else than before, the column does
         g = _column_named(ties.columns, 'derive', name)
         c = ties.columns[g]
@@ -709,9 +686,8 @@ def _check_computed(followers, columns, named:dict):
     "Raise `ValueError` where a column that is computed is also told what it may become."
     for f in followers:
         for arg,names in named.items():
-            if columns[f.group].name in names:
-                got = f'{columns[f.group].name!r} ({f.told})'
-                raise ValueError(f'{arg} must not name a column that is computed, got {got}')
+            if (name := columns[f.group].name) in names:
+                raise ValueError(f'{arg} must not name a column that is computed, got {name!r} ({f.told})')
 
 def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."

@@ -11,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 from ..answers import _titles, aimed_at, CHANGED, Counterfactuals, went
@@ -99,8 +97,7 @@ class _Series:
     real:Tensor       # Real series whose stretches are proposed, `(q, c, length)`
     whole:tuple=()    # Channels of whole numbers, by position
 
-    def time(self, t) -> str: # Of a point
-        return f'{t/self.rate:.3g} s' if self.rate else str(int(t))
+    def time(self, t) -> str: return f'{t/self.rate:.3g} s' if self.rate else str(int(t)) # Of a point
 
     @property
     def project(self): # (c, x) -> the admissible c; None where any number is
@@ -138,8 +135,7 @@ def _check_series(v:np.ndarray, shortest:int, length:int, bridged:bool) -> tuple
     there,ends = ~np.isnan(v), _series_lengths(v)
     wrong = np.flatnonzero((ends < shortest) | (ends > length))
     span = f'{length}' if shortest == length else f'{shortest} to {length}'
-    if len(wrong): raise ValueError(f'data must have {span} points a series, as the training data, '
-                                    f'got {ends[wrong[0]]} in row {wrong[0]}')
+    if len(wrong): raise ValueError(f'data must have {span} points a series, as the training data, got {ends[wrong[0]]} in row {wrong[0]}')
     holes = ~there & (np.arange(v.shape[2]) < ends[:, None, None])
     if holes.any() and not bridged:
         raise ValueError(f'data must have no NaN inside a series, got one in row {np.nonzero(holes)[0][0]}; '
@@ -186,8 +182,7 @@ def _are_counts(raw) -> bool: return isinstance(raw, np.ndarray) and raw.dtype.k
 def _given(p:_Series, data) -> np.ndarray: # `(n, length)` or `(n, c, length)`
     "One or many series as an array; counts keep their dtype."
     if isinstance(data, Tensor): data = data.detach().cpu().numpy()
-    v = _rows(p, data)
-    return v.astype(data.dtype) if _are_counts(data) else v
+    return _rows(p, data).astype(data.dtype) if _are_counts(data) else _rows(p, data)
 
 def _whole_only(at:Tensor, c:Tensor, x:Tensor) -> Tensor: # Channels `(c, 1)`, values and inputs `(n, c, length)`
     "Whole numbers stay whole; a point of one's own stays as it is."
@@ -220,8 +215,7 @@ def _adapt(p:_Series, model):
     model.frames = partial(_raw_points_frame, p)
     if type(model.predictor.source).__module__.startswith('aeon.'):
         own = model.predictor
-        model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(),
-                                  labels=own.labels and partial(_arrays, p, own.labels))
+        model.predictor = replace(own, ask=partial(_arrays, p, own.ask), instead=(), labels=own.labels and partial(_arrays, p, own.labels))
     return model
 
 def _point_names(p): return tuple(f'{c} {t}' for c in p.channels for t in range(p.length))
@@ -240,8 +234,7 @@ def _where(channels:tuple, length:int, names) -> Tensor: # bool `(c, length)`
         if isinstance(channel, slice): channel,times = None, channel
         at = slice(None) if channel is None else _channel(channels, 'immutable', channel)
         try: out[at, times] = True
-        except (TypeError, IndexError):
-            raise ValueError(f'immutable must have times as slices of points, got {times!r}') from None
+        except (TypeError, IndexError): raise ValueError(f'immutable must have times as slices of points, got {times!r}') from None
     return torch.from_numpy(out)
 
 def _channel_bounds(channels:tuple, bounds) -> Tensor: # Channel -> (low, high), or None -> `(c, 2)`
@@ -326,8 +319,7 @@ def _changed_stretches(cfs:Counterfactuals) -> pd.DataFrame:
 
 def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before and after overlaid, the changed segments shaded; one panel per channel."
-    p = _record_of(cfs.domain)
-    n,table = min(most, len(cfs)), cfs.changes()
+    p,n,table = _record_of(cfs.domain), min(most, len(cfs)), cfs.changes()
     fig,axes = subplots(n*len(p.channels), 1, squeeze=False, sharex=True, figsize=(7, .4 + 1.5*n*len(p.channels)))
     time,unit = p.axis()
     for ax,(i,j) in zip(axes[:, 0], np.ndindex(n, len(p.channels))):
@@ -352,8 +344,7 @@ def _step_panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what m
     "Every channel before and at a step, with a bar where they differ."
     axes,(time,unit) = fig.subplots(len(p.channels), 1, sharex=True, squeeze=False)[:, 0], p.axis()
     at = np.stack([x[0].cpu().numpy() for x in (trace.x, *(s.xp for s in trace))]) # `(steps, c, length)`
-    low,high = at.min((0, 2)), at.max((0, 2))
-    moved = np.where(at != at[0], at, np.nan)
+    low,high,moved = at.min((0, 2)), at.max((0, 2)), np.where(at != at[0], at, np.nan)
     new,bars = [], []
     for j,ax in enumerate(axes):
         ax.plot(time, at[0][j], color='.5', lw=1)
@@ -405,8 +396,7 @@ def dtw(
 def _series_measures(cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "The field's measures for series."
     far = (cfs.xp - cfs.x).flatten(1)
-    return dict(share=(far != 0).double().mean(1), segments=n_segments(cfs.x, cfs.xp), l1_point=far.abs().mean(1),
-                dtw=dtw(cfs.x, cfs.xp))
+    return dict(share=(far != 0).double().mean(1), segments=n_segments(cfs.x, cfs.xp), l1_point=far.abs().mean(1), dtw=dtw(cfs.x, cfs.xp))
 
 # %% ../../nbs/08_series.ipynb #t44
 _PROPOSED = 24 # Real series of which stretches are proposed to whoever asks window by window
@@ -484,20 +474,18 @@ def series(
     for name,u in dict(fs=fs, steepest=steepest).items(): check_range(name, u, none=True, above=0)
     v = _series_array(X)
     if v.ndim not in (2, 3) or not v.size: raise ValueError(f'X must be series (n, length) or (n, channels, length), got {v.shape}')
-    names = _channel_names(v, channels, X)
-    v = v.reshape(len(v), len(names), -1)
+    v = v.reshape(len(v), len(names := _channel_names(v, channels, X)), -1)
     L = length or int(_series_lengths(v).max())
     for name,n in dict(length=L, window=window or 1).items(): check_range(name, n, least=1, whole=True)
     shortest,bridged = min(max(int(_series_lengths(v).min()), 1), L), missing == 'bridge'
     filled,there = _check_series(v, shortest, L, bridged)
     known = np.where(there, filled, np.nan)
     own = torch.from_numpy(np.stack([np.nanmin(known, (0, 2)), np.nanmax(known, (0, 2))], 1)).float()
-    flat = [name for name,(low,high) in zip(names, own.tolist()) if not low < high]
-    if flat: raise ValueError(f'X must vary in every channel, got a constant {flat[0]!r}')
+    for name,(low,high) in zip(names, own.tolist()):
+        if not low < high: raise ValueError(f'X must vary in every channel, got a constant {name!r}')
     jump = np.nanmax(np.abs(np.diff(known, axis=2)), (0, 2)) if steepest is None else np.full(len(names), steepest)
     real = torch.from_numpy(filled[np.linspace(0, len(v) - 1, min(_PROPOSED, len(v))).astype(int)]).float()
-    asked = _channel_bounds(names, bounds)
-    whole = _whole_channels(known, names, integer)
+    asked,whole = _channel_bounds(names, bounds), _whole_channels(known, names, integer)
     low,high = _inward_to_whole(whole, *torch.where(asked.isnan(), own, asked).T[..., None])
     if (low > high).any(): raise ValueError(f'bounds must have low ≤ high, got {bounds}')
     return replace(_series_domain(_Series(names, L, shortest, fs, window or _forgotten(filled), low, high,

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from .columns import (_bare, _bounds_inside, _entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval,
@@ -32,30 +31,23 @@ from .relations import _at_fault, _consequence, _in_order, _names_in, _relation,
 __all__ = ['tabular']
 
 # %% ../../nbs/04_tables.ipynb #c6
-class _Scales(NamedTuple):
-    "How entries are scaled and written, as arrays over all of them."
-    origin:np.ndarray # Raw value that is encoded as 0, `(d,)`; 0 for levels
-    span:np.ndarray   # Raw distance that is encoded as 1, `(d,)`; 1 for levels
-    digits:np.ndarray # Decimals of legal numbers, `(d,)` …
-    parts:np.ndarray  # … and how many units of the last one make a step, `(d,)`
-    scale:np.ndarray  # Parts of one that cells tell apart, `(d,)`
-    uneven:list       # Columns with knots, and where their entries stand
-    between:list      # Columns with legal numbers between their steps, and where
-    own:list          # Columns that find the very cell in their own way, and where
-    missing:list      # Columns with missing cells, by position
-    plain:bool        # Whether cells are numbers in all columns, read as they are
-    block:Any         # The one dtype of such cells; None where there are several
-
-def _scales(table) -> _Scales: # Of a `_Table`
-    "The scales of its columns."
+def _scales(table) -> SimpleNamespace: # Of a `_Table`
+    "How entries are scaled and written, as arrays over all of them, and columns that are treated in a way of their own."
     each,part = list(zip(table.columns, table.at)), table.entries
     even = np.array([(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns], float)
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
     plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
-    return _Scales(even[table.group, 0], even[table.group, 1], part('digits'), part('parts'), part('scale'),
-                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
-                   [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
-                   plain, kinds.pop() if plain and len(kinds) == 1 else None)
+    return SimpleNamespace(
+        # Raw value that is encoded as 0, and raw distance that is encoded as 1, `(d,)` each; 0 and 1 for levels
+        origin=even[table.group, 0], span=even[table.group, 1],
+        # Decimals of legal numbers, how many units of the last one make a step, and parts of one that cells tell apart
+        digits=part('digits'), parts=part('parts'), scale=part('scale'),
+        # Columns with knots, and with legal numbers between their steps, and where their entries stand
+        uneven=[(c, at) for c,at in each if c.knots is not None], between=[(c, at) for c,at in each if len(c.between) or c.bits],
+        # Columns that find the very cell in their own way, and where; those with missing cells, by position
+        own=[v for v,one in zip(each, alike) if not one], missing=[g for g,c in enumerate(table.columns) if c.missing],
+        # Whether cells are numbers in all columns, read as they are, and their one dtype; None where there are several
+        plain=plain, block=kinds.pop() if plain and len(kinds) == 1 else None)
 
 @dataclass(frozen=True, eq=False)
 class _Table:
@@ -96,7 +88,7 @@ class _Table:
         return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
 
     @cached_property
-    def scales(self) -> _Scales: return _scales(self)
+    def scales(self) -> SimpleNamespace: return _scales(self)
 
     @cached_property
     def shared(self) -> tuple: # Limits of each entry, raw `(d,)` each, and what rows may become that have no others
@@ -159,13 +151,11 @@ def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted colum
     if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
         return pd.DataFrame(data, columns=list(names)).infer_objects()
     got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
-    wanted = f'a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`'
-    raise ValueError(f'data must be {wanted}, got {got}')
+    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got {got}')
 
 def _fitted_columns(table:_Table, data) -> pd.DataFrame:
     "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."
-    df = _as_frame(data, table.names)
-    names = table.names
+    df,names = _as_frame(data, table.names), table.names
     got = names if df.columns.equals(table.labels) else list(df.columns)
     if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
     if got == names:
@@ -173,9 +163,9 @@ def _fitted_columns(table:_Table, data) -> pd.DataFrame:
         df = _columns_replaced(df, {c: _cast(df[c], table.dtypes[c]) for c in other})
         gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
         return _columns_replaced(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
-    missing,extra = [c for c in names if c not in got], [c for c in got if c not in names]
-    if missing: raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
-    raise ValueError(f'data must have distinct columns, got {got}')
+    if not (missing := [c for c in names if c not in got]): raise ValueError(f'data must have distinct columns, got {got}')
+    extra = [c for c in got if c not in names]
+    raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
 
 # %% ../../nbs/04_tables.ipynb #c16
 def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
@@ -236,8 +226,7 @@ class _CodedRows:
     ndim = 2
     def __init__(self, numbers:Tensor, at:Tensor, ones:Tensor, width:int, lasting:bool=False): # `(n, p)`, `(p,)`, `(n, c)`
         self.numbers,self.at,self.ones = numbers, at, ones # numbers; entries where they stand; entries that are 1
-        self.shape = torch.Size((len(numbers), width))
-        self.lasting = lasting
+        self.shape,self.lasting = torch.Size((len(numbers), width)), lasting
         self.made = None
 
     @property
@@ -367,8 +356,7 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
 # %% ../../nbs/04_tables.ipynb #c30
 def _propose_values(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
     "Values of one column to try."
-    c,relations = table.columns[group], table.relations
-    values = table.tried[group].to(x)[None]
+    c,relations,values = table.columns[group], table.relations, table.tried[group].to(x)[None]
     if relations is None or not c.ordered or table.computed[group]: return values
     if not (relations.near[group].relations or relations.near[group].followers): return values
     low,high = (torch.tensor(c.encoded(end)).to(x)[:, None] for end in relations.possible(x, group))
@@ -435,8 +423,7 @@ def _decode_table(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataF
         differs = v != enc.x
     for g in np.unique(table.group[differs.any(0).numpy()]):
         c,at = table.columns[g], table.at[g]
-        changed = differs[:, at].any(1).numpy()
-        new = c.exact(v[:, at].numpy())
+        changed,new = differs[:, at].any(1).numpy(), c.exact(v[:, at].numpy())
         cells = c.write(c.rounded(new) if legal else new, table.dtypes)
         for name,one in cells.items(): _replace_cells(df, name, one, changed, table.dtypes[name])
     return df
@@ -449,8 +436,7 @@ def _legal_columns(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarr
         same = np.all([same_cells(old[s], new[s]) for s in c.sources], 0)
         stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
         out.append(same if same.all() else same | (c.legal(old, new, up, down) & ~stays))
-    if table.relations is None: return np.stack(out, 1)
-    return np.stack(out, 1) & ~_at_fault(table.relations.ties, old, new)
+    return np.stack(out, 1) & (table.relations is None or ~_at_fault(table.relations.ties, old, new))
 
 # %% ../../nbs/04_tables.ipynb #c46
 _LISTED = 30 # Columns that an error lists
@@ -460,8 +446,7 @@ def _check_names(columns:Sequence[Column], **named):
     known,owner = [c.name for c in columns], {s: c for c in columns for s in c.sources}
     for arg,names in named.items():
         if isinstance(names, str) or not hasattr(names, '__iter__'):
-            one = 'the string ' if isinstance(names, str) else ''
-            raise ValueError(f'{arg} must be a list of columns, got {one}{names!r}')
+            raise ValueError(f'{arg} must be a list of columns, got {"the string "*isinstance(names, str)}{names!r}')
         bad = [c for c in names if c not in known]
         hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
         if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
@@ -489,9 +474,8 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
     "Which columns of which rows are named."
     names = [c.name for c in columns]
     if isinstance(value, pd.DataFrame):
-        if not all(pd.api.types.is_bool_dtype(t) for t in value.dtypes):
-            got = sorted(set(map(str, value.dtypes)))
-            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {got}')
+        if not all(map(pd.api.types.is_bool_dtype, value.dtypes)):
+            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, value.dtypes)))}')
         value = [[c for c,on in zip(value.columns, row) if on] for row in value.to_numpy(bool)]
     is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
@@ -513,8 +497,7 @@ def _bound_rows(table:_Table, bounds, n:int) -> tuple:
         _check_names(table.columns, bounds=list(row or ()))
         for g,c in enumerate(table.columns):
             pair = (row or {}).get(c.name)
-            none = pair is None or pair is pd.NA or (isinstance(pair, float) and np.isnan(pair))
-            if not none: out[:, i, g] = _interval(c, pair)
+            if not (pair is None or pair is pd.NA or isinstance(pair, float) and np.isnan(pair)): out[:, i, g] = _interval(c, pair)
     return tuple(np.repeat(out, n//len(rows), 1))
 
 def _directions(columns:Sequence[Column], n:int, immutable=(), increase_only=(), decrease_only=()) -> list:
@@ -564,8 +547,7 @@ def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (
     led = relations.consequences(cfs.x, cfs.xp).cpu().numpy() if relations is not None and relations.led else None
     lines,follows = [], []
     for g,(c,at) in enumerate(zip(table.columns, table.at)):
-        before,after = c.named(old), c.named(new)
-        rows = cfs.mask[:, at.start].nonzero()[:, 0].tolist()
+        before,after,rows = c.named(old), c.named(new), cfs.mask[:, at.start].nonzero()[:, 0].tolist()
         lines += [(i, old.index[i], c.name, before[i], after[i]) for i in rows]
         if led is not None: follows += led[rows, g].tolist()
     out = pd.DataFrame(lines, columns=['row', 'index', 'feature', 'before', 'after'])
@@ -617,8 +599,7 @@ _WIDE,_TALL = 84, .54 # Characters of a line, and inches of a change
 def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     "A block for each row, a line for each change on its legal range, and what does as well; that, unless told, where a proof is known."
     by_name,changes,around = {c.name: c for c in table.columns}, cfs.changes(), _ranges(cfs, ranges)
-    known,y = {(l.row, l.feature): l for l in around}, 0.
-    heads,places = [], []
+    known,y,heads,places = {(l.row, l.feature): l for l in around}, 0., [], []
     for i,some in changes.groupby('row'):
         text = plot_text(f'row {_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', _WIDE)
         heads.append((y, text))
@@ -683,10 +664,10 @@ def _check_frame(df, integer, siblings, categorical):
         size = f' of length {len(df)}' if hasattr(df, '__len__') else ''
         hint = ': write df.to_pandas()' if hasattr(df, 'to_pandas') else ''
         raise ValueError(f'df must be a DataFrame with rows, got {type(df).__name__}{size}{hint}')
-    twice = list(dict.fromkeys(df.columns[df.columns.duplicated()]))
-    if twice: raise ValueError(f'df must have distinct column names, got {twice} more than once')
-    bad = [c for c in df.columns if isinstance(c, (bool, np.bool_))] # Python takes them for 1 and 0
-    if bad: raise ValueError(f'df must have columns named by text or numbers, got {bad}')
+    if twice := list(dict.fromkeys(df.columns[df.columns.duplicated()])):
+        raise ValueError(f'df must have distinct column names, got {twice} more than once')
+    if bad := [c for c in df.columns if isinstance(c, (bool, np.bool_))]: # Python takes them for 1 and 0
+        raise ValueError(f'df must have columns named by text or numbers, got {bad}')
     raw = [Column(c, (c,)) for c in df.columns]
     _check_names(raw, integer=integer, categorical=categorical)
     for cols in siblings.values(): _check_names(raw, categorical=cols)
@@ -697,7 +678,7 @@ _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that ha
 def _weight(name, v) -> float:
     "A weight; raises `ValueError` for anything else."
     v = _DIFFICULTY.get(v, v) if isinstance(v, str) else v
-    if isinstance(v, (bool, np.bool_, str)) or not isinstance(v, (int, float, np.number)) or not v >= 0:
+    if isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, float, np.number)) or not v >= 0:
         raise ValueError(f'cost must be a number of at least 0, a pair (up, down), one of {list(_DIFFICULTY)} '
                          f'or a function for column {name!r}, got {v!r}')
     return float(v)
@@ -714,9 +695,7 @@ def _column_cost(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.
     "The cost that a function gives to changes of a column; raises `ValueError` if that is not a cost."
     before,after = (c.seen(c.kept(v)) for v in (a, b))
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
-    bad = np.flatnonzero(~(v >= 0))
-    if len(bad):
-        i = bad[0]
+    for i in np.flatnonzero(~(v >= 0))[:1]:
         raise ValueError(f'cost must be at least 0, got {v[i]} for column {c.name!r} from {before[i]} to {after[i]}')
     return v
 
@@ -826,8 +805,7 @@ def _extended(table:_Table, data) -> Domain|None:
         if c.kind != 'category' or len(c.sources) > 1 or getattr(table.dtypes[c.name], 'ordered', False): continue
         known = set(c.levels)
         extra = tuple(dict.fromkeys(v for v in comparable(df[c.name]) if v is not None and v not in known))
-        kinds = {type(v) for v in (*extra, *(known - {None}))}
-        if 0 < len(extra) <= _MOST_UNSEEN and kinds in ({str}, {int}): new[g] = extra
+        if 0 < len(extra) <= _MOST_UNSEEN and {type(v) for v in (*extra, *(known - {None}))} in ({str}, {int}): new[g] = extra
     if not new or table.relations is not None or table.price is not None: return None
     coded = [c.name for c in (table.columns[g] for g in new) if isinstance(table.dtypes[c.name], pd.CategoricalDtype)]
     dtypes = table.dtypes | dict.fromkeys(coded, np.dtype(object)) # a model that reads codes refuses a new level
@@ -873,13 +851,12 @@ def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relati
 
 # %% ../../nbs/04_tables.ipynb #8ca441df
 _ROLES = 'free', 'fixed', 'identifier', 'person', 'category', 'number'
-_MOST_TOLD = 5    # Lines that describing a frame says
-_MOST_CODED = 500 # Numbers of a column that may be levels
+_MOST_TOLD,_MOST_CODED = 5, 500 # Lines that describing a frame says; numbers of a column that may be levels
 
 def _with_roles(roles:dict, immutable, categorical) -> tuple: # Both as `tabular` takes them, a category by its name
     "What roles say in other words; raises `ValueError` for a role that is none."
-    bad = [(name, role) for name,role in roles.items() if role not in _ROLES]
-    if bad: raise ValueError(f'roles must be among {list(_ROLES)}, got {bad[0][1]!r} for {bad[0][0]!r}')
+    for name,role in roles.items():
+        if role not in _ROLES: raise ValueError(f'roles must be among {list(_ROLES)}, got {role!r} for {name!r}')
     named = lambda role, given: [*given, *(name for name,v in roles.items() if v == role)] if role in roles.values() else given
     return named('fixed', immutable), named('category', categorical)
 
@@ -1002,8 +979,7 @@ def tabular(
                    step=step or (), better=better or (), relations=_names_in(relations, df.columns))
         siblings,told = _found_categories(df, own | dict(roles=roles or ()))
         immutable = _category_names(siblings.values(), immutable)
-    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special,
-                           partial(_with_step, step))
+    columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special, partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
                                 better=better or (), increase_only=increase_only, decrease_only=decrease_only, roles=roles or ())
     _check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)

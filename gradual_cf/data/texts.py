@@ -12,9 +12,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 from ..answers import aimed_at, Counterfactuals
@@ -32,8 +30,7 @@ __all__ = ['sentences']
 # %% ../../nbs/06_texts.ipynb #c6
 def _in_case_of(old:str, new:str) -> str:
     "`new` in the case of `old`."
-    if len(old) > 1 and old.isupper(): return new.upper()
-    return new[:1].upper() + new[1:] if old[:1].isupper() else new
+    return new.upper() if len(old) > 1 and old.isupper() else new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 # %% ../../nbs/06_texts.ipynb #c9
 @dataclass(frozen=True, eq=False)
@@ -88,10 +85,8 @@ def _read_once(reader, text) -> tuple:
     each of these is joined to no neighbour.
     """
     known = reader.kept.setdefault('texts', {})
-    found = known.get(text)
-    if found is None:
-        spans = list(reader.tokenizer(text))
-        few = spans[:reader.length]
+    if (found := known.get(text)) is None:
+        few = (spans := list(reader.tokenizer(text)))[:reader.length]
         ids = [reader.vectors.index.get(_lookup_form(text[a:b]), -1) for a,b in few]
         found = spans, ids, [not _glued(text, a, b) for a,b in few]
         if len(known) >= _READ_TEXTS: known.clear()
@@ -99,8 +94,7 @@ def _read_once(reader, text) -> tuple:
     return found
 
 # %% ../../nbs/06_texts.ipynb #c21
-def _no_verdict(i, text):
-    return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
+def _no_verdict(i, text): return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
 
 def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
@@ -122,15 +116,12 @@ def _encode_texts(reader:_Reader, data) -> Encoded: # `(n, l, e)`
 # %% ../../nbs/06_texts.ipynb #c27
 def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     "The nearest word everywhere a word moved."
-    moved = (c != x).any(2)
-    out = c.clone()
+    moved,out = (c != x).any(2), c.clone()
     out[moved] = reader.vectors.table[_nearest_words(reader.vectors.table, c[moved].cpu())[0][:, 0]].to(c)
     return out
 
 # %% ../../nbs/06_texts.ipynb #c32
-def _known_word_places(reader, text):
-    "Where the words stand that the network reads."
-    return _read_once(reader, text)[0][:reader.length]
+def _known_word_places(reader, text): return _read_once(reader, text)[0][:reader.length] # Where the words stand that the network reads
 
 # %% ../../nbs/06_texts.ipynb #c30
 def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
@@ -138,8 +129,7 @@ def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     frozen,texts = enc.frozen.clone(), _raw_texts(raw)
     for row,text,kept in zip(frozen, texts, _kept_names('texts', len(texts), **rules)):
         stays = {_lookup_form(w) for w in kept}
-        for p,span in enumerate(spans_of(text)):
-            row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
+        for p,span in enumerate(spans_of(text)): row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
     return enc._replace(frozen=frozen)
 
 # %% ../../nbs/06_texts.ipynb #c36
@@ -155,8 +145,7 @@ def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plai
 # %% ../../nbs/06_texts.ipynb #c39
 def _named(reader, v):
     "The names of the proposable words nearest to vectors, `(m, e)`."
-    may = (reader.classes >= 0).nonzero()[:, 0]
-    ids = _nearest_words(reader.vectors.table[may], v)[0]
+    ids = _nearest_words(reader.vectors.table[may := (reader.classes >= 0).nonzero()[:, 0]], v)[0]
     return [reader.vectors.words[may[i]] for i in ids[:, 0].tolist()]
 
 # %% ../../nbs/06_texts.ipynb #c42
@@ -182,8 +171,7 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     "The words of texts, as the rule numbers them."
     spans = [_known_word_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
-    for row,t,s in zip(ids, texts, spans):
-        row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
+    for row,t,s in zip(ids, texts, spans): row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
     return _ear(reader).numbered(ids, spans)
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
@@ -245,8 +233,7 @@ _SHOWN = 60 # Words shown of a long text
 def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> str:
     "A text with its swaps written into it."
     text,swaps = _raw_texts(cfs.data)[0], _swapped_words(reader, cfs)[0]
-    spans = list(reader.tokenizer(text))
-    a,b = 0, len(text)
+    spans,a,b = list(reader.tokenizer(text)), 0, len(text)
     if len(spans) > _SHOWN: # the part around the changed words
         first = max(0, min(swaps, default=0) - _SHOWN//3)
         last = min(len(spans), max(first + _SHOWN, max(swaps, default=0) + _SHOWN//6))
@@ -266,8 +253,7 @@ def _headline(reader, cfs) -> str:
 # %% ../../nbs/06_texts.ipynb #c68
 def _html_swap(old, new):
     "A swap on a page: what went is struck, what came is underlined."
-    gone = f'<del>{html.escape(old)}</del>'
-    return f'{gone} <ins><b>{html.escape(new)}</b></ins>' if new else gone
+    return f'<del>{html.escape(old)}</del>' + f' <ins><b>{html.escape(new)}</b></ins>'*bool(new)
 
 def _html_plain(text): return html.escape(re.sub(r'<br\s*/?>', ' ', text))
 
@@ -321,8 +307,7 @@ def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
     rows,_,drops = _swap_drops(reader, notes, xp, moved)
-    clash = torch.zeros(len(moved), dtype=torch.bool)
-    limit = ear.limit(ear.lowered(notes, moved.sum(1)))
+    clash,limit = torch.zeros(len(moved), dtype=torch.bool), ear.limit(ear.lowered(notes, moved.sum(1)))
     clash[rows[drops > limit[rows]]] = True
     down = (clash | ~arrived.cpu()) & (notes.rung < len(ear.most))
     return down.nonzero()[:, 0], enc._replace(notes=notes._replace(rung=notes.rung + down))
@@ -331,9 +316,8 @@ def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
 def _fluency_of(reads):
     "Read `reads`; raises `ValueError` for what is no rule."
     if reads is None or hasattr(reads, 'learn'): return reads
-    if not isinstance(reads, str) or reads != 'auto':
-        raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
-    return reads_well() if _can_tag() else None
+    if isinstance(reads, str) and reads == 'auto': return reads_well() if _can_tag() else None
+    raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
 
 def _learnable(reader, make) -> Domain:
     "The domain of a reader; its rule learns from the texts of `fit` where it has none of its own."
@@ -365,8 +349,7 @@ _PLAIN = re.compile(r"\w+(?:['’]\w+)*")
 
 def _plain_spans(text:str) -> list: return [m.span() for m in _PLAIN.finditer(text)] # (start, end) of each word
 
-_UNIT = 2.**-20   # What a word adds to 1, times its number
-_KEPT_TEXTS = 20_000 # Originals that are remembered, at most
+_UNIT,_KEPT_TEXTS = 2.**-20, 20_000 # What a word adds to 1, times its number; originals that are remembered, at most
 
 @dataclass(frozen=True, eq=False)
 class _Spliced(_Reader):

@@ -5,7 +5,7 @@
 # %% ../../nbs/data/02_words.ipynb #c4
 from __future__ import annotations
 import functools, gzip, importlib, importlib.util, json, os, re, zipfile
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor
 
 from ..core import rows_of
@@ -41,8 +40,7 @@ def _word_spans(text:str) -> list: # (start, end) of each token, ascending
 # %% ../../nbs/data/02_words.ipynb #c10
 def _lookup_form(word:str) -> str: # As vectors are named
     "Lower case, straight quotes."
-    if word in ('"', '“', '”'): return "''"
-    return word.lower().replace('’', "'")
+    return "''" if word in ('"', '“', '”') else word.lower().replace('’', "'")
 
 # %% ../../nbs/data/02_words.ipynb #c13
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +64,7 @@ class _Vectors:
 # %% ../../nbs/data/02_words.ipynb #c16
 def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, Tensor]:
     "The words nearest to points."
-    few = min(k + few, len(table))
-    ids,dist = [torch.zeros(0, k, dtype=torch.long)], [torch.zeros(0, k)]
+    few,ids,dist = min(k + few, len(table)), [torch.zeros(0, k, dtype=torch.long)], [torch.zeros(0, k)]
     square = table.pow(2).sum(1)
     for part in v.to(table).split(256):
         some = (square - 2*part @ table.T).topk(few, largest=False).indices
@@ -80,16 +77,13 @@ def _nearest_words(table:Tensor, v:Tensor, k:int=1, few:int=8) -> tuple[Tensor, 
 def _parse(line, where, e):
     "A line of a vectors file: the word and its `e` numbers (any, where `e` is None)."
     try: word,*entries = line.decode('utf-8').rstrip().split(' ')
-    except UnicodeDecodeError as err:
-        raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
+    except UnicodeDecodeError as err: raise ValueError(f'{where} must be UTF-8, got {err.object[err.start:err.start+4]!r}') from None
     if not word or not entries: raise ValueError(f'{where} must be a word and its numbers, got {line[:40]!r}')
     if e is not None and len(entries) != e:
         raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(entries)} for {word!r}')
     try: v = np.array(entries, dtype=np.float32)
-    except ValueError:
-        raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
-    odd = v[~np.isfinite(v)]
-    if len(odd): raise ValueError(f'{where} must hold finite numbers, got {odd[0]} for {word!r}')
+    except ValueError: raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
+    for odd in v[~np.isfinite(v)][:1]: raise ValueError(f'{where} must hold finite numbers, got {odd} for {word!r}')
     return word,v
 
 # %% ../../nbs/data/02_words.ipynb #c23
@@ -97,9 +91,7 @@ _LONGEST_LINE = 2**20 # Bytes; vectors have hundreds of numbers
 
 def _read_lines(path, f, vocab) -> _Vectors:
     "Words and vectors of an open file; each word's line number guards against a second one."
-    seen = {}
-    kept = []
-    e = None
+    seen,kept,e = {}, [], None
     for n,line in enumerate(iter(lambda: f.readline(_LONGEST_LINE), b''), 1):
         if len(line) >= _LONGEST_LINE: # a zip gives more where it likes
             raise ValueError(f'{path}, line {n} must have less than {_LONGEST_LINE:,} bytes, got more')
@@ -121,8 +113,7 @@ def _opened_file(path, member):
     with zipfile.ZipFile(path) as z:
         texts = [n for n in z.namelist() if n.endswith('.txt')]
         if member is None and len(texts) == 1: member = texts[0]
-        if member not in z.namelist():
-            raise ValueError(f'member must be one of {texts} in {str(path)!r}, got {member!r}')
+        if member not in z.namelist(): raise ValueError(f'member must be one of {texts} in {str(path)!r}, got {member!r}')
         with z.open(member) as f: yield f
 
 def _read_vectors(path, vocab, member) -> _Vectors:
@@ -166,8 +157,7 @@ def load_glove(
         With file and line for a malformed one
     """
     folder,vocab = os.environ.get('GRADUAL_CF_DATA'), None if vocab is None else set(vocab)
-    if not (path or folder):
-        raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
+    if not (path or folder): raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     path = Path(path) if path else Path(cast(str, folder))/f'glove/glove.imdb.{dim}d.txt.gz'
     if not cache or not path.is_file(): return _read_vectors(path, vocab, member)
     st,found = path.stat(), functools.cache(lambda: _read_vectors(path, vocab, member)) # both files come of one reading
@@ -215,8 +205,7 @@ def _toy_review(rng):
         opinions = (_BAD, _GOOD)[sides[-1]]
         words = dict(t=rng.choice(_THINGS), i=rng.choice(_HOW), a=rng.choice(opinions), b=rng.choice(opinions))
         sentences.append(rng.choice(_FORMS).format(**words))
-    order = rng.permutation(len(sides))
-    score = sum(2*s - 1 for s in sides)
+    order,score = rng.permutation(len(sides)), sum(2*s - 1 for s in sides)
     return (' '.join(sentences[k] for k in order), int(score > 0)) if score else _toy_review(rng)
 
 # %% ../../nbs/data/02_words.ipynb #c39
@@ -323,8 +312,7 @@ def ending(
         Class of the word; None for function words, which stay
     """
     if not content_word(word): return None
-    fitting = [e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2]
-    return fitting[0] if fitting else ''
+    return next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), '')
 
 # %% ../../nbs/data/02_words.ipynb #c57
 def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word_spans) -> Tensor:
@@ -373,8 +361,7 @@ class _Trigrams:
     def __call__(self, a, b, w): # log P(w | a b)
         history,short = a*self.base + b, self._short(b, w)
         share = self.after_two(history, 1.)
-        p = share*short
-        seen = (share < 1) & (short != self.after_one[b]*self.one[w])
+        p,seen = share*short, (share < 1) & (short != self.after_one[b]*self.one[w])
         ask = np.broadcast_to(seen, p.shape)
         p[ask] = self.three((history*self.base + w)[ask], p[ask])
         return np.log(p)
@@ -412,8 +399,7 @@ def _pipeline(tagger) -> Any:
     "A spaCy pipeline that tags; raises `ValueError` for anything else."
     nlp:Any = _english() if isinstance(tagger, str) and tagger == 'en' else tagger
     if 'tagger' in getattr(nlp, 'pipe_names', ()): return nlp
-    got = repr(tagger)
-    if hasattr(nlp, 'pipe_names'): got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}'
+    got = f'one for {nlp.lang!r} with the parts {nlp.pipe_names}' if hasattr(nlp, 'pipe_names') else repr(tagger)
     raise ValueError(f"tagger must be 'en', None, or a spaCy pipeline with a tagger, got {got}")
 
 # %% ../../nbs/data/02_words.ipynb #rc28
@@ -501,8 +487,7 @@ class _Ear:
         "Whether words `(w,)` may be of the kind that stands at places `(n, p)`; on the last rung all may."
         every = (notes.rung == len(self.most))[:, None]
         if self.kinds is None: return torch.ones_like(every[..., None])
-        none,always = len(self.kinds), len(self.kinds) + 1
-        tag = notes.tags.gather(1, at)
+        none,always,tag = len(self.kinds), len(self.kinds) + 1, notes.tags.gather(1, at)
         line = torch.where(every, always, torch.where(tag < 0, none, tag))
         no = torch.zeros(1, len(words), dtype=torch.bool)
         return torch.cat([self.kinds[:, words], no, ~no])[line]
@@ -564,8 +549,7 @@ def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long
     "`q` values `(n, p, v)`: half by gain, half by gain less price times distance; one with both places counts once."
     by_gain = gain.topk(q - q//2, dim=2).indices
     by_price = gain.sub(dist, alpha=price).topk(q//2, dim=2).indices
-    twice = (by_price[..., None] == by_gain[:, :, None]).any(3)
-    pick = torch.cat([by_gain, by_price], 2)
+    twice,pick = (by_price[..., None] == by_gain[:, :, None]).any(3), torch.cat([by_gain, by_price], 2)
     fresh = ~torch.cat([torch.zeros_like(by_gain, dtype=torch.bool), twice], 2)
     return pick, (gain.gather(2, pick) > -torch.inf) & fresh
 
@@ -573,20 +557,16 @@ def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 _ASKED = 32 # Words for each position that the language model is asked about
 
-class _Pool(NamedTuple):
-    "How many words are tried, and which."
-    similarity:float # Smallest cosine of the old word and the new
-    p:int            # Positions
-    q:int            # Words for each
-    common:int|None  # The most frequent words only; None for all
+# How many words are tried, and which: the smallest cosine of the old word and the new, positions, words for each, and how
+# many of the most frequent words; None for all
+_Pool = namedtuple('_Pool', 'similarity p q common')
 
-def _word_pool(
-    line:tuple,    # Of words as they stand: vectors, gradients `(n, l, e)`, product of both, which are free `(n, l)`
-    E:Tensor,      # Vectors that may be proposed, `(w, e)`
-    may:tuple,     # (positions, cosines `(n, p, w)`) -> which fit; (positions, words `(n, p, k)`) -> which are likely
-    pool:_Pool,    # How many
-) -> tuple[Tensor, Tensor, Tensor]: # Positions `(n, p)`, proposals `(n, p, q)`, and whether each counts
-    "Words that fit and promise to move the logits, at the positions that matter."
+def _word_pool(line:tuple, E:Tensor, may:tuple, pool:_Pool) -> tuple: # Positions `(n, p)`, proposals `(n, p, q)`, which count
+    """Words that fit and promise to move the logits, at the positions that matter.
+
+    `line`: of words as they stand vectors, gradients `(n, l, e)`, product of both, which are free `(n, l)`; `E`: vectors that
+    may be proposed, `(w, e)`; `may`: functions of positions, and cosines `(n, p, w)` or words `(n, p, k)`: what fits, is likely.
+    """
     (v,g,base,free),(fits,likely) = line, may
     rows = torch.arange(len(v), device=v.device)[:, None]
     at = g.abs().mean(2).masked_fill(~free, -1).topk(min(2*pool.p, v.shape[1])).indices
@@ -648,8 +628,7 @@ def _ids_now(reader, notes, moved, v):
 def _ear(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
-    if 'ear' not in reader.kept:
-        reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer)
+    if 'ear' not in reader.kept: reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer)
     return reader.kept['ear']
 
 def _in_place(reader, s, words, fits, v):

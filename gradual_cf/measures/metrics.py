@@ -10,9 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
@@ -85,8 +83,7 @@ _TALL = 128 # Rows compared with the others at a time: a block that fits a proce
 
 def _pairs_differ(x, least):
     "In how many entries each pair of rows `(n, d)` differs by `least` or more, int `(n·(n - 1)/2,)`."
-    columns = x.T.contiguous()
-    count = torch.zeros(len(x), len(x), dtype=torch.int32, device=x.device)
+    columns,count = x.T.contiguous(), torch.zeros(len(x), len(x), dtype=torch.int32, device=x.device)
     for i in range(0, len(x), _TALL):
         block = count[i:i + _TALL, i:]
         for c in columns: block += (c[i:i + _TALL, None] - c[i:]).abs_() >= least
@@ -114,8 +111,7 @@ def neighbours(
     Tensor
         bool `(n, n)`
     """
-    flat = x.flatten(1)
-    near = torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
+    flat,near = x.flatten(1), torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
     near[tuple(_row_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
     return near | near.T
 
@@ -145,10 +141,7 @@ def coherence(
         One line for each `eps`: mean, std, and share of rows with a neighbour
     """
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
-    far = pdist(x)
-    differ = _pairs_differ(x, least)
-    pairs = _row_pairs(x)
-    lines = []
+    far,differ,pairs,lines = pdist(x), _pairs_differ(x, least), _row_pairs(x), []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
     for e in eps:
         some = ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)
@@ -366,10 +359,7 @@ def measures(
     explainer = _explainer_of(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
-    x,xp = cfs.x, cfs.xp
-    target = cfs.tensors.target
-    train = explainer.x_train
-    domain = cfs.domain
+    x,xp,target,train,domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
     first, lines = dict(valid=cfs.tensors.valid, l1=n_changed(x, xp), l2=l2_change(x, xp)), []
     if domain.kind == 'image': first |= dict(blocks=cfs.tensors.changed.sum(1))
     elif len(eps): lines = [dict(metric='coherence', **line) for line in coherence(x, xp, eps).to_dict('records')]
@@ -425,8 +415,7 @@ def evaluate(
     >>> evaluate(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
     if isinstance(rows, Counterfactuals): return measures(cf, rows, judge, eps, held)
-    start = time.perf_counter()
-    cfs = cf.explain(rows, target)
+    start,cfs = time.perf_counter(), cf.explain(rows, target)
     seconds = pd.DataFrame([_metric_line('seconds_per_row', [(time.perf_counter() - start)/len(cfs)])])
     return pd.concat([measures(cf, cfs, judge, eps, held), seconds], ignore_index=True)
 
@@ -439,8 +428,7 @@ def _usual_outliers(explainer, target:Tensor, held:Tensor) -> float: # Targets o
         if (own & held).sum() < 20:
             raise ValueError(f'target must have 20 training rows that no search sees, a fifth of all of them, got '
                              f'{int((own & held).sum())} of {t.tolist()}')
-        seen = x[own & ~held]
-        wanted = t.expand(len(seen), *t.shape)
+        wanted = t.expand(len(seen := x[own & ~held]), *t.shape)
         found += many.item()*outliers(seen, wanted, x[held], z[held])['isolation'].double().mean().item()
     return found/len(target)
 
@@ -485,8 +473,7 @@ def strengths(
         answers = cf.explain(data, target)
         usual,some = _usual_outliers(cf, answers.tensors.target, held), answers[answers.valid]
         found = outliers(some.xp, some.tensors.target, cf.x_train[held], cf.z_train[held])
-        odd = found['isolation'].double().mean().item()
-        columns = some.changed.sum(1).mean() if len(some) else np.nan
+        odd,columns = found['isolation'].double().mean().item(), some.changed.sum(1).mean() if len(some) else np.nan
         lines.append(dict(strength=strength, valid=answers.valid.mean(), columns=columns, outliers=odd, usual=usual,
                           enough=odd <= usual + slack))
     return pd.DataFrame(lines).set_index('strength')
@@ -637,8 +624,7 @@ def summary(
         most = changes.after.mode().iloc[0] if delta.isna().all() else None
         lines.append(dict(to=target, feature=feature, rows=n, changed=len(delta)/n, up=(delta > 0).sum()/n,
                           down=(delta < 0).sum()/n, low=low, median=median, high=high, most=most))
-    names = ['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most']
-    table = pd.DataFrame(lines, columns=names)
+    table = pd.DataFrame(lines, columns=['to', 'feature', 'rows', 'changed', 'up', 'down', 'low', 'median', 'high', 'most'])
     return table.sort_values(['to', 'changed'], ascending=[True, False], kind='stable', ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c64

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 
 from ..answers import Counterfactuals
@@ -162,9 +160,9 @@ def _model_copy(model, x):
 # %% ../../nbs/measures/01_relevance.ipynb #c35
 def _layer_rule(layer, rules):
     "What makes the rule of a layer, the first that fits; raises `ValueError` for a layer without one."
-    fits = [rule for types,rule in (*rules, *_LAYERS) if isinstance(layer, types)]
-    if not fits: raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
-    return fits[0]
+    for types,rule in (*rules, *_LAYERS):
+        if isinstance(layer, types): return rule
+    raise ValueError(f'rules must have one for every layer, got none for {type(layer).__name__}')
 
 # %% ../../nbs/measures/01_relevance.ipynb #c38
 def _attach(model, rules, first=None):
@@ -257,13 +255,12 @@ _BLOCKS = dict(image=_block_names) # Kind of data -> names of its groups; others
 # %% ../../nbs/measures/01_relevance.ipynb #c56
 _FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
 
-def _draw_bars(ax, df:pd.DataFrame, title='', most:int=10): # Lines of feature, value, relevance of one row
-    "Horizontal bars, the largest relevance on top."
-    top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:most]][::-1]
+def _draw_bars(ax, df:pd.DataFrame, title=''): # Lines of feature, value, relevance of one row
+    "Horizontal bars, the largest relevance of ten on top."
+    top = df.loc[df.relevance.abs().sort_values(ascending=False, kind='stable').index[:10]][::-1]
     short = lambda v: f'{v:.4g}' if isinstance(v, (float, np.floating)) else str(v)
     ax.barh(range(len(top)), top.relevance, color=np.where(top.relevance >= 0, _FOR, _AGAINST))
-    ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)],
-                  fontsize=8)
+    ax.set_yticks(range(len(top)), [plot_text(f'{str(f)[:30]} = {short(v)}') for f,v in zip(top.feature, top.value)], fontsize=8)
     ax.axvline(0, color='.3', lw=.8)
     ax.set(title=title, xlabel='relevance')
 
@@ -288,9 +285,7 @@ def _tint(share) -> str:
 # %% ../../nbs/measures/01_relevance.ipynb #c64
 def _tinted(text, spans, values) -> str:
     "A text as HTML with its words tinted and numbered by relevance."
-    parts = []
-    end = 0
-    most = max(map(abs, values)) or 1.
+    parts,end,most = [], 0, max(map(abs, values)) or 1.
     for (a,b),v in zip(spans, values):
         share = v/most
         parts.append(dict(before=text[end:a], word=text[a:b], value=v, tint=_tint(share), strongest=abs(share) >= 1,
@@ -384,8 +379,7 @@ class Relevances:
         pd.DataFrame
             row, feature, value (of a column; position of a word), relevance
         """
-        r = self.by_group.cpu()
-        lines = []
+        r,lines = self.by_group.cpu(), []
         for i in range(len(self)):
             own = _groups_of_row(self.domain, self.data, self.groups, i, self.spans)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]
@@ -430,8 +424,7 @@ class Relevances:
 
     def __len__(self): return len(self.x)
     def __repr__(self):
-        delta, logit = self.delta.abs().max(), self.logit.abs().max()
-        return f'relevance of {len(self)} inputs, largest |delta| {delta:.2g} of logits up to {logit:.2g}'
+        return f'relevance of {len(self)} inputs, largest |delta| {self.delta.abs().max():.2g} of logits up to {self.logit.abs().max():.2g}'
 
 # %% ../../nbs/measures/01_relevance.ipynb #c76
 def _as_model_sees(domain, model, x):
@@ -487,12 +480,10 @@ def relevance(
     """
     classes = labels_of(model)
     if isinstance(data, Counterfactuals):
-        classes, target = data.classes or classes, data.target if target is None else target
-        data = data.raw
+        classes,target,data = data.classes or classes, data.target if target is None else target, data.raw
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
     model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)
-    rules = own if rules is None else rules
-    z = predict(model, shown)
+    rules,z = own if rules is None else rules, predict(model, shown)
     target = z.argmax(1) if target is None else check_target(target, z, classes)
     return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans, classes)

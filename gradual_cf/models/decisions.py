@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..core import check_range
@@ -139,13 +137,11 @@ def overruled(z:Tensor, at:Tensor) -> Tensor: # Scores `(n, k)`, classes `(n,)`
 
 def counts_votes(model) -> bool:
     "Whether a model decides by votes of pairs: a support vector machine for several classes."
-    last = last_step(model)
-    return of_margins(model) and len(last.classes_) > 2 and not last.break_ties
+    return of_margins(model) and len((last := last_step(model)).classes_) > 2 and not last.break_ties
 
 def of_margins(model) -> bool:
     "Whether a model is a support vector machine, whose `predict` knows nothing of its probabilities."
-    kinds = type(last_step(model)).__mro__
-    return any(c.__module__.startswith('sklearn.svm.') and c.__name__ in ('SVC', 'NuSVC') for c in kinds)
+    return any(c.__module__.startswith('sklearn.svm.') and c.__name__ in ('SVC', 'NuSVC') for c in type(last_step(model)).__mro__)
 
 # %% ../../nbs/models/02_decisions.ipynb #d17
 _SURE = .999 # Share of the class where a model gives labels only
@@ -230,8 +226,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
         hint = f'; if numbers are codes there, tabular(X, categorical=…) names such columns, of {whole[:5]}'*('unknown categor' in str(e))
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}{hint}') from e
     _check_columns_unwritten(given, frame)
-    if isinstance(out, list) and np.ndim(out[0]) == 2:
-        raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
+    if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
     try: out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     except (TypeError, ValueError):
         raise ValueError(f'model must return probabilities or numbers, got {np.ravel(np.array(out, object))[0]!r}: of labels, hand over '
@@ -248,8 +243,7 @@ def _written_as(frame:pd.DataFrame) -> tuple:
 
 def numbers_of(frame:pd.DataFrame) -> np.ndarray|None: # `(n, columns)`
     "All cells of a frame of numbers of one dtype; None for another one."
-    kinds = set(frame.dtypes)
-    plain = len(kinds) == 1 and all(isinstance(kind, np.dtype) and kind.kind in 'iuf' for kind in kinds)
+    plain = len(kinds := set(frame.dtypes)) == 1 and all(isinstance(kind, np.dtype) and kind.kind in 'iuf' for kind in kinds)
     return frame.to_numpy() if plain else None
 
 def asked_once(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # The model, raw rows -> what it said, `(n, k)`
@@ -285,10 +279,8 @@ class FrameModel(Adapted):
         columns:Sequence=(),  # One description of a column for each group
     ):
         super().__init__()
-        self.predictor = predictor
-        self.write = write
-        self.columns = tuple(columns)
-        self.kind = predictor.kind
+        self.predictor,self.write = predictor, write
+        self.columns,self.kind = tuple(columns), predictor.kind
         self.frames:Any = None # How raw rows that are no frame become one
         self.outputs = 1 if self.kind == 'number' else 2 # until the first answer tells
 

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from .decisions import FrameModel
 from ..search.trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
@@ -64,8 +63,7 @@ def _from_pairs(model, source) -> _Ensemble|None: # A `FrameModel` of a table, a
     if all(len(f) < 2 for f,_ in terms) or any(np.ndim(s) > len(f) for f,s in terms): return None
     place = {s: c for c in model.columns for s in c.sources}
     columns = [place[name] for name in model.predictor.names or place]
-    if any(c.missing or len(c.sources) > 1 for c in columns):
-        raise _Unfit('terms of pairs, in a table with missing cells')
+    if any(c.missing or len(c.sources) > 1 for c in columns): raise _Unfit('terms of pairs, in a table with missing cells')
     levels,trees = {i: list(c.levels) for i,c in enumerate(columns) if c.levels}, []
     for features,scores in terms:
         bins = [source.bins_[f][min(len(source.bins_[f]), len(features)) - 1] for f in features]
@@ -101,8 +99,7 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of t
     named = {node: t['categories'][start:start + size] for node,start,size in ends}
     swapped = np.isin(np.arange(len(left)), list(named))
     left,right = np.where(swapped, right, left), np.where(swapped, left, right)
-    missing = np.array(t['default_left'], bool) ^ swapped
-    value = np.where(left < 0, at, 0.)*weight
+    missing,value = np.array(t['default_left'], bool) ^ swapped, np.where(left < 0, at, 0.)*weight
     return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
                   [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
 
@@ -131,8 +128,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
     learner = json.loads(bytes(used.save_raw('json')))['learner']
     booster,objective = learner['gradient_booster'], learner['objective']['name']
-    weights = booster.get('weight_drop')
-    inner = booster.get('gbtree', booster).get('model')
+    weights,inner = booster.get('weight_drop'), booster.get('gbtree', booster).get('model')
     if 'trees' not in (inner or {}) or objective not in _MARGIN_OBJECTIVES + _NUMBER_OBJECTIVES: return None
     if any(int(t['tree_param']['size_leaf_vector']) > 1 for t in inner['trees']): return None
     told = learner['learner_model_param']
@@ -178,8 +174,7 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if s['split_type'] == 'OnlineCtr':
         elements = ctrs[s['split_index'] - first]
         if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
-            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, '
-                         'or a larger one_hot_max_size, it is read')
+            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, or a larger one_hot_max_size, it is read')
         at = elements[0]['cat_feature_index']
     if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True
@@ -263,8 +258,7 @@ def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes: #
         return me
     def copied(i:int, known:dict) -> int: # Column -> whether its value is the number
         "A copy of a node where so much is known."
-        f,bound = int(n.feature[i]), n.bound[i]
-        default = bool(n.missing[i])
+        f,bound,default = int(n.feature[i]), n.bound[i], bool(n.missing[i])
         if f < 0: return node(i, bound, False)
         side = n.left[i], n.right[i]
         if where[i] and known.get(f): return copied(side[0 if default else 1], known)

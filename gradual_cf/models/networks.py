@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor, nn
 
 from ..core import _read_json, atomic, check_range
@@ -108,8 +107,7 @@ def digit_cnn(
     if min(h, w) < 8: raise ValueError(f'shape must have sides of at least 8, got {tuple(shape)}')
     pad = int(min(h, w) < 20)
     conv = lambda i, o: (nn.Conv2d(i, o, 3, padding=pad), nn.ReLU())
-    convs = [*conv(c, width), *conv(width, width), nn.MaxPool2d(2),
-             *conv(width, 2*width), *conv(2*width, 2*width), nn.MaxPool2d(2)]
+    convs = [*conv(c, width), *conv(width, width), nn.MaxPool2d(2), *conv(width, 2*width), *conv(2*width, 2*width), nn.MaxPool2d(2)]
     side = lambda n: ((n - 4*(1 - pad))//2 - 4*(1 - pad))//2
     head = [nn.Linear(2*width*side(h)*side(w), 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, k)]
     model = nn.Sequential(*convs, nn.Flatten(), *head)
@@ -242,8 +240,7 @@ class _TextCNN(nn.Module):
 def _best_untouched(a, at, w):
     "Each filter's best window without the word at `at`, `(n, p, f)`, of pre-activations `(n, windows, f)`."
     rows = torch.arange(len(a), device=a.device)[:, None]
-    left = a.clone(memory_format=torch.contiguous_format)
-    best = []
+    left,best = a.clone(memory_format=torch.contiguous_format), []
     with_it = (at[..., None] - torch.arange(w, device=a.device)).clamp(0, a.shape[1] - 1)
     for i in with_it.unbind(1):
         left[rows, i] = -torch.inf
@@ -313,14 +310,11 @@ def _class_codes(y, k:int, n:int) -> Tensor: # Classes, long `(n,)`
     "Read labels; raises `ValueError` unless they are `n` classes among 0 … k-1."
     v = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
     if v.shape != (n,): raise ValueError(f'y must have one label a row ({n}), got {len(v) if v.ndim == 1 else v.shape}')
-    whole = v.dtype.kind in 'biu' or (v.dtype.kind == 'f' and (v == np.round(v)).all())
-    if not whole:
-        raise ValueError(f'y must be classes 0..{k-1}, got {v.tolist()[0]!r}: '
-                         'number them by codes, names = pd.factorize(y, sort=True)')
+    if v.dtype.kind not in 'biu' and not (v.dtype.kind == 'f' and (v == np.round(v)).all()):
+        raise ValueError(f'y must be classes 0..{k-1}, got {v.tolist()[0]!r}: number them by codes, names = pd.factorize(y, sort=True)')
     low,high = int(v.min()), int(v.max())
     hint = ': subtract 1' if (low, high) == (1, k) else ''
-    if low < 0 or high >= k:
-        raise ValueError(f'y must be in 0..{k-1} for a network of {k} classes, got {low}..{high}{hint}')
+    if low < 0 or high >= k: raise ValueError(f'y must be in 0..{k-1} for a network of {k} classes, got {low}..{high}{hint}')
     return torch.tensor(v.astype(np.int64))
 
 # %% ../../nbs/models/01_networks.ipynb #c41
@@ -351,10 +345,8 @@ def accuracy(
 # %% ../../nbs/models/01_networks.ipynb #c44
 def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progress):
     "Train until the loss on the rows held back stops falling; load the best weights and return the history."
-    best = {}
-    history = []
-    x,y = fit
-    xh,yh = held
+    best,history = {}, []
+    (x,y),(xh,yh) = fit, held
     from tqdm.auto import tqdm # another class in a notebook, and a kept network is named by the code that made it
     bar = tqdm(range(epochs), disable=not progress, desc='training', unit='epoch')
     for epoch in bar:
@@ -367,8 +359,7 @@ def _fit(model, optimizer, fit, held, epochs, batch_size, patience, gen, progres
         right = (z.argmax(1) == yh).double().mean().item()
         history.append(dict(epoch=epoch, loss=nn.functional.cross_entropy(z, yh).item(), accuracy=right))
         bar.set_postfix(history[-1])
-        losses = [h['loss'] for h in history]
-        waited = epoch - losses.index(min(losses))  # epochs since the lowest loss
+        waited = epoch - min(history, key=lambda h: h['loss'])['epoch']  # epochs since the lowest loss
         if waited == 0: best = copy.deepcopy(model.state_dict())
         if waited >= patience: break
     if best: model.load_state_dict(best)
@@ -423,8 +414,7 @@ def train(
     nn.Module
         `model`, with the weights of its best epoch
     """
-    if len(x) < 2:
-        raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
+    if len(x) < 2: raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
     check_range('valid', valid, above=0, below=1)
     x,gen = x.to(*place(model)), torch.Generator().manual_seed(seed)
     y = _class_codes(y, predict(model, x[:1]).shape[1], len(x)).to(x.device)
@@ -466,8 +456,8 @@ def save_model(
         raise ValueError('model must have a spec, as networks of tabular_mlp have, got one without; '
                          'use safetensors.torch.save_file and pass model= to load_model')
     weights = {k: v.detach().cpu().contiguous() for k,v in model.state_dict().items()}
-    header = json.dumps(dict(spec=model.spec, **meta), sort_keys=True)
-    with atomic(path) as tmp: tmp.write_bytes(save(weights, {'gradual_cf': header}))
+    header = {'gradual_cf': json.dumps(dict(spec=model.spec, **meta), sort_keys=True)}
+    with atomic(path) as tmp: tmp.write_bytes(save(weights, header))
     return Path(path)
 
 # %% ../../nbs/models/01_networks.ipynb #c53
@@ -508,8 +498,7 @@ def load_model(
     weights,meta = _read_checkpoint(path)
     model = _rebuild(meta.get('spec') or {}, weights) if model is None else model
     try: model.load_state_dict(weights)
-    except RuntimeError as e:
-        raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None
+    except RuntimeError as e: raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None
     setattr(model, 'meta', meta)
     return model.eval()
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from .decisions import FrameModel, Predictor
 from .fitted import recognised
@@ -142,8 +141,7 @@ def _weights_of(model) -> Weights:
     return Weights(first.build_analyzer(), first.vocabulary_, idf, w, b, normed)
 
 # %% ../../nbs/models/05_of_texts.ipynb #ot17
-_FAR = 20.   # Log-odds beyond which a probability no longer tells them
-_SAME = 1e-6 # Relative difference of leads that counts as none
+_FAR,_SAME = 20., 1e-6 # Log-odds beyond which a probability no longer tells them; relative difference of leads that counts as none
 
 def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(n, 2)` -> `Weights` or None, and why not
     "The weights of a linear pipeline of words, if it is one; else which step cannot be read."
@@ -151,9 +149,7 @@ def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(
     if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'
     try: found = _weights_of(p.source)
     except (_Unfit, AttributeError) as e: return None, str(e)
-    shift = float(np.log(p.threshold/(1 - p.threshold)))
-    said = np.asarray(z[:, 1] - z[:, 0])
-    ours = np.array([found.lead(t) for t in texts]) - shift
-    near = np.abs(said) < _FAR
+    shift,said = float(np.log(p.threshold/(1 - p.threshold))), np.asarray(z[:, 1] - z[:, 0])
+    ours,near = np.array([found.lead(t) for t in texts]) - shift, np.abs(said) < _FAR
     if not np.allclose(ours[near], said[near], rtol=_SAME, atol=_SAME): return None, 'its weights do not say what it says'
     return found._replace(b=found.b - shift), ''

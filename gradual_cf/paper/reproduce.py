@@ -5,16 +5,16 @@
 # %% ../../nbs/paper/01_reproduce.ipynb #c4
 from __future__ import annotations
 import ast, base64, difflib, hashlib, io, json, os, re, time
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 import gradual_cf
 from ..baselines.lore import LORE
@@ -41,19 +41,13 @@ _KEEPS = 'nbs/figures/results', 'benchmarks/results' # folders of committed resu
 
 def _checkout():
     "The repository; raises `ValueError` outside of one."
-    near = Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents
-    found = [p for p in near if (p/_KEEPS[0]).is_dir()]
-    if not found: raise ValueError(f'results are only in a checkout of the repository, got {str(Path.cwd())!r}')
-    return found[0]
+    for p in (Path(gradual_cf.__file__).resolve().parent.parent, Path.cwd(), *Path.cwd().parents):
+        if (p/_KEEPS[0]).is_dir(): return p
+    raise ValueError(f'results are only in a checkout of the repository, got {str(Path.cwd())!r}')
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c18
-def _notebook_picture(path):
-    "A picture that a notebook shows."
-    from IPython.display import Image
-    return Image(data=path.read_bytes(), format='png')
-
-_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.png': _notebook_picture,
-         '.parquet': pd.read_parquet}
+_READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(encoding='utf-8')), '.parquet': pd.read_parquet,
+         '.png': lambda path: import_module('IPython.display').Image(data=path.read_bytes(), format='png')} # which a notebook shows
 
 def results(
     name:str, # File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
@@ -70,30 +64,25 @@ def results(
     ValueError
         For an unknown name
     """
-    folders = [_checkout()/f for f in _KEEPS]
-    known = {p.name: p for folder in folders for p in sorted(folder.glob('*.*')) if p.suffix in _READ}
+    known = {p.name: p for folder in _KEEPS for p in sorted((_checkout()/folder).glob('*.*')) if p.suffix in _READ}
     if name not in known:
         near = difflib.get_close_matches(name, sorted(known), 5, 0)
         raise ValueError(f'name must be that of a committed result, such as {near}, got {name!r}')
     return _READ[known[name].suffix](known[name])
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c21
-class _Experiment(NamedTuple):
-    "One table or figure of the paper."
-    title:str                 # What it is about
-    parts:Callable            # Data folder -> settings of each part, JSON values
-    run:Callable              # (part, data folder) -> frame, or (frame, PNG files)
-    beside:Callable|None=None # All results -> the paper's numbers, ours and the difference
-    draw:Callable|None=None   # Comparison -> matplotlib figure
-    rows:int=0                # Rows where nothing else is said; 0 where the rows are the paper's own
+# One table or figure of the paper: what it is about; data folder -> settings of each part, JSON values; (part, data folder) ->
+# frame, or (frame, PNG files); all results -> the paper's numbers, ours and the difference; comparison -> matplotlib figure;
+# rows where nothing else is said, 0 where the rows are the paper's own
+_Experiment = namedtuple('_Experiment', 'title parts run beside draw rows', defaults=(None, None, 0))
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c33
 @cache
 def _code_digest():
     "What this package does: a digest of each module."
-    modules = sorted(Path(gradual_cf.__file__).parent.rglob('*.py'))
     meaning = lambda code: hashlib.sha256(ast.dump(ast.parse(code)).encode()).hexdigest() # but for comments and layout
-    return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules if m.stem != '_modidx'}
+    modules = [m for m in sorted(Path(gradual_cf.__file__).parent.rglob('*.py')) if m.stem != '_modidx']
+    return {m.stem: meaning(m.read_text(encoding='utf-8')) for m in modules}
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c36
 def _run_part(name, part, path, out, tell):
@@ -101,8 +90,7 @@ def _run_part(name, part, path, out, tell):
     e,new = _EXPERIMENTS[name], []
     def make():
         new.append(part)
-        start = time.perf_counter()
-        got = e.run(part, path)
+        start,got = time.perf_counter(), e.run(part, path)
         frame, pictures = got if isinstance(got, tuple) else (got, [])
         text = [base64.b64encode(p).decode() for p in pictures]
         return dict(csv=frame.to_csv(index=False), pictures=text, seconds=round(time.perf_counter() - start, 2))
@@ -143,8 +131,7 @@ def _save_png(picture, path):
     "Write a PNG file atomically with 256 colours."
     from PIL import Image
     image = Image.open(io.BytesIO(picture)).convert('RGBA')
-    flat = Image.new('RGB', image.size, 'white')
-    flat.paste(image, mask=image.getchannel('A'))
+    (flat := Image.new('RGB', image.size, 'white')).paste(image, mask=image.getchannel('A'))
     small = flat.quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     with atomic(path) as tmp: small.save(tmp, format='png', optimize=True)
 
@@ -156,8 +143,7 @@ def _write_report(e, name, done, made, out):
     tables = {f'{name}.csv': ours.drop(columns='per_row', errors='ignore')}
     if e.beside: tables[f'{name}_beside.csv'] = e.beside(ours)
     if e.draw:
-        drawn = io.BytesIO()
-        e.draw(tables[f'{name}_beside.csv']).savefig(drawn, format='png', dpi=120)
+        e.draw(tables[f'{name}_beside.csv']).savefig(drawn := io.BytesIO(), format='png', dpi=120)
         pictures.append(drawn.getvalue())
     names = [f'{name}.png', *(f'{name}-{i + 2}.png' for i in range(len(pictures) - 1))][:len(pictures)]
     for file, df in tables.items():
@@ -206,8 +192,7 @@ def reproduce(
     done = [_run_part(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
-    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds,
-                versions=_versions(gradual_cf, torch, np, pd))
+    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_versions(gradual_cf, torch, np, pd))
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c52
@@ -255,8 +240,7 @@ def _run_table6(part, path):
     "Evaluate one method on one data set (Table 6); `per_row` holds validity, L1 and L2 of every row."
     task = load_task(part['data'], path, seed=part['seed'])
     some, target = _some_rows(task, part['rows'], part['seed'])
-    e = _explainer_for(part['method'], task)
-    start = time.perf_counter()
+    e,start = _explainer_for(part['method'], task), time.perf_counter()
     cfs = e.under(seed=part['seed']).explain(some, target)
     seconds = dict(metric='seconds_per_row', mean=(time.perf_counter() - start)/len(cfs))
     table = pd.concat([measures(e, cfs, task.judge), pd.DataFrame([seconds])], ignore_index=True)
@@ -322,8 +306,7 @@ def _table6(what, methods):
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c74
 _REAL = 'real rows' # Not a method: the rows as they are
-_BELIEVED = {m: v for m,v in _METHODS.items() if 'no constraints' not in m} | {
-    'ours, believable': (GradualCF, dict(intent=PLAUSIBLE))}
+_BELIEVED = {m: v for m,v in _METHODS.items() if 'no constraints' not in m} | {'ours, believable': (GradualCF, dict(intent=PLAUSIBLE))}
 _STANDING = ('valid', 'l1', 'l2', 'typical', 'confirmed', 'lof', 'isolation')
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c76
@@ -392,8 +375,7 @@ def _beside_row(ours):
 # %% ../../nbs/paper/01_reproduce.ipynb #c89
 def _applicant(data, title):
     "The experiment of Table 4 or 5."
-    parts = [dict(data=data)]
-    return _Experiment(f'one applicant of {title}: what each method changes', lambda path: parts, _run_row, _beside_row)
+    return _Experiment(f'one applicant of {title}: what each method changes', lambda path: [dict(data=data)], _run_row, _beside_row)
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c94
 def _explain_sentences(task, dim, sigma=500, tables=('figure1', 'table2', 'table3', 'table7')):
@@ -439,18 +421,16 @@ def _beside_sentences(ours):
 # %% ../../nbs/paper/01_reproduce.ipynb #c102
 def _text_table(name, title, dims=(100,)):
     "The experiment of Table 2, 3 or 7, a part for each length of vectors."
-    parts = [dict(table=name, dim=dim, sigma=500) for dim in dims]
-    return _Experiment(title, lambda path: parts, _run_sentences, _beside_sentences)
+    return _Experiment(title, lambda path: [dict(table=name, dim=dim, sigma=500) for dim in dims], _run_sentences, _beside_sentences)
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c104
 def _figure_heading(name): return name.replace('fig', 'Figure ')
 
 def _figure_notebook(name):
     "The notebook with a section for a figure, such as 'fig5'."
-    pages = sorted((_checkout()/'nbs/figures').glob('*.ipynb'))
-    found = [p for p in pages if f'# {_figure_heading(name)}:' in p.read_text(encoding='utf-8')]
-    if not found: raise ValueError(f'name must be a figure with a section in nbs/figures, got {name!r}')
-    return found[0]
+    for p in sorted((_checkout()/'nbs/figures').glob('*.ipynb')):
+        if f'# {_figure_heading(name)}:' in p.read_text(encoding='utf-8'): return p
+    raise ValueError(f'name must be a figure with a section in nbs/figures, got {name!r}')
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c107
 def _figure_code(name):
@@ -465,9 +445,8 @@ def _figure_code(name):
 # %% ../../nbs/paper/01_reproduce.ipynb #c113
 def _last_table(shown):
     "The last table or numbers among the values that a notebook showed, as CSV."
-    tables = [v for v in shown if isinstance(v, (pd.DataFrame, pd.Series, dict))]
-    if not tables: return ''
-    last = tables[-1]
+    last = next((v for v in shown[::-1] if isinstance(v, (pd.DataFrame, pd.Series, dict))), None)
+    if last is None: return ''
     if not isinstance(last, pd.DataFrame): last = pd.Series(last).rename_axis('name').reset_index(name='value')
     named = last.index.name or not pd.api.types.is_integer_dtype(last.index)
     return last.reset_index(drop=not named).to_csv(index=False)
@@ -544,13 +523,9 @@ _EXPERIMENTS = { # Name -> what `reproduce` runs
     'fig9': _figure('fig9', 'relevance on counterfactuals')}
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac6
-class _Ablation(NamedTuple):
-    "One setting of one choice."
-    axis:str        # The choice
-    value:str       # The setting, as tables name it
-    changes:dict={} # Settings of `GradualCF` that it changes
-    domain:dict={}  # What the domain is told
-    kinds:tuple=('table', 'image', 'text') # Kinds of data that it can be asked of
+# One setting of one choice, as tables name it: settings of `GradualCF` that it changes, what the domain is told, and kinds of
+# data that it can be asked of
+_Ablation = namedtuple('_Ablation', 'axis value changes domain kinds', defaults=({}, {}, ('table', 'image', 'text')))
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac9
 _BOUNDED, _LISTED = ('table', 'image'), ('table', 'text')  # kinds with bounds, kinds that list their values
@@ -573,8 +548,7 @@ def _lines_of_choices(axes, kind):
     "The lines of some choices, None for all, that a kind of data can be asked."
     known = list(dict.fromkeys(a.axis for a in _ABLATIONS))
     if isinstance(axes, str): axes = [axes]
-    unknown = [a for a in axes or () if a not in known]
-    if unknown: raise ValueError(f'axes must be among {known}, got {unknown}')
+    if unknown := [a for a in axes or () if a not in known]: raise ValueError(f'axes must be among {known}, got {unknown}')
     return [a for a in _ABLATIONS if kind in a.kinds and (axes is None or a.axis in axes)]
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac20
@@ -633,6 +607,5 @@ def ablate(
         measured = evaluate(cf, some, target, judge, eps)
         near = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
         names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, near)] # `coherence@8`, `l1`
-        means = dict(zip(names, measured['mean']))
-        lines.append(dict(data=name, axis=a.axis, value=a.value, rows=len(target)) | means)
+        lines.append(dict(data=name, axis=a.axis, value=a.value, rows=len(target)) | dict(zip(names, measured['mean'])))
     return pd.DataFrame(lines)

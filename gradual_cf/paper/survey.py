@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import predict
@@ -51,10 +49,9 @@ def _check_results(results, each, classes):
     "Refuse results of which no survey can be made."
     if not results: raise ValueError('results must have at least one method, got none')
     if not 2 <= len(classes) <= 10: raise ValueError(f'classes must be 2 to 10, one for each key, got {len(classes)}')
-    few = {m: len(c) for m, c in results.items() if len(c) < each}
-    if few: raise ValueError(f'results must have at least {each} images of each method, got {few}')
-    top = max(int(c.tensors.target.max()) for c in results.values())
-    if top >= len(classes):
+    if few := {m: len(c) for m, c in results.items() if len(c) < each}:
+        raise ValueError(f'results must have at least {each} images of each method, got {few}')
+    if (top := max(int(c.tensors.target.max()) for c in results.values())) >= len(classes):
         raise ValueError(f'classes must name every target, got {len(classes)} names for target {top}')
 
 # %% ../../nbs/paper/00_survey.ipynb #c15
@@ -88,8 +85,7 @@ def questions(
         Where a method has too few
     """
     _check_results(results, each, classes)
-    rng = np.random.default_rng(seed)
-    parts = []
+    rng,parts = np.random.default_rng(seed), []
     for name, cfs in results.items():
         if cfs.domain.kind != 'image':
             raise ValueError(f'results must be counterfactuals of images, got another domain for {name!r}')
@@ -107,12 +103,10 @@ def _read_survey(source, qs):
     df, name = source, 'answers' if isinstance(source, pd.DataFrame) else str(source)
     if not isinstance(source, pd.DataFrame):
         try: df = pd.read_csv(source, dtype=dict(survey=str, participant=str))
-        except (OSError, ValueError) as e:
-            raise ValueError(f'answers must be CSV files of this survey, got {name!r}: {e}') from None
-    if list(df.columns) != _COLUMNS:
-        raise ValueError(f'answers must have columns {_COLUMNS}, got {list(df.columns)} in {name!r}')
-    others = sorted({str(s) for s in df.survey} - {qs.name})
-    if others: raise ValueError(f'answers must be of survey {qs.name!r}, got {others} in {name!r}')
+        except (OSError, ValueError) as e: raise ValueError(f'answers must be CSV files of this survey, got {name!r}: {e}') from None
+    if list(df.columns) != _COLUMNS: raise ValueError(f'answers must have columns {_COLUMNS}, got {list(df.columns)} in {name!r}')
+    if others := sorted({*map(str, df.survey)} - {qs.name}):
+        raise ValueError(f'answers must be of survey {qs.name!r}, got {others} in {name!r}')
     for column, n in (('item', len(qs)), ('answer', len(qs.classes))):
         bad = df[column][~pd.to_numeric(df[column], errors='coerce').isin(range(n))]
         if len(bad): raise ValueError(f'answers must have {column} in 0..{n - 1}, got {bad.iloc[0]!r} in {name!r}')
@@ -170,12 +164,9 @@ def survey(
     """
     import ipywidgets as W
     from PIL import Image
-    sheet = _Sheet(qs, path, who)
-    side = f'{_SIDE}px'
-    narrow = W.Layout(width='auto', min_width='3em')
-    status = W.HTML()
-    bar = W.IntProgress(min=0, max=len(qs))
-    back = W.Button(description='back')
+    sheet,side = _Sheet(qs, path, who), f'{_SIDE}px'
+    narrow,status = W.Layout(width='auto', min_width='3em'), W.HTML()
+    bar,back = W.IntProgress(min=0, max=len(qs)), W.Button(description='back')
     picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
     buttons = [W.Button(description=c, tooltip=f'key {k}', layout=narrow) for k, c in enumerate(qs.classes)]
     keys = W.Text(placeholder='or type here: 0–9', continuous_update=True, layout=W.Layout(width='11em'))
@@ -208,8 +199,8 @@ def survey(
 # %% ../../nbs/paper/00_survey.ipynb #c40
 def _survey_page(qs, title='What do you see?'):
     "The survey as one HTML page without outside requests."
-    images = [base64.b64encode(p).decode() for p in qs.png]
-    return render('survey/page', title=title, questions=dict(survey=qs.name, images=images, classes=qs.classes))
+    told = dict(survey=qs.name, images=[base64.b64encode(p).decode() for p in qs.png], classes=qs.classes)
+    return render('survey/page', title=title, questions=told)
 
 # %% ../../nbs/paper/00_survey.ipynb #c44
 def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
@@ -285,12 +276,9 @@ def tally(
     sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
     df = pd.concat([_read_survey(s, qs) for s in sources], ignore_index=True) if sources else pd.DataFrame(columns=_COLUMNS)
     twice = df.participant[df.duplicated(['participant', 'item'])]
-    if len(twice):
-        raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
-    if not len(df) and not judges:
-        raise ValueError('answers must have at least one line where there are no judges, got none')
-    method, target = np.array(qs.method), np.array(qs.target)
-    lines = []
+    if len(twice): raise ValueError(f'answers must have one line for each participant and item, got two of {twice.iloc[0]!r}')
+    if not len(df) and not judges: raise ValueError('answers must have at least one line where there are no judges, got none')
+    method,target,lines = np.array(qs.method), np.array(qs.target), []
     if len(df):
         item, right = df.item.to_numpy(int), df.answer.to_numpy(int) == target[df.item.to_numpy(int)]
         lines += _shares_taken(f'people, {df.participant.nunique()}', 'people', method[item], right)

@@ -12,9 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -35,16 +33,14 @@ __all__ = ['as_batches', 'explain_dataset']
 def _columns(explainer):
     "The columns of a batch that the explainer reads."
     explainer.check_fitted()
-    names = list(explainer.domain.display.columns)
-    if not names: raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
-    return names
+    if names := list(explainer.domain.display.columns): return names
+    raise ValueError('domain.display.columns must name the columns of raw data for a batch, got ()')
 
 # %% ../../nbs/scale/01_batch.ipynb #c15
 def _read_picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
     if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.asarray(v)
-    from PIL import Image
-    return Image.open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
+    return import_module('PIL.Image').open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
 
 # %% ../../nbs/scale/01_batch.ipynb #c18
 def _raw_rows(explainer, batch):
@@ -58,10 +54,8 @@ def _raw_rows(explainer, batch):
 # %% ../../nbs/scale/01_batch.ipynb #240935f2
 def _target_column(explainer, target, there) -> str|None: # Names of all columns
     "The column with each row's target, None where one is for all; raises `ValueError` for a text of neither or both."
-    label = target in explainer.classes
-    if not isinstance(target, str) or label and target not in there: return None
-    if label:
-        raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
+    if not isinstance(target, str) or (label := target in explainer.classes) and target not in there: return None
+    if label: raise ValueError(f'target must be a label or a column of ds, got {target!r}, which is both: rename the column')
     if target in there: return target
     known = f'one of the labels {listed(explainer.classes)} or ' if explainer.classes else ''
     raise ValueError(f'target must be {known}one of the columns that ds must have, got none named {target!r}')
@@ -77,21 +71,17 @@ def _plain_question(explainer, target, constraints):
     inspect.signature(explainer.explain).bind(None, **question)
     for name, v in question.items():
         try: json.dumps(v)
-        except TypeError:
-            raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
+        except TypeError: raise ValueError(f'{name} must be plain values, the same for all rows, got {type(v).__name__}') from None
     rules = {k: v for k,v in constraints.items() if k in RULES}
     if rules and not explainer.domain.words: # wrong ones are said now, and not of each row
         one = explainer.domain.decode(explainer.x_train[:1], None)
         explainer.ask(one, explainer.goal.anything(explainer.classes), **rules)
     return question
 
-
-
 # %% ../../nbs/scale/01_batch.ipynb #c27
 def _check_free(names, there):
     "Raise `ValueError` where a column has a name that will be added."
-    told = 'cf_valid', 'cf_decided', 'cf_proof', 'cf_unread', 'cf_row'
-    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, *told}
+    added = {f'cf:{c}' for c in names} | {*CLASSES.told, *NUMBERS.told, 'cf_valid', 'cf_decided', 'cf_proof', 'cf_unread', 'cf_row'}
     if both := sorted(added & set(there)):
         raise ValueError(f'ds must not have columns named like those that are added, got {both}: rename them')
 
@@ -102,10 +92,6 @@ def _by_column(names, raw):
     return {names[0]: raw.cpu().numpy() if isinstance(raw, Tensor) else raw}
 
 # %% ../../nbs/scale/01_batch.ipynb #0b91c0df
-def _why_unread(cfs) -> np.ndarray: # Objects `(n,)`, None for rows that were read
-    "Why rows could not be read."
-    return np.array([words.removeprefix(_NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
-
 def _answers(explainer, data, asked:dict):
     "What `explain` says; of rows of which none can be read, too."
     try: return explainer.explain(data, **asked)
@@ -194,9 +180,8 @@ def _to_travel(explainer): # Files with their names, or the explainer itself
     "What is sent to workers; raises `ValueError` for a folder without an explainer."
     files = lambda d: tuple((p.name, p.read_bytes()) for p in sorted(Path(d).iterdir()) if p.name[0] != '.')
     if isinstance(explainer, (str, Path)):
-        if not Path(explainer).is_dir():
-            raise ValueError(f'explainer must be fitted, or a folder of one, got {str(explainer)!r}')
-        return files(explainer)
+        if Path(explainer).is_dir(): return files(explainer)
+        raise ValueError(f'explainer must be fitted, or a folder of one, got {str(explainer)!r}')
     explainer.check_fitted()
     try:
         with tempfile.TemporaryDirectory() as d, warnings.catch_warnings():
@@ -225,19 +210,16 @@ def _one_thread():
 def _rows_in(batch):
     "A batch as a frame or an Arrow table; raises `ValueError` for what has no columns."
     if isinstance(batch, pd.DataFrame): return batch
-    if isinstance(batch, dict):
-        return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
+    if isinstance(batch, dict): return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
     if (table := arrow_table(batch)) is not None: return table
-    known = 'a frame, an Arrow table or batch, or a dict of columns'
-    raise ValueError(f'batch must be {known}, got {type(batch).__name__}')
+    raise ValueError(f'batch must be a frame, an Arrow table or batch, or a dict of columns, got {type(batch).__name__}')
 
 def _as_came(out, batch, at):
     "Answers in the form of their batch: an Arrow table where that has none of its own."
     import pyarrow as pa
     if isinstance(batch, pd.DataFrame): return out.to_pandas(types_mapper=pd.ArrowDtype).set_axis(batch.index.take(at))
     if isinstance(batch, dict): return out.to_pydict()
-    if isinstance(batch, pa.RecordBatch):
-        return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
+    if isinstance(batch, pa.RecordBatch): return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
     return import_module('polars').from_arrow(out) if type(batch).__module__.startswith('polars') else out
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000023
@@ -248,8 +230,7 @@ class Batches:
     def __init__(self, source, target=None, keep=None, form='wide', **asked): # Constraints
         import pyarrow as pa
         cf = _explainer_from(source)
-        self.source, self.read = source, _columns(cf)
-        self.tidy = form == 'tidy'
+        self.source,self.read,self.tidy = source, _columns(cf), form == 'tidy'
         if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
             raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
         self.question = _plain_question(cf, target, asked)
@@ -259,8 +240,7 @@ class Batches:
         try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
         except (TypeError, ValueError):
             raise ValueError(f"keep must be columns with Arrow types, as dict(id='int64'), got {keep!r}") from None
-        if both := sorted({*self.keep} & {*self.told}):
-            raise ValueError(f'keep must not name columns that are added, got {both}')
+        if both := sorted({*self.keep} & {*self.told}): raise ValueError(f'keep must not name columns that are added, got {both}')
 
     @property
     def schema(self): return import_module('pyarrow').schema([*self.keep.items(), *self.told.items()])
@@ -276,11 +256,9 @@ class Batches:
             return {c: v.tolist() for c,v in self(pd.DataFrame({c: list(v) for c,v in batch.items()})).items()}
         import pyarrow as pa
         rows,wanted = _rows_in(batch), [*self.read, *self.keep, *filter(None, [self.column])]
-        there = rows if isinstance(rows, pd.DataFrame) else rows.column_names
-        lost = [c for c in dict.fromkeys(wanted) if c not in there]
-        why = [f'the batch lacks the columns {lost}']*len(rows)
-        if lost: at,told = np.arange(len(rows)), self.table(len(rows), cf_unread=why)
-        else: at,told = self.answered(self.frame(rows), 0)
+        lost = [c for c in dict.fromkeys(wanted) if c not in (rows if isinstance(rows, pd.DataFrame) else rows.column_names)]
+        if not lost: at,told = self.answered(self.frame(rows), 0)
+        else: at,told = np.arange(len(rows)), self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
         why,columns = np.array(told['cf_unread'].to_pylist(), object), {}
         for c,t in self.keep.items():
             cells,odd = (pa.nulls(len(rows), t), np.zeros(len(rows), bool)) if c in lost else _kept_cells(rows[c], t)
@@ -306,7 +284,8 @@ class Batches:
         cf = _explainer_from(self.source)
         aim = self.question['target'] if self.column is None else rows[self.column].to_numpy()
         with _one_thread(): cfs = _answers(cf, _raw_rows(cf, rows), self.question | dict(target=aim))
-        why,lines = _why_unread(cfs), pd.DataFrame(index=range(len(cfs)))
+        why = np.array([words.removeprefix(_NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
+        lines = pd.DataFrame(index=range(len(cfs)))
         proof = [words or None if no is None else None for words,no in zip(cfs.proof, why)]
         told = dict(told_of(cfs)) | dict(cf_proof=np.array(proof, object), cf_unread=why)
         if self.tidy: # a row without a change keeps its line
@@ -315,9 +294,8 @@ class Batches:
             told = {c: np.asarray(v)[lines.index] for c,v in told.items()}
             told |= dict(zip(self.told, (lines[c] for c in lines)))
         else:
-            there = why == None # noqa: E711
             raw = {f'cf:{c}': v for c,v in _by_column(self.read, cfs.raw).items()}
-            told |= raw if there.all() else {c: pd.Series(v).astype(object).where(there, None) for c,v in raw.items()}
+            told |= {c: pd.Series(v).astype(object).where(~cfs.unread, None) for c,v in raw.items()} if cfs.unread.any() else raw
         return lines.index.to_numpy(), self.table(len(lines), **told)
 
     def answered(self, rows, first:int) -> tuple:
@@ -419,8 +397,7 @@ def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that d
     return _digests(e)['model']
 
 # %% ../../nbs/scale/01_batch.ipynb #c66
-_FORMAT = 5 # Of folders
-_MANIFEST = '_manifest.json'
+_FORMAT,_MANIFEST = 5, '_manifest.json' # Of folders
 
 def _manifest(explainer, f, source, size, known):
     "Everything that determines the output, in one flat dict."
@@ -451,8 +428,8 @@ def _check_manifest(old, new, out):
     told = lambda v: json.dumps(v, sort_keys=True)
     diff = [k for k in sorted({*old, *new} - {'input.name'}) if told(old.get(k)) != told(new.get(k))]
     diff = '; '.join(f'{k} {old.get(k)!r} there, {new.get(k)!r} now'[:300] for k in diff[:3])
-    same = 'the same model, settings and input'
-    if diff: raise ValueError(f'out must be a new folder or one begun with {same}, got {str(out)!r} with {diff}')
+    if diff: raise ValueError('out must be a new folder or one begun with the same model, settings and input, '
+                              f'got {str(out)!r} with {diff}')
 
 # %% ../../nbs/scale/01_batch.ipynb #c76
 def _part_name(k:int, raw:bytes) -> str: return f'part-{k:06}-{hashlib.sha256(b"%d " % k + raw).hexdigest()[:16]}.parquet'
@@ -462,10 +439,6 @@ def _parts_in(out) -> dict: # File -> its number; None for one that is damaged
     number = lambda p: int(re.sub(r'\D', '', p.name[5:11]) or 0)
     return {p: k if _part_name(k := number(p), p.read_bytes()) == p.name else None for p in Path(out).glob('part-*.parquet')}
 
-def _finished(out) -> dict: # Number -> file
-    "The parts that are whole."
-    return {k: p for p,k in _parts_in(out).items() if k is not None}
-
 def _write_part(out, k:int, table):
     "Write a part, which has its name once it is whole; raises `OSError` where the disk is full."
     import pyarrow.parquet as pq
@@ -474,8 +447,8 @@ def _write_part(out, k:int, table):
         with atomic(Path(out)/_part_name(k, file.getvalue())) as tmp: tmp.write_bytes(file.getvalue())
     except OSError as e:
         if e.errno != errno.ENOSPC: raise
-        text = f'no space left for part {k}; finished parts are kept: make room and run the same call again'
-        raise OSError(errno.ENOSPC, text, str(out)) from None
+        raise OSError(errno.ENOSPC, f'no space left for part {k}; finished parts are kept: make room and run the same call again',
+                      str(out)) from None
 
 # %% ../../nbs/scale/01_batch.ipynb #c87
 @contextmanager
@@ -552,8 +525,7 @@ def explain_dataset(
     >>> rows = X_test[model.predict(X_test) == 'refused'][:20]
     >>> explain_dataset(cf, rows, 'answers.parquet', target='granted')
     """
-    check_range('workers', workers, least=0, whole=True)
-    check_range('batch_size', batch_size, least=1, whole=True)
+    for name,v,least in (('workers', workers, 0), ('batch_size', batch_size, 1)): check_range(name, v, least=least, whole=True)
     cf.check_fitted()
     out, source = Path(out), open_source(ds)
     if out.suffix in _WRITERS and not out.is_dir():
@@ -561,15 +533,13 @@ def explain_dataset(
         return _as_one(parts, out)
     if out.exists() and not out.is_dir(): raise ValueError(f'out must be a folder, got the file {str(out)!r}')
     f, schema = Batches(cf, target, **constraints), source.data.schema
-    if lost := [c for c in f.read if c not in schema.names]:
-        raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
+    if lost := [c for c in f.read if c not in schema.names]: raise ValueError(f'ds must have the columns {f.read}, but lacks {lost}')
     _target_column(cf, target, schema.names)
     _check_free(f.read, schema.names)
     engine = partial(processes, count=workers) if workers else lambda work, parts: ((k, work(k, t)) for k,t in parts)
     with _claimed(out, _manifest(cf, f, source, batch_size, _known_by(cf))) as done:
         had = sum(min(batch_size, source.rows - k*batch_size) for k in done)
-        rows:Any = dict(unit='row', unit_scale=True, desc=source.name)
-        with tqdm(total=source.rows, initial=had, disable=not progress, **rows) as bar:
+        with tqdm(total=source.rows, initial=had, disable=not progress, unit='row', unit_scale=True, desc=source.name) as bar:
             for k,table in engine(partial(_worked, f, schema, batch_size), cut(source, batch_size, done)):
                 _write_part(out, k, table)
                 bar.update(len(table))

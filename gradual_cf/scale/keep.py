@@ -6,15 +6,13 @@
 from __future__ import annotations
 import hashlib, os, shutil, tempfile, warnings
 from collections.abc import Callable
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 from ..core import Domain
@@ -24,8 +22,7 @@ from ..data.found import Indicators
 from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
 from ..models.asking import _Asked, predict
 from ..models.decisions import FrameModel
-from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load_fitted, predictor, recognised,
-                                      TensorModel)
+from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load_fitted, predictor, recognised, TensorModel)
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
 from ..search.confirmed import _panel_told, _take_panel
@@ -99,20 +96,11 @@ def _domain_again(told:dict) -> Domain:
     return _DOMAINS[told['kind']](record)
 
 # %% ../../nbs/scale/02_keep.ipynb #5211efde
-def _surely_alike(a, b) -> bool: # Of one process
-    "Whether two things are certainly the same; where this is False they may still be."
-    if a is b or type(a) is not type(b): return a is b
-    if isinstance(a, (bool, int, float, str)): return a == b
-    if isinstance(a, Tensor): return a.dtype == b.dtype and a.equal(b)
-    if isinstance(a, partial): a,b = ([v.func, *v.args, *v.keywords, *v.keywords.values()] for v in (a, b))
-    if is_dataclass(a): a,b = ([*vars(v).values()] for v in (a, b))
-    return isinstance(a, (list, tuple)) and len(a) == len(b) and all(map(_surely_alike, a, b))
-
 def _checked_domain(domain:Domain) -> dict:
     "What a domain is made from; raises `ValueError` for one that was changed by hand, or would come back as another."
     plain = _domain_told(domain)
     usual,mine = (dict(vars(d)) for d in (_DOMAINS[plain['kind']](domain.encode.args[0]), domain))
-    doubtful = [name for name in mine if not _surely_alike(mine[name], usual[name])]
+    doubtful = [name for name in mine if mine[name] is not usual[name]] if fingerprint(mine) != fingerprint(usual) else ()
     other = [name for name in doubtful if fingerprint(mine[name]) != fingerprint(usual[name])]
     if other: raise ValueError(f'domain must be as tabular, images or series made it, got a changed {other[0]!r}')
     told = to_plain(plain, tensors := {}, 'domain', _KNOWN)
@@ -217,11 +205,6 @@ def _logits_of(cf, x:Tensor) -> Tensor: # Encoded rows -> `(n, k)`
     if cf.domain.kind != 'table': return predict(cf.model, x)
     return cf.logits(cf.domain.decode(x, None, False), x)
 
-def _said_again(cf, path:Path, told:dict, x:Tensor) -> Tensor:
-    "What a model says that was written and read again."
-    model = _model_again(path, told['asked'], cf.domain, read=_read_file)
-    return _logits_of(type(cf)(model, cf.domain, cf.settings, classes=cf.classes or None), x)
-
 def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why there is none
     "Write the model where it can be, and say how it is asked."
     model = _own_model(cf)
@@ -230,7 +213,8 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
     path = folder/told['file']
     try:
         told['write'](path)
-        same = _said_again(cf, path, told, x).equal(_logits_of(cf, x))
+        again = type(cf)(_model_again(path, told['asked'], cf.domain, read=_read_file), cf.domain, cf.settings, classes=cf.classes or None)
+        same = _logits_of(again, x).equal(_logits_of(cf, x))
     except (OSError, MemoryError): raise # of the place, not of the model
     except Exception as e: # every library has errors of its own
         return dict(file=None, why=f'{type(e).__name__}: {e}'.splitlines()[0][:300])
@@ -238,11 +222,8 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
     return dict(file=None, why=f'{told["file"]} gives other numbers than the model')
 
 # %% ../../nbs/scale/02_keep.ipynb #k22
-_FEWEST = 10   # Rows of a group
-_MOST = 16     # Groups of a class
-_ALIKE = 1e-6  # Numbers that are nearer are one
-_ROUNDS = 10   # Of moving centres
-_QUANTILES = 101
+_FEWEST,_MOST,_ALIKE = 10, 16, 1e-6 # Rows of a group; groups of a class; numbers that are nearer are one
+_ROUNDS,_QUANTILES = 10, 101 # Of moving centres
 
 def _means(x:Tensor) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_MOST`
     "Means of groups of rows that lie near each other; groups of fewer than `_FEWEST` rows are left out."
@@ -253,8 +234,7 @@ def _means(x:Tensor) -> Tensor: # Rows of a class `(n, d)` -> `(m, d)`, m ≤ `_
     for _ in range(_ROUNDS):
         own = torch.cdist(x, centre).argmin(1)
         centre = torch.stack([x[own == k].mean(0) if (own == k).any() else centre[k] for k in range(many)])
-    groups = [x[own == k] for k in range(many)]
-    groups = [g for g in groups if len(g) >= _FEWEST] or [x]
+    groups = [g for k in range(many) if len(g := x[own == k]) >= _FEWEST] or [x]
     return torch.stack([g.mean(0) for g in groups])
 
 def _prototypes(cf) -> Tensor: # Legal rows, encoded, `(m, d)`
@@ -301,12 +281,11 @@ def _check_summary(cf):
     h,needs = cf.settings, 'rows must be True for {}, got False: {} compares with training rows'
     if cf.domain.kind != 'table': raise ValueError(needs.format(cf.domain.kind + 's', 'it'))
     if h.plausibility is not None:
-        why = needs.format('settings with plausibility', 'the search')
-        raise ValueError(f"{why}; explainer.under('sparse') can be saved")
+        raise ValueError(needs.format('settings with plausibility', 'the search') + "; explainer.under('sparse') can be saved")
     if h.logit_margin is not None: raise ValueError(needs.format('settings with logit_margin', 'the search'))
     if h.init == 'prototype': raise ValueError(needs.format("settings with init='prototype'", 'the start'))
-    learning = [name for name,(_,term) in h.terms.items() if hasattr(term, 'fit')]
-    if learning: raise ValueError(needs.format(f'the term {learning[0]!r}', 'it'))
+    for name,(_,term) in h.terms.items():
+        if hasattr(term, 'fit'): raise ValueError(needs.format(f'the term {name!r}', 'it'))
 
 def _without_rows(cf) -> tuple: # A domain, and what was learnt
     "What is stored in place of training rows."
@@ -317,12 +296,10 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     x = _prototypes(cf)
     z = _logits_of(cf, x)
     stats = cf.stats if cf.stats is None else cf.stats._replace(sample=[z[z.argmax(1) == k] for k in range(z.shape[1])])
-    held = held_places(cf)
-    return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held, digests=_digests(cf))
+    return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held_places(cf), digests=_digests(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
-_FORM = 2
-_FILE = 'explainer.zip'
+_FORM,_FILE = 2, 'explainer.zip'
 
 def _sha256(path:Path) -> str: return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -354,17 +331,14 @@ def _check_place(folder:Path):
         raise ValueError(f'folder must be new, empty or one that save wrote, got {str(folder)!r} with {there[:3]}')
 
 # %% ../../nbs/scale/02_keep.ipynb #k27
-def _learnt(cf) -> dict:
-    "Training rows, what the model says of them and, if told, their labels; and what was trained on them."
-    return dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=_panel_told(cf))
-
 def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its training rows are kept
     "Write a fitted explainer into a folder."
     cf.check_fitted()
     if rows: cf.check_rows('save with rows=True')
     folder,mine = Path(folder), {cf.Settings.__name__: cf.Settings}
     _check_place(folder)
-    domain,learnt = (cf.domain, _learnt(cf)) if rows else _without_rows(cf)
+    own = lambda: dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=_panel_told(cf))
+    domain,learnt = (cf.domain, own()) if rows else _without_rows(cf)
     to_plain(cf.settings, {}, 'settings', _KNOWN | mine)
     values = dict(domain=_checked_domain(domain), settings=cf.settings, wanted=cf.wanted, classes=cf.classes, learnt=learnt)
     with _locked(folder/'.lock'):
@@ -380,8 +354,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
             os.replace(Path(room)/_FILE, folder/_FILE)
         for path in folder.glob('model-*'):
             if path.name != model['file']: path.unlink()
-    if not model['file']:
-        warnings.warn(f'the folder holds no model ({model["why"]}): give it to load as model=', stacklevel=3)
+    if not model['file']: warnings.warn(f'the folder holds no model ({model["why"]}): give it to load as model=', stacklevel=3)
     return folder
 
 # %% ../../nbs/scale/02_keep.ipynb #k29
@@ -390,8 +363,8 @@ _NEAR = 1e-5 # How far logits may be off, in shares of the largest
 def _check_same_model(z:Tensor, known:Tensor, given:bool):
     "Raise `ValueError` if a model's answers differ from those of the fitted one."
     if z.shape == known.shape and (z - known).abs().max() <= _NEAR*(1 + known.abs().max()): return
-    how = f'shape {tuple(z.shape)} for {tuple(known.shape)}' if z.shape != known.shape else \
-        f'logits that are off by up to {(z - known).abs().max().item():.3g}'
+    off = z.shape == known.shape and (z - known).abs().max().item()
+    how = f'logits that are off by up to {off:.3g}' if z.shape == known.shape else f'shape {tuple(z.shape)} for {tuple(known.shape)}'
     what = 'the model that the explainer was fitted with' if given else 'installed in a version that reads its own file alike'
     raise ValueError(f'model must be {what}, got {how} on {len(z)} rows')
 
@@ -408,8 +381,7 @@ def _remembered(cf, learnt:dict, rows:bool, given:bool):
         _take_panel(cf, learnt['jurors'])
         return cf
     there = lambda v: v if v is None else v.to(*cf.place)
-    cf.stats,cf.spread,cf.summary = learnt['stats'], learnt['spread'], learnt['digests']
-    cf.held = learnt['held']
+    cf.stats,cf.spread,cf.summary,cf.held = (learnt[name] for name in ('stats', 'spread', 'digests', 'held'))
     if cf.stats is not None: cf.stats = cf.stats._replace(mu=there(cf.stats.mu), gaps=there(cf.stats.gaps),
                                                           sample=list(map(there, cf.stats.sample)))
     cf.loss = cf._loss_at(cf.spread)

@@ -5,16 +5,15 @@
 # %% ../../nbs/scale/00_workers.ipynb #c4
 from __future__ import annotations
 import dis, functools, hashlib, os, pickle, platform, sys, sysconfig
+from collections import namedtuple
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from filelock import FileLock
 from pandas.util import hash_pandas_object
 from torch import nn, Tensor
@@ -39,17 +38,15 @@ def _installed(v):
 # %% ../../nbs/scale/00_workers.ipynb #c10
 def _name(v):
     "The name of an object that is not taken apart; the user's own are identified by their parts, classes also by name."
-    own = isinstance(v, (type, FunctionType)) and not _installed(v)
-    if own: return v.__name__ if isinstance(v, type) else ''
+    if isinstance(v, (type, FunctionType)) and not _installed(v): return v.__name__ if isinstance(v, type) else ''
     return f'{getattr(v, "__module__", "")}.{getattr(v, "__qualname__", "") or getattr(v, "__name__", "")}'
 
 # %% ../../nbs/scale/00_workers.ipynb #c13
 @functools.cache
 def _globals(code):
     "Names of globals that instructions read."
-    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
     own = {i.argval for i in dis.get_instructions(code) if i.opname in ('LOAD_GLOBAL', 'LOAD_NAME')}
-    return own.union(*map(_globals, inner))
+    return own.union(*(_globals(c) for c in code.co_consts if isinstance(c, CodeType)))
 
 # %% ../../nbs/scale/00_workers.ipynb #c16
 def _program(f:Callable) -> tuple:
@@ -101,12 +98,11 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     type: _class_parts}
 
 # %% ../../nbs/scale/00_workers.ipynb #c34
-def _own_state(cls, name): return getattr(cls, name, None) is not getattr(object, name, None)
-
 def _without_worked_out(cls): # None where nothing is worked out, or the class says itself what it is made of
     "How things of a class are taken apart that keep what they work out (`cached_property`): asked or not, they are the same."
     names = {k for c in cls.__mro__ for k,v in vars(c).items() if isinstance(v, functools.cached_property)}
-    if not names or any(_own_state(cls, f) for f in ('__getstate__', '__reduce__', '__reduce_ex__')): return None
+    mine = (getattr(cls, f, None) is not getattr(object, f, None) for f in ('__getstate__', '__reduce__', '__reduce_ex__'))
+    if not names or any(mine): return None
     return lambda v: (cls, {k: x for k,x in vars(v).items() if k not in names})
 
 @functools.cache
@@ -201,20 +197,16 @@ def kept(
     return read(path)
 
 # %% ../../nbs/scale/00_workers.ipynb #c52
-class Source(NamedTuple):
-    "Rows that can be streamed again and again, always in the same order."
-    name:str   # For people
-    rows:int   # How many
-    digest:str # SHA-256 of the content
-    data:Any   # A `pyarrow.dataset.Dataset`, without categories
+# Rows that can be streamed again and again, always in the same order: a name for people, how many they are, SHA-256 of the
+# content, and a `pyarrow.dataset.Dataset` without categories
+Source = namedtuple('Source', 'name rows digest data')
 
 @contextmanager
 def _readable(path, kind):
     "Turn what Arrow says about a file into a `ValueError` that names it."
     import pyarrow as pa
     try: yield
-    except (pa.ArrowException, OSError) as e:
-        raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
+    except (pa.ArrowException, OSError) as e: raise ValueError(f'ds must be readable {kind}, got {str(path)!r} ({e})') from None
 
 # %% ../../nbs/scale/00_workers.ipynb #c54
 def _tables(data):
@@ -239,9 +231,9 @@ def cut(source:Source, size:int, done=()): # Rows of a part, numbers of parts do
 def _check_schema(path, schema, first, name):
     "Raise `ValueError` that says how a shard differs from the first."
     a,b = ({f.name: str(f.type) for f in s} for s in (first, schema))
-    diff = [c for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)]
-    diff = '; '.join(f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here' for c in diff)
-    if diff: raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
+    told = lambda c: f'{c}: {a.get(c, "missing")} there, {b.get(c, "missing")} here'
+    if diff := '; '.join(told(c) for c in dict.fromkeys([*a, *b]) if a.get(c) != b.get(c)):
+        raise ValueError(f'ds must have one schema in all shards, got {str(path)!r} unlike {name!r} in {diff}')
 
 def _parquet(path): # -> a data set
     "A parquet file, or a folder of them."

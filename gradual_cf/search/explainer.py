@@ -18,7 +18,6 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..use.alternatives import several
 from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
@@ -43,7 +42,7 @@ from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .moves import _nearest_real
 from ..use.enough import certified, enough_of, least_words, _plot_card
-from ..use.plans import effects_of, Plan, plan_of
+from ..use.alternatives import effects_of, Plan, plan_of, several
 
 # %% auto #0
 __all__ = ['setting', 'told', 'Common', 'wanted_of', 'Explainer', 'from_frames']

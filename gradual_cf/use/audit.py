@@ -4,14 +4,13 @@
 
 # %% ../../nbs/use/02_audit.ipynb #c4
 from __future__ import annotations
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from markupsafe import escape
 from torch import Tensor
 from tqdm.auto import tqdm
@@ -22,8 +21,7 @@ from ..data.columns import _decoded_numbers, _entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
 from ..search.explainer import Explainer, wanted_of
 from ..search.goals import leading_by
-from .alternatives import several
-from .plans import _legal_steps, _own_changes
+from .alternatives import _legal_steps, _own_changes, several
 
 # %% auto #0
 __all__ = ['Audit', 'audit']
@@ -36,15 +34,13 @@ def _told_apart(rows, by) -> pd.DataFrame:
     told:Any = by
     if isinstance(by, (list, tuple)) and len(by):
         there = list(rows.columns) if isinstance(rows, pd.DataFrame) else []
-        lost = [c for c in by if c not in there]
-        if lost: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
+        if lost := [c for c in by if c not in there]: raise ValueError(f'by must name columns of rows, got {lost}; rows have {there}')
         told = rows[list(by)]
     elif not isinstance(by, pd.DataFrame):
         raise ValueError(f'by must name at least one column, or be a Series or a DataFrame, got {by!r}')
     if len(told) != len(rows): raise ValueError(f'by must have one line for each row ({len(rows)}), got {len(told)}')
     if isinstance(rows, pd.DataFrame) and not told.index.equals(rows.index):
-        raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is '
-                         'the same')
+        raise ValueError('by must have the index of rows, got another: use by.set_axis(rows.index) where the order is the same')
     if not told.shape[1] or told.columns.duplicated().any():
         raise ValueError(f'by must have at least one column, and each once, got {list(told.columns)}')
     return told
@@ -72,8 +68,7 @@ def _names_of_cells(s:pd.Series) -> pd.Series: # Categories
 # %% ../../nbs/use/02_audit.ipynb #c16
 def _cohorts(told:pd.DataFrame, crossed:int) -> list: # (columns that tell a group, its name, its rows, bool `(n,)`)
     "Every group of every column, and of every crossing of columns; none that is empty."
-    names = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])})
-    out = []
+    names,out = pd.DataFrame({i: _names_of_cells(told.iloc[:, i]) for i in range(told.shape[1])}), []
     for size in range(1, min(crossed, names.shape[1]) + 1):
         for some in combinations(names, size):
             title = ' × '.join(str(told.columns[i]) for i in some)
@@ -90,10 +85,8 @@ def _read_by(cf:Explainer, rows) -> Any:
 
 def _refused_answers(cf:Explainer, question:Question, target, effort:Effort) -> tuple: # What its `ask` returned; as told
     "Which rows are refused, bool `(n,)`, and the answers of those; raises `ValueError` where none is."
-    refused = ~cf.decides(question.rows, question.logits, question.target)
-    if not refused.any():
-        raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} '
-                         'already')
+    if not (refused := ~cf.decides(question.rows, question.logits, question.target)).any():
+        raise ValueError(f'rows must include some that the model refuses, got {len(question)} that have the target {target} already')
     return refused.cpu().numpy(), cf.answer(question.take(refused), effort)
 
 # %% ../../nbs/use/02_audit.ipynb #c22
@@ -114,8 +107,7 @@ def _measures_of(refused:np.ndarray, answers:Counterfactuals) -> dict: # Name ->
             'distance' if price is None else 'cost': (found, way), 'changes': (found, changes)}
 
 # %% ../../nbs/use/02_audit.ipynb #c25
-_CONFIDENCE = .95   # Of every interval
-_CELLS = 4_000_000  # Numbers that are drawn at a time
+_CONFIDENCE,_CELLS = .95, 4_000_000 # Of every interval; numbers that are drawn at a time
 
 def _bootstrap_interval(statistic, samples:Sequence, resamples:int, seed) -> tuple:
     "Percentile bootstrap of a statistic of one sample or two."
@@ -175,8 +167,8 @@ def _cohort_line(group:tuple, measure:str, known:tuple, how:tuple) -> dict: # `h
     (by,name,member),(at,values),share = group, known, measure in _SHARES
     least,resamples,seed = how
     told,inside = dict(by=by, group=name, measure=measure), member[at]
-    if inside.sum() < least: return told
-    a,b = values[inside], values[~inside]
+    if len(a := values[inside]) < least: return told
+    b = values[~inside]
     told |= dict(rows=len(a)) | (_share_line(a) if share else _amount_line(a, resamples, seed))
     return told | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else told
 
@@ -192,8 +184,7 @@ def _impact_line(accepted:np.ndarray, there:np.ndarray) -> dict: # Bool `(n,)` e
     less,more = _share_ratio_interval(n - a, n, m - b, m)
     told = 'below' if high < _FIFTHS else 'kept' if low >= _FIFTHS else 'open'
     return dict(rows=n, accepted=a/n, accepted_there=b/m, ratio=a/n/(b/m) if b else np.nan, low=low, high=high,
-                four_fifths=told, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less,
-                refusals_high=more)
+                four_fifths=told, refusals=(n - a)/n/((m - b)/m) if m - b else np.nan, refusals_low=less, refusals_high=more)
 
 def _impact_lines(groups:list, refused:np.ndarray, least:int) -> pd.DataFrame:
     "A line for each measured group beside the one of its columns that is accepted most often."
@@ -201,8 +192,7 @@ def _impact_lines(groups:list, refused:np.ndarray, least:int) -> pd.DataFrame:
     for column in columns:
         some = {name: ~refused[member] for by,name,member in groups if by == column and member.sum() >= least}
         best = max(some, key=lambda name: some[name].mean(), default=None)
-        lines += [dict(by=column, group=name, against=best) | _impact_line(v, some[best])
-                  for name,v in some.items() if name != best]
+        lines += [dict(by=column, group=name, against=best) | _impact_line(v, some[best]) for name,v in some.items() if name != best]
     return pd.DataFrame(lines, columns=_IMPACT)
 
 # %% ../../nbs/use/02_audit.ipynb #c34
@@ -235,8 +225,7 @@ _TIED = 1e-9 # Two distances that differ by less, in shares, are a tie
 
 def _step_down(seen:np.ndarray, by_chance:np.ndarray) -> tuple: # `(m,)`, `(resamples, m)` -> `(m,)` each
     "P-value of each group alone, and corrected for all of them by max-T, step by step."
-    bar = seen*(1 - _TIED)
-    order = np.argsort(-seen, kind='stable')
+    bar,order = seen*(1 - _TIED), np.argsort(-seen, kind='stable')
     largest = np.maximum.accumulate(by_chance[:, order[::-1]], 1)[:, ::-1]
     p = lambda drawn, bar: (1 + (drawn >= bar).sum(0))/(1 + len(drawn))
     corrected = np.empty(len(seen))
@@ -247,8 +236,7 @@ def _step_down(seen:np.ndarray, by_chance:np.ndarray) -> tuple: # `(m,)`, `(resa
 def _holm(p:np.ndarray, family:np.ndarray) -> np.ndarray: # `(m,)` each
     "P-values that are corrected inside of their families, corrected for the number of families."
     order = np.argsort(p, kind='stable')
-    open_families = np.array([len(set(family[order[i:]])) for i in range(len(p))])
-    out = np.empty(len(p))
+    open_families,out = np.array([len(set(family[order[i:]])) for i in range(len(p))]), np.empty(len(p))
     out[order] = np.maximum.accumulate(np.minimum(1, p[order]*open_families))
     return out
 
@@ -273,8 +261,7 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     entries,changed = answers.domain.groups(answers.x.shape[1:]).to(answers.x.device), answers.tensors.changed
     alone = lambda g: paid_for(answers.domain, answers.x, torch.where(entries == g, answers.xp, answers.x))
     ways = torch.stack([alone(g) for g in range(changed.shape[1])], 1).double()
-    changed,ways = changed.cpu().numpy(), ways.cpu().numpy()
-    lines = []
+    changed,ways,lines = changed.cpu().numpy(), ways.cpu().numpy(), []
     for by,name,member in groups:
         inside = member[found]
         if inside.sum() < least: continue
@@ -284,11 +271,8 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
 # %% ../../nbs/use/02_audit.ipynb #ad1
-class _Move(NamedTuple):
-    "One column's part in a piece of advice."
-    group:int   # Position of the column
-    way:str     # 'at least', 'at most' or 'becomes'
-    value:float # A raw number; for a category the position of the level
+# One column's part in a piece of advice: position, 'at least', 'at most' or 'becomes', a raw number or the position of a level
+_Move = namedtuple('_Move', 'group way value')
 
 def _threshold(c, v:float) -> float:
     "A number of two digits that the column can hold, inside its bounds."
@@ -299,8 +283,8 @@ def _threshold(c, v:float) -> float:
 
 def _said_of_advice(columns, advice:tuple) -> str:
     "A piece of advice in words."
-    parts = [f'{value_text(columns[m.group].name)} {m.way} {columns[m.group].text(m.value)}' for m in advice]
-    return ' and '.join([', '.join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    *parts,last = [f'{value_text(columns[m.group].name)} {m.way} {columns[m.group].text(m.value)}' for m in advice]
+    return f'{", ".join(parts)} and {last}' if parts else last
 
 # %% ../../nbs/use/02_audit.ipynb #ad4
 _NEAR = 1e-6           # What a bound may be missed by in 32 bits
@@ -334,8 +318,7 @@ class _Advised:
         if enc.low is not None and enc.high is not None:
             ok &= (~moved | (xp >= enc.low - _NEAR) & (xp <= enc.high + _NEAR)).all(1)
             xp = torch.where(moved, torch.minimum(torch.maximum(xp, enc.low), enc.high), xp)
-        if relations is not None: xp = relations.follow(xp, enc.x)
-        if relations is not None: ok &= relations.holds(enc, xp)
+        if relations is not None: ok &= relations.holds(enc, xp := relations.follow(xp, enc.x))
         if enc.most is not None: ok &= changed_groups(enc.x, xp, self.groups).sum(1) <= enc.most
         return xp, ok
 
@@ -465,8 +448,7 @@ class _Advice(Exports):
         lines = [f'{l.Index + 1}. {l.advice}: helps {share_text(l.helps)}, taken by {share_text(l.takes)}' for l in self.frame.itertuples()]
         return '\n'.join([told, *lines])
 
-    def _shown(self, format:str) -> str:
-        return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
+    def _shown(self, format:str) -> str: return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
 
 def _advice_told(explainer, question:Question, terms:tuple, seed:int) -> _Advice:
     "Pieces of advice, as the model sees them on rows that are written down."
@@ -525,8 +507,7 @@ def _axis_limits(ax, shares:bool):
 
 def _measure_panel(ax, lines:pd.DataFrame, level:float, y:Sequence):
     "One measure of all groups."
-    measure = lines.measure.iloc[0]
-    shares = measure in _SHARES
+    shares = (measure := lines.measure.iloc[0]) in _SHARES
     for at,line in zip(y, lines.itertuples()):
         if pd.isna(line.rows): continue
         colour = 'C0' if line.corrected <= level else '.35'
@@ -633,8 +614,7 @@ class Audit(Exports):
 
     def __repr__(self):
         n,found = len(self.frame.groupby(['by', 'group'])) - 1, len(self.differences)
-        said = f'{n} groups, {found} differences found, {len(self.withheld)} groups withheld'
-        return f'audit of {len(self.refused):,} rows in {said}'
+        return f'audit of {len(self.refused):,} rows in {n} groups, {found} differences found, {len(self.withheld)} groups withheld'
 
     def plot(self): # A matplotlib figure
         "Draw every measure of every group, with its interval."
@@ -720,12 +700,11 @@ def audit(
     if bad := [name for name in test or {} if name not in told]: raise ValueError(f'test must be a dict of {list(told)}, got {bad}')
     level,crossed,resamples = (told | (test or {})).values()
     target,h = wanted_of(cf, target, 'audit'), cf.settings
-    for name,v,fewest in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
-        check_range(name, v, least=fewest, whole=True)
+    for name,v,few in (('least', least, 2), ('resamples', resamples, 99), ('crossed', crossed, 1)):
+        check_range(name, v, least=few, whole=True)
     check_range('level', level, above=0, below=1)
     groups = _cohorts(_told_apart(rows, by), crossed)
-    largest = max(int(member.sum()) for *_,member in groups)
-    if largest < least:
+    if (largest := max(int(member.sum()) for *_,member in groups)) < least:
         raise ValueError(f'least must not exceed the largest group ({largest} rows), got {least}')
     question = cf.ask(_read_by(cf, rows), target, **constraints)
     refused,answers = _refused_answers(cf, question, target, Effort(h.seed, h.progress))

@@ -4,13 +4,13 @@
 
 # %% ../../nbs/use/08_checks.ipynb #w4
 from __future__ import annotations
+from collections import namedtuple
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 
 from ..answers import Counterfactuals, told_of
 from ..core import check_range, door, take_rows
@@ -50,8 +50,7 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     "Advice given to refused rows; raises `ValueError` if no row was refused, or for several targets."
     data,raw,told = _batch_frames(batch)
     names = ['cf_low', 'cf_high'] if cf.numbers else ['cf_target']
-    each = told[names].drop_duplicates()
-    if target is None and len(each) != 1:
+    if len(each := told[names].drop_duplicates()) != 1 and target is None:
         raise ValueError(f'target must be given where a batch has several, got {each.head(5).to_numpy().tolist()}')
     if target is None: target = tuple(each.iloc[0]) if cf.numbers else each.iloc[0, 0]
     same = (told[names] == list(target if cf.numbers else (target,))).all(axis=1).to_numpy()
@@ -61,10 +60,7 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     return _Said(data, raw, told.cf_valid.to_numpy(bool)[at]), target
 
 # %% ../../nbs/use/08_checks.ipynb #w12
-class _Measured(NamedTuple):
-    "A measure of some rows."
-    rows:pd.DataFrame  # Rows it is known of, to tell groups apart
-    values:np.ndarray  # 0 or 1, or lengths, `(n,)`
+_Measured = namedtuple('_Measured', 'rows values') # Rows that tell groups apart, and of each 0 or 1, or a length, `(n,)`
 
 class _Run:
     "Two models, or a model and earlier answers, and the rows they are asked about."
@@ -148,9 +144,8 @@ _LINE = ['check', 'by', 'group', 'rows', 'here', 'there', 'value', 'low', 'high'
 
 def _members(rows:pd.DataFrame, by) -> dict: # (by, group) -> bool `(n,)`
     "Who belongs to which group; everybody first."
-    everybody = {('everybody', 'all rows'): np.ones(len(rows), bool)}
-    if by is None or not len(rows): return everybody
-    return everybody | {(column, name): member for column,name,member in _cohorts(_told_apart(rows, by), 1)}
+    groups = () if by is None or not len(rows) else _cohorts(_told_apart(rows, by), 1)
+    return {('everybody', 'all rows'): np.ones(len(rows), bool)} | {(column, name): member for column,name,member in groups}
 
 def _compared(run, name:str, by) -> list: # (by, group, values, those beside or None)
     "What a check compares with its threshold: a group each, for a direction a column each."
@@ -330,8 +325,7 @@ def checks(
     elif earlier is not None: issued,target = _said_then(earlier, cf, target)
     if rows is None and issued is None: raise ValueError('rows must be given where there are no earlier answers, got None')
     target = wanted_of(cf, target, 'checks')
-    if rows is not None and not isinstance(rows, pd.DataFrame):
-        raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
+    if rows is not None and not isinstance(rows, pd.DataFrame): raise ValueError(f'rows must be a frame, got {type(rows).__name__}')
     rows = cast(Any, issued).data if rows is None else rows.reset_index(drop=True)
     _members(rows, by)
     run = _Run(cf, champion, issued, rows, target)

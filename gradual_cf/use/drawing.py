@@ -9,19 +9,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed
 from ..core import door
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
-from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text,
-                               with_unit)
+from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit)
 from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
-from .plans import _step_marks
+from .alternatives import _step_marks
 
 # %% auto #0
 __all__ = ['frames', 'stepper', 'save_page']
@@ -76,11 +73,10 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
     if price is not None: facts[lang.say(N_('cost'))] = lang.number(f'{price(cfs.x, cfs.xp)[0].item():.3g}')
     if cfs.typical is not None and cfs.typical[0] == cfs.typical[0]: facts[lang.say(_REAL)] = lang.percent(f'{cfs.typical[0]:.0%}')
     if cfs.proof[0].startswith(('fewest', 'optimal')) and cfs.optimal in ('', 'columns'): facts[lang.say(N_('proven fewest'))] = '✓'
-    means = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}
-    says = cfs.before[0].item(), cfs.prob[0].item()
+    means,says = {lang.say(word): lang.say(text) for word,text in _FACTS.items()}, (cfs.before[0].item(), cfs.prob[0].item())
     before,after = (_score_text(cfs, v, lang) for v in says)
-    shares = cfs.goal.said == 'probability'
-    places = [100*v for v in (*says, *cfs.goal.bars(cfs.target[0], needed(cfs, 0)))] if shares else None
+    ends = [100*v for v in (*says, *cfs.goal.bars(cfs.target[0], needed(cfs, 0)))]
+    places = ends if cfs.goal.said == 'probability' else None
     return render('drawing/standing', 'html', lang, goal=goal, was=decided(cfs, 0, lang), before=before, after=after, places=places,
                   found=cfs.valid[0].item(), facts=facts, means=means)
 
@@ -88,8 +84,7 @@ def _standing_picture(cfs:Counterfactuals, goal:str, terms:_ColumnNames=_PLAIN) 
 def _plan_picture(plan, terms:_ColumnNames=_PLAIN, words:dict={}) -> str: # Of one answer; `words`: as `least_words` has them
     "The steps of a plan as an ordered list."
     domain,goal,steps,marks = plan.answers.domain, plan.answers.goal, [], _step_marks(plan.enough)
-    for number,part in plan.changes().groupby('step'):
-        mark = marks[number - 1]
+    for (_,part),mark in zip(plan.changes().groupby('step'), marks):
         then = goal.text(part[goal.said].iloc[-1], '.0%', terms.lang) + (mark and f', {terms.lang.say(mark)}')
         steps.append(dict(changes=[_changed(domain, line, terms, words) for line in part.itertuples()], then=then))
     return render('drawing/plan', 'html', terms.lang, steps=steps)
@@ -105,10 +100,8 @@ def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
     changes = [(line, _changed(domain, line, terms)) for line in several.changes().itertuples()]
     now = {line.feature: told['before'] for line,told in changes}
     after = {(line.feature, line.answer): told['after'] for line,told in changes}
-    cells = lambda f: [after.get((f, n + 1)) for n in range(len(heads))]
-    lines = [dict(name=terms.name(f), now=v, cells=cells(f)) for f,v in now.items()]
-    what = lang.say(N_('word') if domain.words else N_('column'))
-    return render('drawing/others', 'html', lang, what=what, heads=heads, lines=lines)
+    lines = [dict(name=terms.name(f), now=v, cells=[after.get((f, n + 1)) for n in range(len(heads))]) for f,v in now.items()]
+    return render('drawing/others', 'html', lang, what=lang.say(N_('word') if domain.words else N_('column')), heads=heads, lines=lines)
 
 # %% ../../nbs/use/04_drawing.ipynb #c28
 _SIDE = 150 # Width of an image on the page, in pixels
@@ -153,8 +146,7 @@ _FIELDS = dict(image=_image_fields, text=_text_fields) # Kind of data -> what it
 
 def _change_picture(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> str: # One row
     "What changed, as the kind of data wants it."
-    fields = _FIELDS.get(cfs.domain.kind)
-    if fields is None: return cfs._repr_html_()
+    if (fields := _FIELDS.get(cfs.domain.kind)) is None: return cfs._repr_html_()
     return render(f'drawing/{cfs.domain.kind}', 'html', terms.lang, **fields(cfs, terms))
 
 def _others_picture(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
@@ -200,16 +192,13 @@ def _answer_sentence(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN, words:dict=
     return lang.say(N_('{changes}. Now {goal}.'), changes=_spoken(cfs, terms, words), goal=goal)
 
 # %% ../../nbs/use/04_drawing.ipynb #c4d423a4
-def _logits_at_step(trace, i):
-    "Logits `(1, k)` after `i` steps."
-    return trace[i - 1].logits if i else trace.before
+def _logits_at_step(trace, i): return trace[i - 1].logits if i else trace.before # Logits `(1, k)` after `i` steps
 
 # %% ../../nbs/use/04_drawing.ipynb #0f5246d1
 def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
     "The row as it stands after `i` steps."
     label,domain = trace.target.label, trace.domain
-    xp = trace[i - 1].xp if i else trace.x
-    on = trace[i - 1].on if i else torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool)
+    xp,on = (trace[i - 1].xp, trace[i - 1].on) if i else (trace.x, torch.zeros(1, int(trace.groups.max()) + 1, dtype=torch.bool))
     mask = expand_groups(on.to(xp.device), trace.groups)
     logits = _logits_at_step(trace, i), trace.before
     now,before = (said(z, label, trace.cut) for z in logits)
@@ -220,9 +209,8 @@ def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
 # %% ../../nbs/use/04_drawing.ipynb #c4062658
 def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     "The state after `i` steps in words."
-    changed = _state_after(trace, i).changes().feature.tolist() if i else []
-    names = ', '.join(map(str, changed)) or 'nothing'
-    what = f'{len(changed)} changed: {names}.' if i else 'The input, nothing changed yet.'
+    changed = list(map(str, _state_after(trace, i).changes().feature)) if i else []
+    what = f'{len(changed)} changed: {", ".join(changed) or "nothing"}.' if i else 'The input, nothing changed yet.'
     return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits_at_step(trace, i))}'
 
 def _class_opinion(trace, z) -> str:
@@ -237,8 +225,7 @@ _OPINIONS = {CLASSES: _class_opinion, NUMBERS: _number_opinion}
 # %% ../../nbs/use/04_drawing.ipynb #8a95b069
 def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
     "Original, mask with its newest block outlined, composite, counterfactual."
-    axs = fig.subplots(1, 4)
-    x,nothing = trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
+    axs,x,nothing = fig.subplots(1, 4), trace.x[0], torch.zeros_like(trace.x[0], dtype=torch.bool)
     low = x.min()
     bounds = low.item(), max(x.max(), low + 1e-6).item()
     draw_image(axs[0], x, bounds, 'original')
@@ -264,8 +251,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
     ax = fig.subplots()
     changes = [[]] + [list(_state_after(trace, i + 1).changes().itertuples()) for i in range(len(trace))]
     height = 1/(_MOST_LINES + 1)
-    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center')
-             for k in range(_MOST_LINES + 1)]
+    texts = [ax.text(0, 1 - (k + 1)*height, '', fontsize=9, transform=ax.transAxes, va='center') for k in range(_MOST_LINES + 1)]
     title = ax.set_title('nothing changed yet', loc='left', fontsize=9)
     ax.set_axis_off()
     short = lambda v: f'{v:.4g}' if isinstance(v, float) else str(v)[:24]
@@ -283,8 +269,7 @@ def _change_panel(fig, trace:Trace) -> tuple[list, Callable]:
 # %% ../../nbs/use/04_drawing.ipynb #57ed9262
 def _probability_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]:
     "Class probabilities, with the wanted one as a line."
-    label = trace.target.label.item()
-    places = range(len(names))
+    label,places = trace.target.label.item(), range(len(names))
     bars = ax.bar(places, [0.]*len(names), color=[CHANGED if k == label else '.7' for k in places])
     for bar in trace.goal.bars(label, needed(_state_after(trace, 0), 0)): ax.axhline(bar, color='.3', lw=1, ls=':')
     ax.set(ylim=(0, 1.02), xticks=places, xticklabels=names, xlabel='class')
@@ -300,8 +285,7 @@ def _number_panel(ax, trace:Trace, names:Sequence[str]) -> tuple[list, Callable]
     said = [_logits_at_step(trace, i).item() for i in range(len(trace) + 1)]
     ends = [v for v in trace.target.label[0].tolist() if abs(v) < float('inf')]
     low,high = min(said + ends), max(said + ends)
-    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9),
-           xlabel='step')
+    ax.set(xlim=(-.5, len(trace) + .5), ylim=(low - .1*(high - low) - 1e-9, high + .1*(high - low) + 1e-9), xlabel='step')
     ax.axhspan(*trace.target.label[0].clamp(*ax.get_ylim()).tolist(), color='.9')
     line, = ax.plot([], 'o-', color=CHANGED)
     ax.set_title('what the model says', fontsize=9)
@@ -347,8 +331,7 @@ class _Frame(bytes):
 
 # %% ../../nbs/use/04_drawing.ipynb #6e5a8238
 _CHANGES = dict(image=_image_panels) # Kind of data -> what changed; others bring a panel, or have lines of text
-_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'),
-            NUMBERS: (_number_panel, 'of the training rows')}
+_ANSWERS = {CLASSES: (_probability_panel, 'logits, and those of real {}'), NUMBERS: (_number_panel, 'of the training rows')}
 
 def _canvas(trace:Trace) -> tuple:
     "All panels of a trace."
@@ -394,15 +377,13 @@ def frames(
     move(len(trace))
     for artist in moving: artist.set_animated(True)
     canvas.draw()
-    still = canvas.copy_from_bbox(fig.bbox)
-    pictures = []
+    still,pictures = canvas.copy_from_bbox(fig.bbox), []
     for i in range(len(trace) + 1):
         canvas.restore_region(still)
         move(i)
         for artist in moving: artist.draw(canvas.get_renderer())
-        frame = _Frame(_png_of_pixels(np.asarray(canvas.buffer_rgba())))
-        frame.text = _state_in_words(trace, i)
-        pictures.append(frame)
+        pictures.append(_Frame(_png_of_pixels(np.asarray(canvas.buffer_rgba()))))
+        pictures[-1].text = _state_in_words(trace, i)
     return pictures
 
 # %% ../../nbs/use/04_drawing.ipynb #6f07149c
@@ -446,8 +427,7 @@ def stepper(
     def page(f):
         words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'
         return W.VBox([W.Image(value=bytes(f), format='png', layout=W.Layout(max_width='100%')), W.HTML(words)])
-    last = len(pictures) - 1
-    play = W.Play(value=0, min=0, max=last, interval=interval, show_repeat=False)
+    play = W.Play(value=0, min=0, max=(last := len(pictures) - 1), interval=interval, show_repeat=False)
     slider = W.IntSlider(value=0, min=0, max=last, description='step')
     stack = W.Stack([page(f) for f in pictures], selected_index=0)
     W.jslink((play, 'value'), (slider, 'value'))

@@ -10,9 +10,7 @@ from dataclasses import replace
 from threading import main_thread, RLock, Thread
 from typing import Any, cast, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 from ..answers import Counterfactuals
 from ..core import take_rows
@@ -76,8 +74,7 @@ def _proposing_levels(cf:Explainer, levels:tuple) -> Explainer: # (category, lev
     return new
 
 # %% ../../nbs/use/05_editors.ipynb #072d4f57
-_ASKED_TOGETHER = 256 # Rows that the model is asked about together
-_KEPT_PARTS = 200     # Parts of answers that a desk remembers
+_ASKED_TOGETHER,_KEPT_PARTS = 256, 200 # Rows that the model is asked about together; parts of answers that a desk remembers
 
 class _Desk:
     "The rows of a panel, the model's predictions, and the answers so far."
@@ -106,8 +103,7 @@ class _Desk:
 
     def find(self, text:str) -> int|None: # Position
         "The row with this name, or else the first whose name starts with it; None if there is none."
-        text = text.strip()
-        if text in self.names: return self.names.index(text)
+        if (text := text.strip()) in self.names: return self.names.index(text)
         return next((i for i,name in enumerate(self.names) if text and name.startswith(text)), None)
 
     @property
@@ -119,9 +115,8 @@ class _Desk:
 
     def explainer(self, q:_RowQuestion) -> Explainer:
         "The explainer of a question; made once for each preset."
-        if q.preset not in self.made:
-            settings = self.presets[q.preset]
-            self.made[q.preset] = self.cf if settings is None else self.cf.under(settings)
+        settings = self.presets[q.preset]
+        if q.preset not in self.made: self.made[q.preset] = self.cf if settings is None else self.cf.under(settings)
         return _proposing_levels(self.made[q.preset], q.levels)
 
     def once(self, name, q:_RowQuestion, make:Callable) -> Any:
@@ -177,8 +172,7 @@ def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     c,enc,at = desk.domain.features[g], desk.cf.encode(raw), _entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
     low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
-    told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
-    return f'{c.name} ({told})'
+    return f'{c.name} ({desk.lang.say(N_("{low} to {high}"), low=low, high=high)})'
 
 def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks, for which nothing is enough."
@@ -192,8 +186,7 @@ def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     return dict(before=before, now=now, reached=reached and not against, given=given, against=against)
 
 # %% ../../nbs/use/05_editors.ipynb #f1133258
-_MOST_WAYS = 500 # Sets of columns that a panel asks about, at most
-_SECONDS = 2.    # Most time for all of them
+_MOST_WAYS,_SECONDS = 500, 2. # Sets of columns that a panel asks about, at most; most time for all of them
 
 def _menu(desk:_Desk, q:_RowQuestion) -> pd.DataFrame|None:
     "What each column and each pair of columns leads to; None where nobody can prove it, or more is asked for."
@@ -209,11 +202,9 @@ def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     "How many ways are certain to lead nowhere, in a sentence; '' where none is."
     if menu is None or _NONE_EXISTS not in menu.proof.tolist(): return ''
     proof,pairs = menu.proof.tolist(), menu['columns'].map(len).max() > 1
-    several = N_('Proven not to work: {n} of {all} sets of one or two columns.')
-    told = lang.say(several if pairs else N_('Proven not to work: {n} of {all} single columns.'),
-                    n=proof.count(_NONE_EXISTS), all=len(proof))
-    open_ = proof.count(_NONE_FOUND)
-    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if open_ else told
+    one,several = N_('Proven not to work: {n} of {all} single columns.'), N_('Proven not to work: {n} of {all} sets of one or two columns.')
+    told = lang.say(several if pairs else one, n=proof.count(_NONE_EXISTS), all=len(proof))
+    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if (open_ := proof.count(_NONE_FOUND)) else told
 
 # %% ../../nbs/use/05_editors.ipynb #c38
 _BESIDE = 5 # Most answers side by side
@@ -269,8 +260,7 @@ class _Latest:
 
     def wait(self, seconds:float=60) -> bool: # Whether it is done
         "Wait until there is nothing left to do."
-        thread = self.thread
-        if thread is not None: thread.join(seconds)
+        if (thread := self.thread) is not None: thread.join(seconds)
         return self.thread is None
 
 # %% ../../nbs/use/05_editors.ipynb #ax1
@@ -291,8 +281,7 @@ def _named_stops(c, desk:_Desk) -> list: # (text, number)
     return [(value_text(cell, lang=desk.lang), v) for cell,v in zip(_cells_at(c, desk, stops), stops.tolist())]
 
 # %% ../../nbs/use/05_editors.ipynb #0a7b7f92
-_BARS = 24 # Bars behind a slider
-_MOST_TRAINING = 2000 # Training rows that they are counted from
+_BARS,_MOST_TRAINING = 24, 2000 # Bars behind a slider; training rows that they are counted from
 
 def _slider(c, desk:_Desk, known:np.ndarray) -> dict: # Numbers of the training rows
     "The ends, the steps or stops, and the bars of a slider."
@@ -361,8 +350,7 @@ def _written(c, desk:_Desk, grid:list) -> dict: # Raw column -> cells
 
 def _rows_along(desk:_Desk, raw:pd.DataFrame, grids:list) -> pd.DataFrame:
     "A row once for each place of each column, with that cell there."
-    n,start = sum(map(len, grids)), 0
-    plain = {s: isinstance(raw[s].dtype, np.dtype) for s in raw}
+    n,start,plain = sum(map(len, grids)), 0, {s: isinstance(raw[s].dtype, np.dtype) for s in raw}
     cells = {s: np.repeat(raw[s].to_numpy(None if plain[s] else object), n) for s in raw}
     for c,grid in zip(desk.domain.features, grids):
         for s,values in _written(c, desk, grid).items(): cells[s][start:start + len(grid)] = values

@@ -5,17 +5,15 @@
 # %% ../../nbs/use/10_enough.ipynb #en000005
 from __future__ import annotations
 import re
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from io import StringIO
-from typing import Any, cast, NamedTuple
+from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from markupsafe import escape
 from torch import Tensor
 
@@ -27,7 +25,7 @@ from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, val
 from ..models.asking import predict
 from ..search.goals import arrived, said
 from ..search.readings import _has_bounds
-from .plans import _Between, each_put_back
+from .alternatives import _Between, each_put_back
 
 # %% auto #0
 __all__ = []
@@ -73,8 +71,8 @@ def _column_texts(c:Column, df:pd.DataFrame) -> list: # `n` texts
 def _level_cells(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     "Texts of levels as cells."
     place = {text: i for i,text in enumerate(_level_texts(c).values())}
-    strange = next((t for t in texts if t not in place), None)
-    if strange is not None: raise ValueError(f'text must hold a known level of {c.name!r}, got {strange!r}')
+    for t in texts:
+        if t not in place: raise ValueError(f'text must hold a known level of {c.name!r}, got {t!r}')
     at = np.array([place[t] for t in texts], int)
     if not isinstance(c, Indicators): return {c.name: pd.Series(c.known[at], dtype=c.known.dtype)}
     written = lambda cells, source: pd.Series(cells).astype(int).astype(dtypes[source])
@@ -94,8 +92,7 @@ def _as_cell(c:Column, text:str):
     "One text as a cell; raises `ValueError` for what is no number or date."
     plain,number = text.replace(',', ''), not c.measure and c.form not in ('decimal', 'numeral')
     try: return _cell_of(c, text) if not number else int(plain) if re.fullmatch(r'-?\d+', plain) else float(plain)
-    except (ValueError, ArithmeticError):
-        raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
+    except (ValueError, ArithmeticError): raise ValueError(f'text must hold a {c.kind} in {c.name!r}, got {text!r}') from None
 
 # %% ../../nbs/use/10_enough.ipynb #c22
 def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
@@ -105,8 +102,7 @@ def _read_texts(c:Column, texts, dtypes) -> dict: # Raw column -> cells
     cells,dtype = pd.Series([known.get(t, c.blank) for t in texts], dtype=object), dtypes[c.name]
     parts = any(isinstance(v, float) and not v.is_integer() for v in cells if not pd.isna(v))
     try: return {c.name: cells.astype('Float64' if parts and pd.api.types.is_integer_dtype(dtype) else dtype)}
-    except (ValueError, ArithmeticError):
-        raise ValueError(f'text must hold {dtype} in {c.name!r}, got {sorted(known)}') from None
+    except (ValueError, ArithmeticError): raise ValueError(f'text must hold {dtype} in {c.name!r}, got {sorted(known)}') from None
 
 def _texts_frame(domain:Domain, dtypes, texts:Sequence) -> pd.DataFrame:
     "Rows from the texts of each column."
@@ -120,8 +116,7 @@ def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` ea
     "Put each change back alone and ask the model."
     between = _Between(explainer, answer)
     needed,left = between.on.clone(), answer.tensors.prob.new_zeros(between.on.shape)
-    for row,g,less in each_put_back(between):
-        needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
+    for row,g,less in each_put_back(between): needed[row, g],left[row, g] = ~less.tensors.valid, less.goal.height(less)
     return between.on, needed, left
 
 def _numeric_columns(domain:Domain) -> list: # (position, column, its entry) each
@@ -141,17 +136,13 @@ def _directions_taken(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)
     return out
 
 # %% ../../nbs/use/10_enough.ipynb #en000014
-class _Enough(NamedTuple):
-    "What would have been enough in one column."
-    kind:str    # 'value', 'least', 'most', 'levels', or 'above' and 'below', beyond which the model may decide otherwise
-    texts:tuple # As the column writes them, in English; of two numbers the nearer first
-
-class _Told(NamedTuple):
-    "What would have been enough in some answers."
-    lines:list      # Of each row: position of a column -> `_Enough`, what is needed most first; without changes that nobody needs
-    chosen:list     # Of each row: whether the change of a column does not only follow from others
-    prob:np.ndarray # What the model says of these values, `(n,)`
-    xp:Tensor       # Rows with these values, encoded, `(n, *s)`
+# What would have been enough in one column: 'value', 'least', 'most', 'levels', or 'above' and 'below', beyond which the model
+# may decide otherwise; texts as the column writes them, in English, of two numbers the nearer first
+_Enough = namedtuple('_Enough', 'kind texts')
+# What would have been enough in some answers: of each row position of a column -> `_Enough`, what is needed most first, without
+# changes that nobody needs; whether the change of a column does not only follow from others; what the model says of these
+# values, `(n,)`; rows with them, encoded, `(n, *s)`
+_Told = namedtuple('_Told', 'lines chosen prob xp')
 
 _TRIED = 16 # Numbers of a column that are tried at once
 
@@ -246,8 +237,7 @@ def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple:
         step = _counted_in(c)
         even = np.round(sign*np.ceil(sign*near/step - _EPS)*step, max(c.digits, 0)) if _lowerable(c) else near
         near = float(even) if low <= even <= high else near
-        if line.open in ('both', 'high' if up else 'low'):
-            row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
+        if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
         else:
             last = np.round(sign*np.floor(sign*far/step + _EPS)*step, max(c.digits, 0)) if _lowerable(c) else far
             far = float(last) if sign*last >= sign*near else far
@@ -272,12 +262,6 @@ def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) ->
     return out.tolist()
 
 # %% ../../nbs/use/10_enough.ipynb #en000019
-def _asked_texts(explainer, texts:list) -> tuple: # Texts of each column -> raw rows, and their logits `(m, k)`
-    "What the model says of rows of texts."
-    domain = explainer.domain
-    made = domain.rows(_texts_frame(domain, dict(domain.write(explainer.x_train[:1]).dtypes), texts))
-    return made, explainer.logits(made, explainer.encode(made).x)
-
 def certified(explainer, answer) -> pd.DataFrame|None:
     "How far answers of a model that can be bounded may vary; None where nothing is bounded."
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
@@ -298,8 +282,7 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
     open_ = answer.valid & ~answer.unread & ~answer.already
     if answer.confirmed is not None: open_ &= np.isnan(answer.confirmed)
     if explainer.ties['relations'] is not None or answer.domain.relations is not None or not open_.any(): return told_of(own)
-    search = _Approach(explainer, answer)
-    told,loose = {}, set()
+    search,told,loose = _Approach(explainer, answer), {}, set()
     if lines is not None: told,loose = _corner(answer, search, lines, before)
     some = np.array([i for i in np.flatnonzero(open_) if i not in told or i in loose], int)
     search.x[some] = answer.xp[some]
@@ -322,8 +305,10 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
         if e is None: return before[g][i]
         return after[g][i] if e.kind == 'levels' else e.texts[-1 if last else 0]
     good,target = np.ones(len(rows), bool), answer.tensors.target[torch.as_tensor(rows)]
+    domain,dtypes = explainer.domain, dict(explainer.domain.write(explainer.x_train[:1]).dtypes)
     for last in (False, True):
-        made,z = _asked_texts(explainer, [[end(g, i, last) for i in rows] for g in range(len(columns))])
+        made = domain.rows(_texts_frame(domain, dtypes, [[end(g, i, last) for i in rows] for g in range(len(columns))]))
+        z = explainer.logits(made, explainer.encode(made).x)
         good &= (explainer.decides(made, z, target) & arrived(z, target, explainer.level(answer.tau))).cpu().numpy()
         good &= cast(Any, answer.domain).legal(frames[0].iloc[rows], made).all(1)
         if not last: first,x = said(z, target, explainer.cut).cpu().numpy(), explainer.encode(made).x
@@ -337,8 +322,7 @@ def _in_language(c:Column, lang:Language, words:dict|None=None) -> Callable: # L
     if c.levels:
         told = [(words or {}).get(level, (words or {}).get(str(level), t)) for level,t in _level_texts(c, lang).items()]
         return lambda text, known=dict(zip(_level_texts(c).values(), told)): known.get(text, text)
-    as_given = c.form == 'numeral' or '%' in c.form
-    write = str if as_given else lang.day if c.measure else lang.number
+    write = str if c.form == 'numeral' or '%' in c.form else lang.day if c.measure else lang.number
     return lambda text: lang.say('missing') if text == 'missing' else write(text)
 
 # %% ../../nbs/use/10_enough.ipynb #en000021
@@ -370,16 +354,14 @@ def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each ro
 
 def least_of(explainer, answer, told:_Told): # `Counterfactuals`
     "Answers that have just what would have been enough."
-    new = explainer.measure(_Between(explainer, answer).question, told.xp, standing=False)
-    return replace(new, tau=answer.tau)
+    return replace(explainer.measure(_Between(explainer, answer).question, told.xp, standing=False), tau=answer.tau)
 
 # %% ../../nbs/use/10_enough.ipynb #en0000c2
 _MOST_LINES = 14      # Columns of a card without an answer; others show what changes
 _GRANTED = '#2f9e6e'  # The side of the target
 _CARD_PLACES = 0., .34, .57 # Where its three texts begin
 _CARD_WIDTHS = 16, 11, 19   # Most characters of a line of each; a longer word makes the card wider, up to 1.6 times
-_CARD_LETTERS = 10.5        # Points; on a phone the card is as wide as the screen, and read
-_PALE = .65                 # Of what explains the rest
+_CARD_LETTERS,_PALE = 10.5, .65 # Points; on a phone the card is as wide as the screen, and read; of what explains the rest
 
 def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a probability
     "All columns of a row as texts, with what would have been enough, and how far that leads."
@@ -407,8 +389,7 @@ def _draw_needle(ax, answer, after:float, top:float) -> None: # What is reached;
 
 def _card_title(answer) -> str:
     "What was decided, and what the model says."
-    goal = answer.goal
-    if goal.numbers: return f'{goal.text(answer.before[0])}; wanted: {aimed_at(answer, 0)}'
+    if (goal := answer.goal).numbers: return f'{goal.text(answer.before[0])}; wanted: {aimed_at(answer, 0)}'
     was = decided(answer, 0) or f'not {aimed_at(answer, 0)}'
     if answer.already[0]: return f'{aimed_at(answer, 0)} already'
     bar = needed(answer, 0)
@@ -420,9 +401,8 @@ def _card_svg(fig, title:str) -> str: # HTML
     from matplotlib import rc_context
     with rc_context({'svg.fonttype': 'none', 'svg.hashsalt': 'card'}): # text stays text
         fig.savefig(file := StringIO(), format='svg', transparent=True, metadata=dict(Date=None))
-    svg = file.getvalue()
-    look = f'role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
-    return svg[svg.index('<svg'):].replace('<svg', f'<svg {look}', 1)
+    look = f'<svg role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
+    return look + file.getvalue().partition('<svg')[2]
 
 def _plot_card(explainer, answer): # One row
     "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."

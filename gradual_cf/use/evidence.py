@@ -13,9 +13,7 @@ from importlib import resources
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 
 import gradual_cf
 from ..answers import _json_text, Counterfactuals
@@ -47,14 +45,12 @@ def _constraint(c:Column, may:bool, low:float, high:float, follows:bool=False) -
         return told | (dict(codes=[float(v) for v in c.codes]) if c.codes else {})
     there = [k for k,v in enumerate(c.levels) if v in c.offered and (not c.ordered or low <= k <= high)]
     told['levels'] = [json_value(c.levels[k]) for k in there]
-    if len(c.sources) == 1: return told
-    return told | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
+    return told if len(c.sources) == 1 else told | dict(cells=cast(Any, c).rows[there].astype(int).tolist()) # of its 0/1 columns
 
 def _constraints_of(domain, enc:Encoded) -> list: # Of each row, a line a column
     "What a question allowed."
     led = getattr(getattr(domain.relations, 'ties', None), 'led', ())
-    ends = [np.full(enc.x.shape, v) if end is None else end.double().cpu().numpy()
-            for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
+    ends = [np.full(enc.x.shape, v) if end is None else end.double().cpu().numpy() for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
     columns = []
     for g,(c,at) in enumerate(zip(domain.features, _entry_slices(domain.features))):
         low,high = (c.decoded(end[:, at.start]) if c.ordered else np.zeros(len(end)) for end in ends)
@@ -88,8 +84,7 @@ def _ranges_told(cfs:Counterfactuals, i:int, ranges:pd.DataFrame|None) -> list|N
     "How far one answer may vary, ordered levels by their names."
     lines,columns = _lines_of_row(ranges, i), {json_value(c.name): c for c in cfs.domain.features}
     for line in lines or ():
-        c = columns[line['feature']]
-        if not (c.levels and c.ordered): continue
+        if not ((c := columns[line['feature']]).levels and c.ordered): continue
         some = c.levels[int(line['low']):int(line['high']) + 1]
         line.update(low=None, high=None, levels=[json_value(v) for v in some if v in c.offered])
     return lines
@@ -107,8 +102,7 @@ def evidence(
     if cfs.explainer is None:
         raise ValueError('cfs must be answers that know their model, got answers that were loaded or made by hand')
     cf,whole = cfs.explainer, json.loads(_json_text(cfs))
-    enc = cf.enc_of(cfs)
-    free = cf.ties['relations'] is None # else a range of one column has no meaning
+    enc,free = cf.enc_of(cfs), cf.ties['relations'] is None # else a range of one column has no meaning
     ranges = region if isinstance(region, pd.DataFrame) else cfs.region() if region and free and cfs.valid.any() else None
     if reasons is not None and len(reasons.refused) != len(cfs):
         raise ValueError(f'reasons must be about the same {len(cfs)} rows, got {len(reasons.refused)}')

@@ -66,8 +66,7 @@ _NAMED = N_('as fitted'), N_('sparse'), N_('robust'), N_('plausible'), N_('paper
 def _page_facts(desk:_Desk, terms:_ColumnNames) -> dict:
     "What a page is told once."
     lang,table = desk.lang, bool(desk.domain.features)
-    tabs = [(name, lang.say(text)) for name,text in _TABS.items()
-            if table or name in ('ways', 'order')]
+    tabs = [(name, lang.say(text)) for name,text in _TABS.items() if table or name in ('ways', 'order')]
     words:dict[str, Any] = {name: lang.texts.get(text, text) for name,text in _WORDS.items()} # a page fills in the fields
     return dict(
         words=words | dict(heads=[lang.say(text) for text in _HEADS]), kind=desk.domain.kind, lang=lang.name, tabs=tabs,
@@ -178,8 +177,7 @@ class _Panel:
         self.asked:Any = None # The question that was put last
         self.shown:Any = None # (question, answer) on the panel
         self.panes:dict[str, str] = {}
-        self.worker = _Latest(lambda parts: parts(), self.show)
-        self.fixed = _page_facts(desk, terms)
+        self.worker,self.fixed = _Latest(lambda parts: parts(), self.show), _page_facts(desk, terms)
         publish('fixed', self.fixed)
         told = '..'.join('' if v is None else f'{v:g}' for v in target) if desk.cf.numbers else desk.labels.index(target)
         self.mine:dict[str, Any] = _UNSET | dict(row=0, target=told, preset=preset)
@@ -236,8 +234,7 @@ class _Panel:
 
     def find(self, text:str):
         "Go to the row with this name."
-        row = self.desk.find(text)
-        if row is None: self.say(self.terms.lang.say(N_('There is no row {name}.'), name=repr(text)))
+        if (row := self.desk.find(text)) is None: self.say(self.terms.lang.say(N_('There is no row {name}.'), name=repr(text)))
         else: self.go(row)
 
     def refused(self):
@@ -312,8 +309,7 @@ def _box_class():
             shown = _shown_of(self.panel.desk, q, self.panel.terms)
             panes = {tab: _pane(self.panel.desk, q, shown, tab, self.panel.terms) for tab,_ in known}
             told |= dict(panes=panes, fixed=self.fixed | dict(tabs=known, still=True))
-            plain = json.dumps(told).replace('<', '\\u003c')
-            lang = self.panel.terms.lang
+            plain,lang = json.dumps(told).replace('<', '\\u003c'), self.panel.terms.lang
             return render('explorer/page', 'html', lang, language=lang.name, sheet=Markup(self._css),
                           script=Markup(f'{self._esm}\nstart({plain});'))
 
@@ -353,18 +349,15 @@ def explorer(
     --------
     >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
-    desk = _Desk(cf, rows, language_of(language))
+    looks = (desk := _Desk(cf, rows, language_of(language))).domain.display.looks
     preset = next(name for name,settings in desk.presets.items() if settings is None)
-    looks = desk.domain.display.looks
     names = {c: _called(desk, c) for c in looks.get('names', {})}
     terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
-    box = _box_class()()
-    target = _checked_target(desk, target)
+    box,target = _box_class()(), _checked_target(desk, target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))
     box.on_msg(lambda _, told, __: box.panel.hear(told))
     return box
 
 def _explorer_of(answers, language:str): # Answers, as `explain` returns them
     "A panel about the rows of answers."
-    some = firsts(answers)
-    return explorer(answers.explainer, some.data, one_target(some, 'explorer'), language)
+    return explorer(answers.explainer, (some := firsts(answers)).data, one_target(some, 'explorer'), language)

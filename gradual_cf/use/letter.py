@@ -11,8 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
+import numpy as np, pandas as pd
 from markupsafe import Markup
 from PIL import ImageFile
 
@@ -28,8 +27,7 @@ from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said,
-                                   _numeric_columns, _visible)
+from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said, _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
@@ -66,8 +64,7 @@ def _column_name(c:Column, given) -> tuple: # '' where nobody says; phrases for 
     text,*phrases = (one,) if isinstance(one, str) else one if isinstance(one, (tuple, list)) else (None,)
     texts = all(isinstance(v, str) for v in (text, *phrases, *levels.values()))
     if not texts or len(phrases) not in (0, 2) or phrases and not c.ordered:
-        wanted = ("a name, a triple (name, too low, too high) of a number, or a dict from levels to words, "
-                  "with the name at ''")
+        wanted = ("a name, a triple (name, too low, too high) of a number, or a dict from levels to words, with the name at ''")
         raise ValueError(f'names must hold {wanted}, for column {c.name!r}, got {given!r}')
     known = {*c.levels, *map(str, c.levels)}
     if lost := [k for k in levels if k not in known]:
@@ -114,8 +111,7 @@ def _column_wording(c:Column, given:dict={}, lang:Language=ENGLISH) -> _ColumnWo
 def _lines_of_record(said:list, answer, found:list) -> list: # Whether each row has an answer -> lines of each row
     "All columns of each row, with what they would have been, in the language of the letter; '' where one does not change."
     domain = answer.domain
-    before,after = ([_column_texts(c, frame) for c in domain.features]
-                    for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
+    before,after = ([_column_texts(c, frame) for c in domain.features] for frame in (domain.rows(answer.data), domain.rows(answer.raw)))
     line = lambda g, i, on: dict(number=g + 1, name=said[g].name, before=said[g].local(before[g][i]),
                                  after=said[g].local(after[g][i]) if on and found[i] else '')
     return [[line(g, i, on) for g,on in enumerate(changed)] for i,changed in enumerate(answer.changed.tolist())]
@@ -124,8 +120,7 @@ def _change(c:Column, said:_ColumnWording, line:dict, follows:bool=False, enough
     "A line of the record as a letter shows it: what is there, and what would have been enough."
     before,after = (said.amount(line[side]) for side in ('before', 'after'))
     told = after if enough is None else _line_said(c, enough, said.local, said.amount, said.lang)
-    return dict(name=said.name, before=before, enough=told, follows=follows,
-                certified=enough is not None and enough.kind != 'value')
+    return dict(name=said.name, before=before, enough=told, follows=follows, certified=enough is not None and enough.kind != 'value')
 
 # %% ../../nbs/use/03_letter.ipynb #c50
 _WHY = dict(
@@ -177,8 +172,7 @@ def _kept_and_why(said:list, held:np.ndarray, changes) -> list: # Of one row: se
     "What was not asked for, and why."
     facts = [said[0].lang.say(_WHY[why]) for why in ('unknown', 'follows')] # which a bank cannot word otherwise
     why = lambda s, told: told if s.why is None or told in facts else s.why
-    return [dict(name=s.name, why=why(s, told)) for g,(s,told) in enumerate(zip(said, held))
-            if told and g not in changes]
+    return [dict(name=s.name, why=why(s, told)) for g,(s,told) in enumerate(zip(said, held)) if told and g not in changes]
 
 # %% ../../nbs/use/03_letter.ipynb #c55
 _CONFIRMED = N_('{percent} of the other models that were asked agree with this decision.')
@@ -230,9 +224,8 @@ def _found_beside(explainer, answer, asked:dict, ranges:bool, lang:Language) -> 
     "What a letter says besides the answer."
     z,targets = explainer.z_train, answer.tensors.target.unique(dim=0)
     known = z is not None and len(z) and all(in_target(z, t).any() for t in targets)
-    found = None
     how = dict(codes=asked['codes'], never=asked['never'], language=lang.name)
-    if asked['k'] and known: found = principal_reasons(explainer, answer.data, asked['k'], answer.target, how)
+    found = principal_reasons(explainer, answer.data, asked['k'], answer.target, how) if asked['k'] and known else None
     return found, certified(explainer, answer) if ranges else None
 
 # %% ../../nbs/use/03_letter.ipynb #c64
@@ -249,8 +242,7 @@ def _number_told(v:float, target, lang:Language) -> str: # An interval
 def _decisions(explainer, answer, called:dict, lang:Language=ENGLISH) -> list: # Label -> words
     "What the model decided, by the names of its classes."
     z = explainer.logits(answer.data, answer.x)
-    if explainer.goal is NUMBERS:
-        return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
+    if explainer.goal is NUMBERS: return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
     doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
     label = lambda t: explainer.classes[t] if explainer.classes else t
     return [lang.say(_DOUBT) if t in (doubt, -1) else _class_said(label(t), called, lang)
@@ -299,8 +291,7 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     ways = _ways_said(explainer, told, said, records)
     decisions,principal = _decisions(explainer, answer, called, lang), _principal(found, answer, said, codes)
     for i,(text,known,record) in enumerate(zip(texts, told, records)):
-        order = [g for g in enough[i] if record[g]['after']]
-        target = answer.target[i]
+        order,target = [g for g in enough[i] if record[g]['after']], answer.target[i]
         aim = answer.goal.words(target, lang) if answer.goal.numbers else _class_said(target, called, lang)
         bar,(reasons,all_enough) = level_of(answer, i), principal[i]
         told = {line.columns for line in found.frame[found.frame.row == i].itertuples()} if reasons else set()
@@ -325,19 +316,12 @@ def _head_of(told:dict) -> dict: # A record
                 checksum='-'.join(told['sha256'][i:i + 4] for i in range(0, 16, 4))) # as a person sees it
 
 # %% ../../nbs/use/03_letter.ipynb #c78
-def _knowing(answer):
-    "The explainer of answers; raises `ValueError` unless they are about a table."
-    if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
-    answer.explainer.check_fitted()
-    return answer.explainer
-
 _SHOWN = 10 # Rows that an error names
 
 def _check_refused(explainer, answer):
     "Raise `ValueError` if a row already has the target."
     there = explainer.decides(answer.data, explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
-    done = np.flatnonzero(there | answer.already).tolist()
-    if not done: return
+    if not (done := np.flatnonzero(there | answer.already).tolist()): return
     names = [_row_names(answer)[i] for i in done[:_SHOWN]]
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that already have the target, '
                      f'rows {names}: leave them out')
@@ -380,8 +364,8 @@ def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: 
     rules,words = _notices(notices)
     each = {name: _slot(name, slots[name], index) for name in _SLOTS}
     if rules and (empty := [name for name,v in each.items() if None in v]):
-        raise ValueError(f"{empty[0]} must be given where notices names {rules!r}, or False to leave it out on "
-                         f'purpose, got none of {", ".join(empty)}')
+        raise ValueError(f'{empty[0]} must be given where notices names {rules!r}, or False to leave it out on purpose, '
+                         f'got none of {", ".join(empty)}')
     if words is None:
         told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
         if strict: raise ValueError(f'{told}, got the name alone')
@@ -434,11 +418,9 @@ def pdf_of(page:str, sealed:str) -> bytes: # HTML, and its record
 def _writer(template, format:str, lang:Language=ENGLISH, fields=_FIELDS) -> Callable: # (**fields) -> text, or bytes
     "The functions that write letters of a format; raises `ValueError` for an unknown one, or a template that loses the record."
     if format not in _FORMATS:
-        named = ', '.join(map(repr, _FORMATS[:-1]))
-        raise ValueError(f'format must be {named} or {_FORMATS[-1]!r}, got {format!r}')
-    if format == 'json':
-        if template is not None: raise ValueError("template must be left out for format 'json', got one")
-        return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
+        raise ValueError(f'format must be {", ".join(map(repr, _FORMATS[:-1]))} or {_FORMATS[-1]!r}, got {format!r}')
+    if format == 'json' and template is not None: raise ValueError("template must be left out for format 'json', got one")
+    if format == 'json': return lambda **told: json.dumps(told, ensure_ascii=False, indent=1)
     if not isinstance(template or '', str): raise ValueError(f'template must be a text of Jinja2, got {type(template).__name__}')
     made_of = environment('html' if format == 'pdf' else format, 'letter', lang)
     write = compiled(made_of, "{% extends 'letter' %}" if template is None else template, fields, 'template')
@@ -494,8 +476,7 @@ def _check_words(explainer, names, words:tuple, strict:bool|None): # As of `_wor
         levels = [f'level {v!r} of {c.name!r}' for v in c.levels if isinstance(v, str) and v not in s.levels]
         missing = [f'column {c.name!r}']*(not s.named) + levels + missing
     if not missing: return
-    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for '
-            f'{", ".join(missing)}')
+    told = (f'names must give words in {said[0].lang.name!r} for all that letters name, got none for {", ".join(missing)}')
     if strict: raise ValueError(told)
     warnings.warn(told, stacklevel=3)
 
@@ -519,11 +500,10 @@ def house_of(house) -> dict: # A dict, a JSON file of one, or None
     ValueError
         For other names
     """
-    if isinstance(house, (str, Path)):
-        try: house = json.loads(Path(house).read_text('utf-8'))
-        except (OSError, ValueError) as e:
-            raise ValueError(f'house must be a dict, or a JSON file of one, got {str(house)!r} ({e})') from None
-    if not isinstance(house, (dict, type(None))): raise ValueError(f'house must be a dict, or a JSON file of one, got {house!r}')
+    wanted = 'house must be a dict, or a JSON file of one, got'
+    try: house = json.loads(Path(house).read_text('utf-8')) if isinstance(house, (str, Path)) else house
+    except (OSError, ValueError) as e: raise ValueError(f'{wanted} {str(house)!r} ({e})') from None
+    if not isinstance(house, (dict, type(None))): raise ValueError(f'{wanted} {house!r}')
     if bad := [name for name in house or {} if name not in _HOUSE]: raise ValueError(f'house must be a dict of {list(_HOUSE)}, got {bad}')
     return _HOUSE | (house or {})
 
@@ -550,10 +530,11 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
         raise ValueError(f'path must end in one of {list(_FORMATS)}, got {str(path)!r}')
     format,others = format or (Path(path).suffix[1:] if path is not None else 'md'), {}
     if answer.answer is not None: answer,others = firsts(answer), _other_ways(answer)
+    if not answer.domain.features: raise ValueError(f'answers must be about rows of a table, got {answer.domain!r}')
     told = house_of(house)
-    explainer,template,strict = _knowing(answer), told['template'], told['strict']
-    asked,given = _asked_reasons(told), _given_in(told, answer.domain)
-    lang = language_of(language)
+    explainer,template,strict = answer.explainer, told['template'], told['strict']
+    explainer.check_fitted()
+    asked,given,lang = _asked_reasons(told), _given_in(told, answer.domain), language_of(language)
     spoken = _wording_of(explainer, given, lang)
     slots = slots_of(_row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
     _writer(template, format, lang) # before any row is looked at
@@ -564,12 +545,10 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     for at in (read, np.flatnonzero(answer.unread)):
         if not len(at): continue
         some = known if len(at) == len(answer) else known[at]
-        looked = None, None
-        if at is read: looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang)
+        looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang) if at is read else (None, None)
         about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
         texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
-        pages = _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)
-        out |= dict(zip(at.tolist(), pages))
+        out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
     texts = [out[i] for i in range(len(answer))]
     return texts if path is None else _placed(texts, path, format, _row_names(answer))
 
@@ -579,23 +558,18 @@ letter = Counterfactuals.letter
 def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JSON for one of plain text
     "The record of a letter; raises `ValueError` for one that holds none about such a table."
     form,sealed = checker.carried(text)
-    if beside is not None:
-        if not isinstance(beside, str): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
-        sealed = checker.carried(beside)[1]
+    if not isinstance(beside, (str, type(None))): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
+    if beside is not None: sealed = checker.carried(beside)[1]
     try:
         told = checker.record_of(sealed)
         checker.shape(told)
     except checker.Unreadable as e:
-        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; '
-                         'records gives those of plain text') from None
-    columns = [c['name'] for c in told['columns']]
+        raise ValueError(f'text must hold a record that can be read: {str(e)[:_LONGEST]}; records gives those of plain text') from None
+    columns,rules = [c['name'] for c in told['columns']], [c['feature'] for c in told['question']['constraints']]
     own:list = list(map(json_value, cf.domain.display.columns))
-    rules = [c['feature'] for c in told['question']['constraints']]
-    features = [json_value(c.name) for c in cf.domain.features]
-    if {*columns} != {*own} or rules != features:
+    if {*columns} != {*own} or rules != [json_value(c.name) for c in cf.domain.features]:
         raise ValueError(f'text must hold a record of {len(own)} columns, {own}, got {str(columns)[:_LONGEST]}')
-    if form != 'record' and told['letter'] is None:
-        raise ValueError('text must tell what letters tell, got a record without it')
+    if form != 'record' and told['letter'] is None: raise ValueError('text must tell what letters tell, got a record without it')
     day = None if date is None else date_text(date, language_of((told['letter'] or dict(language='en'))['language']))
     if day not in (None, told['made_at']):
         raise ValueError(f'text must be of {day}, got a letter of {str(told["made_at"])[:_LONGEST]}')
@@ -614,17 +588,15 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
         about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
         alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
     for (_,k,form,*_),at in alike.items():
-        texts,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
-        pages = _pages_of(cf, texts, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
-        for i,page in zip(at, pages):
+        sealed,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
+        for i,page in zip(at, _pages_of(cf, sealed, slots, form, None if form == 'json' else template, given, asked | dict(k=k))):
             seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/03_letter.ipynb #c90
 def _model_asked(cf, told:dict, ask:tuple, answer) -> dict: # A record, as the checker takes a model, its answer or None
     "What a model says of one record."
-    a,ways = told['answer'], (told['letter'] or {}).get('ways', [])
-    faults = checker.check(told, ask)[0]
+    a,ways,faults = told['answer'], (told['letter'] or {}).get('ways', []), checker.check(told, ask)[0]
     if answer is None: return dict(changes=0, before=np.nan, after=np.nan, flips=False, legal=True, faults=faults)
     frames = [cf.domain.rows(frame) for frame in (answer.data, answer.raw)]
     led = checker.says(ask, told, [way['answer'] for way in ways])[1] if ways else np.ones(1, bool)
@@ -681,12 +653,10 @@ def check_evidence(
     look = _given_in(told_by, cf.domain)
     _wording_of(cf, look)
     beside = [None]*len(texts) if records is None else [records] if isinstance(records, str) else list(records)
-    if len(beside) != len(texts):
-        raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
+    if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
     letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
-    told,digests = [l['told'] for l in letters], _digests(cf)
-    ask = own_answers(cf)
+    told,digests,ask = [l['told'] for l in letters], _digests(cf), own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
     slots = slots_of(names, told_by['notices'], None, **_slots_in(told_by, addressee))
     try:

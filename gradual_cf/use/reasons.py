@@ -4,15 +4,14 @@
 
 # %% ../../nbs/use/07_reasons.ipynb #r4
 from __future__ import annotations
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref, WeakKeyDictionary
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
@@ -36,12 +35,10 @@ _QUARTER,_FEWEST,_MOST = .25, 20, 500 # Share of the accepted rows that stand at
 def _at_cut_off(cf, label:Tensor) -> Tensor: # One target -> training rows `(m, d)`
     "Accepted training rows closest to the cut-off; raises `ValueError` if none is accepted."
     there = in_target(cf.z_train, label)
-    if not there.any():
-        raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
+    if not there.any(): raise ValueError(f'training rows must hold some with the target {label.tolist()} to compare with, got none')
     x = cf.x_train[there]
     lead = cf.goal.lead(cf.z_train[there], label.expand(len(x), *label.shape), cf.tau)
-    count = int(min(max(_QUARTER*len(x), _FEWEST), _MOST))
-    return x[lead.argsort(stable=True)[:count]]
+    return x[lead.argsort(stable=True)[:int(min(max(_QUARTER*len(x), _FEWEST), _MOST))]]
 
 # %% ../../nbs/use/07_reasons.ipynb #r13
 _PARTS,_LEVELS = 8, 32 # Parts of a number, most levels of a category
@@ -85,8 +82,7 @@ def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=Fals
     "How far each row leads as it is, and with each of the values."
     at,v,_ = tried
     n,q = len(x), 1 + len(v)
-    out = []
-    parts = torch.arange(n*q, device=x.device).split(max(1, _NUMBERS//x.shape[1]))
+    out,parts = [], torch.arange(n*q, device=x.device).split(max(1, _NUMBERS//x.shape[1]))
     for i in tqdm(parts, desc='values', disable=not progress):
         row,j = i//q, i%q - 1 # -1 for the row as it is
         xp = x[row].scatter(1, at[j], v[j])
@@ -94,13 +90,10 @@ def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=Fals
         out.append(_lead(cf, _with_followers(cf, xp, x[row]), label[row]))
     return torch.cat(out).view(n, q)
 
-class _Held(NamedTuple):
-    "What the columns of each row hold back, in units of the lead."
-    base:Tensor # How far a row leads, `(n,)`, negative
-    best:Tensor # The best value of each column, encoded, `(n, d)`; its own where all others are worse
-    gain:Tensor # What that adds, `(n, g)`, ≥ 0
-    near:Tensor # What values of the crowd at the cut-off add on average
-    all:Any=None # What values of all rows add on average; None where they were not asked
+# What the columns of each row hold back, in units of the lead: how far a row leads, `(n,)`, negative; the best value of each
+# column, encoded, `(n, d)`, its own where all others are worse; what that adds, what values of the crowd at the cut-off add on
+# average, and what those of all rows do, `(n, g)` each; None where they were not asked
+_Held = namedtuple('_Held', 'base best gain near all', defaults=(None,))
 
 def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads_of_values`
     "What every column holds back, from what the model said of all values."
@@ -160,20 +153,14 @@ HMDA = {1: N_('Debt-to-income ratio'), 2: N_('Employment history'), 3: N_('Credi
         7: N_('Credit application incomplete'), 8: N_('Mortgage insurance denied'), 9: N_('Other'),
         10: N_('Not applicable')}
 
-class _Unit(NamedTuple):
-    "A reason that may be given to a person."
-    code:Any     # As it was given; the name of the column where nothing was
-    text:str     # What it says
-    columns:list # Positions of its columns
+_Unit = namedtuple('_Unit', 'code text columns') # A reason for a person: its code, or the name of the column; words; positions
 
 def _reason_of_column(given, name:str, lang:Language) -> tuple: # -> code, text
     "The reason for one column; raises `ValueError` for an invalid code."
     code,text = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
     if isinstance(code, (str, int)) and isinstance(text, str) and text.strip(): return code, text
-    if isinstance(given, int) and not isinstance(given, bool) and given in HMDA:
-        return given, lang.say(HMDA[given])
-    raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got '
-                     f'{given!r} for {name!r}')
+    if isinstance(given, int) and not isinstance(given, bool) and given in HMDA: return given, lang.say(HMDA[given])
+    raise ValueError(f'codes must give each column a text, a pair (code, text) or a number in HMDA (1 to 10), got {given!r} for {name!r}')
 
 def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     "Reasons in the order of their columns; raises `ValueError` for names that are no columns, and for forbidden ones."
@@ -183,31 +170,24 @@ def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
     for argument,given in (('codes', codes), ('never', never)):
         if lost := [c for c in given if c not in names]:
             raise ValueError(f'{argument} must name columns of the rows, got {lost}; rows have {list(names)}')
-    if both := [c for c in codes if c in never]:
-        raise ValueError(f'codes must not name the columns of never, got {both}')
+    if both := [c for c in codes if c in never]: raise ValueError(f'codes must not name the columns of never, got {both}')
     out:dict = {}
     for g,name in enumerate(names):
         if name in never: continue
         code,text = _reason_of_column(codes[name], name, lang) if name in codes else (str(name),)*2
         unit = out.setdefault(code, _Unit(code, text, []))
-        if unit.text != text:
-            raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
+        if unit.text != text: raise ValueError(f'codes must have one text each, got {unit.text!r} and {text!r} for {code!r}')
         unit.columns.append(g)
     if not out: raise ValueError(f'never must leave at least one column that may be named, got {never}')
     return list(out.values())
 
 # %% ../../nbs/use/07_reasons.ipynb #r21
-_SLIGHT = .05 # Share of the lack below which a column is no reason
-_SAME = 4     # Decimals in which two shares differ, or are equal
+_SLIGHT,_SAME = .05, 4 # Share of the lack below which a column is no reason; decimals in which two shares differ, or are equal
 
-class _Tested(NamedTuple):
-    "What the model said of each reason, in shares of the lack."
-    alone:Tensor # What it closes by itself, `(n, u)`
-    told:Tensor  # Whether it is among the best `k`, bool `(n, u)`
-    back:Tensor  # What opens again when it is put back, of those told, `(n, u)`
-    best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
-    owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
-    units:list   # The reasons, `_Unit` each
+# What the model said of each reason, in shares of the lack: what it closes by itself, whether it is among the best `k`, what
+# opens again when it is put back, of those told, `(n, u)` each; the value of each column that was tried, encoded, `(n, d)`;
+# whose each entry is, long `(d,)`, u for nobody's; the reasons, `_Unit` each
+_Tested = namedtuple('_Tested', 'alone told back best owner units')
 
 def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
@@ -263,8 +243,7 @@ def _tested_reasons(cf, q:Question, held:_Held, units:list, k:int) -> _Tested: #
         at,of = bare.repeat_interleave(u), torch.arange(u, device=x.device).repeat(len(bare))
         alone[at, of] = closed(at, _only(of, u))
     at,of = told.nonzero(as_tuple=True)
-    whole,less = closed(torch.cat([torch.arange(n, device=x.device), at]),
-                        torch.cat([told, told[at] & ~_only(of, u)])).split([n, len(at)])
+    whole,less = closed(torch.cat([torch.arange(n, device=x.device), at]), torch.cat([told, told[at] & ~_only(of, u)])).split([n, len(at)])
     back = torch.zeros_like(alone)
     back[at, of] = whole[at] - less
     order = (alone + back)/2
@@ -368,8 +347,7 @@ class Reasons(Exports):
 
     def plot(self): # A matplotlib figure
         "Draw how often each reason is told."
-        each = self.frame.groupby('reason', sort=False)['rank'].agg(['size', lambda r: int((r == 1).sum())])
-        each = each.sort_values('size')
+        each = self.frame.groupby('reason', sort=False)['rank'].agg(['size', lambda r: int((r == 1).sum())]).sort_values('size')
         fig,ax = subplots(figsize=(7, .6 + .32*max(len(each), 1)))
         labels = [plot_text(str(v)) for v in each.index]
         ax.barh(labels, each.iloc[:, 0], color='.8', label=self.lang.say(N_('told')))
@@ -404,8 +382,7 @@ def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tupl
     other = cf.domain.decode(moved, None, True) # rules of rows play no part
     said,aims = decisions(cf.model, other) if cf.settings.tau is None else None, q.target[rows] # by its own `predict`
     there = said.to(aims) == aims if said is not None else cf.reaches(other, cf.logits(other, cf.encode(other).x), aims)
-    enough = there.cpu().numpy()
-    own,j = q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
+    enough,own,j = there.cpu().numpy(), q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
     has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
     for u in np.unique(j):
@@ -428,8 +405,7 @@ def _withheld_reasons(names, held:_Held, tested:_Tested, never) -> dict:
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
     least = least.masked_fill(~tested.told.any(1), 0.) # where nothing is told, any of them would have been one
     gains = {c: held.gain[:, names.index(c)]/-held.base for c in never}
-    count = {c: int(((gain >= _SLIGHT) & (gain >= least)).sum()) for c,gain in gains.items()}
-    return {c: n for c,n in count.items() if n}
+    return {c: n for c,gain in gains.items() if (n := int(((gain >= _SLIGHT) & (gain >= least)).sum()))}
 
 @door()
 def reasons(
@@ -471,8 +447,7 @@ def reasons(
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     cf.check_rows('reasons')
-    units = _units(names, codes, never, lang)
-    question = _where_read(cf, rows, target)
+    units,question = _units(names, codes, never, lang), _where_read(cf, rows, target)
     data,_,z,aims = question
     unread = {} if question.aside is None else {i: words for i,words in enumerate(question.aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
@@ -495,9 +470,8 @@ def reasons(
 
 def _reasons_of(answers, k:int, house) -> Reasons: # Answers, as `explain` returns them
     "The reasons behind answers, each row once."
-    some = firsts(answers)
     known = {name: v for name,v in (house or {}).items() if name in ('codes', 'never', 'language')}
-    return reasons(answers.explainer, some.data, k, one_target(some, 'reasons'), known)
+    return reasons(answers.explainer, (some := firsts(answers)).data, k, one_target(some, 'reasons'), known)
 
 # %% ../../nbs/use/07_reasons.ipynb #742600b8
 _HELD_AGAINST = ['column', 'better', 'rows', 'against', 'share', 'enough', 'index', 'has', 'worse'] # Its columns
@@ -535,8 +509,7 @@ def against_direction(
     held = _what_is_held_back(x, _leads_of_values(cf, x, label, tried), tried, places, better)
     for j,(_,c) in enumerate(columns):
         entries = places[j]
-        closes = held.gain[:, j]/-held.base
-        closes = torch.where(x[:, entries[0]] == MISSING, 0, closes).cpu().numpy()
+        closes = torch.where(x[:, entries[0]] == MISSING, 0, held.gain[:, j]/-held.base).cpu().numpy()
         best,n = int(closes.argmax()), int((closes >= _SLIGHT).sum())
         read = lambda v: c.text(c.exact(v[[best]].double().cpu().numpy())[0, 0]) if n else ''
         out.append((c.name, {1: 'higher', -1: 'lower'}[c.better], len(x), n, n/len(x), int((closes >= 1).sum()),
