@@ -34,7 +34,8 @@ def described(data, **more):
     may, way = (data.attr(f'{part}_feature_{what}') for what in ('mutability', 'actionability'))
     fixed = [c for c in X if not may[c] or way[c] in ('none', 'same')]
     told = dict(immutable=fixed, **{name: [c for c in X if c not in fixed and way[c] in said] for name, said in WAYS.items()})
-    return tabular(X, categorical=groups, **{name: list({whole.get(c, c): 0 for c in of}) for name, of in told.items()}, **more)
+    free = {whole.get(c, c): 'free' for c in X if c not in fixed}  # who somebody is may change where their rules say so
+    return tabular(X, categorical=groups, roles=free, **{name: list({whole.get(c, c): 0 for c in of}) for name, of in told.items()}, **more)
 
 
 def entries(bench):

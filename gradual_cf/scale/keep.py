@@ -338,6 +338,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
     folder,mine = Path(folder), {cf.Settings.__name__: cf.Settings}
     _check_place(folder)
     own = lambda: dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=_panel_told(cf))
+    learnt:Any
     domain,learnt = (cf.domain, own()) if rows else _without_rows(cf)
     to_plain(cf.settings, {}, 'settings', _KNOWN | mine)
     values = dict(domain=_checked_domain(domain), settings=cf.settings, wanted=cf.wanted, classes=cf.classes, learnt=learnt)
