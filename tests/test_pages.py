@@ -94,7 +94,6 @@ def test_calls_in_code_font_name_arguments_that_there_are():
 
 
 # Figures that prose quotes from a table of results: page, the words around them, and what the table says
-def refined(data, setting, way, column): return results('refine.csv').set_index(['data', 'setting', 'way']).loc[(data, setting, way), column]
 def ablated(value, column):
     table = results('ablations.csv').query('data == "heloc" and axis == "loss"').set_index('value')
     return table[column][table.index.str.startswith(value)].item()
@@ -102,8 +101,6 @@ def ablated(value, column):
 
 FIGURES = [
     ('paper/01_reproduce', r'distance of (\S+) with the logit distribution and (\S+) without', lambda: [ablated(v, 'l2') for v in ('with ', 'without')]),
-    ('search/01_shorten', r"HELOC's default goes from a distance of (\S+) to (\S+), the paper's setting from (\S+) to (\S+),",
-     lambda: [refined('heloc', s, w, 'l2') for s in ('default', 'paper') for w in ('as found', 'both')]),
 ]
 
 
