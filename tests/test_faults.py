@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 import torch
 from shell import command, forked, without_data
-from test_batch import content, explainer, loans, parts_in, wait_until
+from test_batch import _finished, content, explainer, loans, parts_in, wait_until
 from torch import nn
 from written import load_task
 
 from gradual_cf.all import GradualCF, save_model
-from gradual_cf.scale.batch import _finished, explain_dataset
+from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.core import atomic
 from gradual_cf.scale.workers import kept
 

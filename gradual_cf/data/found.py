@@ -205,9 +205,11 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
     names,out,told = [c for c in df if _is_binary(df[c])], {}, []
     for cols,apart in _category_sets(df, names) if len(names) > 1 else ():
         listed,by = ', '.join(map(str, cols)), [arg for arg,some in named.items() if set(cols) & set(some)]
-        if by: told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
-        if by: continue
-        out[c.name] = c = _category_of(df, cols, apart, out)
+        if by:
+            told.append(f'{listed} look like one category; they are kept apart because {by[0]} names one of them')
+            continue
+        c = _category_of(df, cols, apart, out)
+        out[c.name] = c
         why = f'{"at most "*(c.levels[0] is _NONE)}one of them is 1' if apart else 'they rise one after the other'
         told.append(f'{listed} are one category, {c.name!r}: {why}; categorical={{}} keeps them apart')
     return out, tuple(told)

@@ -172,7 +172,8 @@ def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     c,enc,at = desk.domain.features[g], desk.cf.encode(raw), _entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
     low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
-    return f'{c.name} ({desk.lang.say(N_("{low} to {high}"), low=low, high=high)})'
+    told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
+    return f'{c.name} ({told})'
 
 def _hand_said(desk:_Desk, q:_RowQuestion) -> dict:
     "What the model says of a row as it is and as it was moved, and the columns whose rules the move breaks, for which nothing is enough."
