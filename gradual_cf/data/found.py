@@ -218,6 +218,7 @@ def _found_categories(df:pd.DataFrame, named:dict) -> tuple: # Name -> `Indicato
 _FEWEST_ROWS,_FEWEST_VALUES = 30, 5 # Of columns that may be a sum or a product
 _MOST_NUMBERS,_MOST_FACTORS,_MOST_OF_THREE = 60, 40, 15 # Columns of which pairs are added, and multiplied, and of which three are
 _EXACT,_FINER = 1e-9, 3 # Rounding of floats, relative; decimals that a ratio has more than what it is made of
+_REFUTE = 64  # Rows that refute most of them
 _SPREAD = 20  # How many roundings of a column its product has to span
 
 def _words_of(text) -> list: # Lower case, without accents
@@ -253,8 +254,8 @@ def _factor(c:Column, a:np.ndarray, b:np.ndarray) -> float: # 0 for none
 def _exact_ties(columns:Sequence[Column], v:dict) -> list: # Position -> numbers `(n,)`; (kind, positions, constant and powers) each
     "Columns that are a copy, a sum or a product of others in all rows; each once."
     some = [g for g,x in v.items() if len(np.unique(x[~np.isnan(x)])) >= _FEWEST_VALUES][:_MOST_NUMBERS]
-    few = {g: v[g][::max(1, len(v[g])//8)][:8] for g in some} # rows that refute most of them
-    table = np.stack(list(few.values())) if some else np.zeros((0, 8))
+    few = {g: v[g][::max(1, len(v[g])//_REFUTE)][:_REFUTE] for g in some}
+    table = np.stack(list(few.values())) if some else np.zeros((0, _REFUTE))
     room = {how: np.array([_room(how, columns[g]) for g in some]).reshape(-1, 1) for how in ((), (1,))}
     out,taken = [], set()
     def fits(kind, a, others, how):
