@@ -417,25 +417,7 @@ def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, k:int) -> tuple: # Rows
     xp : Tensor
         Encoded answers, `(n, *s)`
     k : int
-        Answers that are wanted of each row
-
-    Returns
-    -------
-    tuple
-        Rows and an answer of each -> rows `(q,)`, answers `(q, d)`
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-    enc : Encoded
-        Encoded rows, as `encode` returns them
-    target : Tensor
-        Target of each row, as `aimed` returns it
-    xp : Tensor
-        Encoded answers, `(n, *s)`
-    k : int
-        Answers that are wanted of each row
+        How many
 
     Returns
     -------
