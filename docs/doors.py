@@ -112,10 +112,10 @@ def door_page(door, lines, pages):
 
 
 def shown_words(page):
-    "How many words the article of a built page shows: what is folded, and the source of widgets, do not count."
+    "How many words the article of a built page shows: what is folded or hidden, and the source of widgets, do not count."
     article = page[page.index('<article'):page.index('</article>')]
     while (fewer := re.sub(r'<details\b(?:(?!<details\b).)*?</details>', ' ', article, flags=re.S)) != article: article = fewer
-    article = re.sub(r'<(script|style|svg)\b.*?</\1>', ' ', article, flags=re.S)
+    article = re.sub(r'<(script|style|svg)\b.*?</\1>|<p\b[^>]* hidden>.*?</p>', ' ', article, flags=re.S)  # words for the search are hidden
     article = re.sub(r'</?(span|a|em|strong|code|b|i|u|s|sub|sup|ins|del|small)\b[^>]*>', '', article)  # colours of code are within words
     return len(html.unescape(re.sub(r'<[^>]+>', ' ', article)).split())
 
