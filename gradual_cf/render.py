@@ -5,14 +5,13 @@
 # %% ../nbs/91_render.ipynb #c4
 from __future__ import annotations
 import base64, functools, gettext, html, inspect, io, json, re, textwrap
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date as _Date, datetime, time as _Time, timedelta, timezone
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from zoneinfo import ZoneInfo
 
@@ -508,9 +507,11 @@ def _dtype_again(v) -> Any:
     if isinstance(v, str): return pd.api.types.pandas_dtype(v)
     return pd.CategoricalDtype(*v) if len(v) == 2 else pd.StringDtype(v[1], na_value=v[2])
 
-# A kind of value, as JSON holds it: value -> whether it is one; value -> what it is made of, plain values or values of other
-# kinds; the same -> value
-_Kind = namedtuple('_Kind', 'holds parts again')
+class _Kind(NamedTuple):
+    "A kind of value, as JSON holds it."
+    holds:Callable # value -> whether it is one
+    parts:Callable # value -> what it is made of, plain values or values of other kinds
+    again:Callable # the same -> value
 
 def _of(*types): return lambda v: type(v) in types # Exactly, since pandas' times are also times of Python
 def _zoned(v): return v if v is None else ZoneInfo(v) if isinstance(v, str) else timezone(timedelta(seconds=v))

@@ -4,7 +4,6 @@
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c4
 from __future__ import annotations
-from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -58,9 +57,13 @@ def _concrete(theta, u, temperature=.1):
     return ((theta + u.logit())/temperature).sigmoid()
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c25
-# Encoded rows, and what switching some of their blocks shall do: a class for each, long `(n,)`; 1 where its log-odds shall rise,
-# -1 where they shall fall; whether switched blocks are kept, and not deleted; logits -> whether rows have arrived, bool `(n,)`
-_Sought = namedtuple('_Sought', 'enc label sign keeps there')
+class _Sought(NamedTuple):
+    "Rows, and what switching some of their blocks shall do."
+    enc:Encoded    # The rows
+    label:Tensor   # A class for each, long `(n,)`
+    sign:int       # 1 where its log-odds shall rise, -1 where they shall fall
+    keeps:bool     # Whether switched blocks are kept, and not deleted
+    there:Callable # Logits `(n, k)` -> whether rows have arrived, bool `(n,)`
 
 def _infilled(fido, q, z):
     "Images `(m, n, *s)` with blocks switched to the shares `z`, `(m, n, g)`."

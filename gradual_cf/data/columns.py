@@ -112,7 +112,8 @@ def _objects(values) -> np.ndarray: # `(n,)` of objects, whatever they are
 def _number_cell(c:Column, v:float):
     "A number as a cell of a column of objects."
     if c.form == 'python': return int(v) if c.unit and v.is_integer() else v
-    text = text if float(text := f'{v:.{max(c.digits, 0)}f}') == v else repr(v)
+    text = f'{v:.{max(c.digits, 0)}f}'
+    text = text if float(text) == v else repr(v)
     return Decimal(text) if c.form == 'decimal' else text
 
 def _object_cells(c:Column, v:np.ndarray, dtype): # Array of cells, `(n,)`
@@ -547,7 +548,8 @@ def _level_places(c:Column, s:pd.Series) -> np.ndarray: # Positions, long `(n,)`
     _check_missing(c, s)
     cells,place = comparable(s), {level: i for i,level in enumerate(c.levels)}
     at = np.array([place.get(v, -1) for v in cells], int)
-    for new in cells[at < 0][:1]: raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new!r}')
+    new = cells[at < 0]
+    if len(new): raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
     return at
 
 def _one_hot(at:np.ndarray, width:int) -> np.ndarray: # Positions of levels `(n,)` -> `(n, width)`
@@ -742,7 +744,8 @@ def _scaled(c:Column, v:np.ndarray, special=None) -> Column:
     width,codes = _range_of(v), c.codes_in(v, special)
     if np.isinf(width):
         raise ValueError(f'df must have numbers whose range a float can hold, got {c.name!r} from {v.min()} to {v.max()}')
-    plain,origin = plain if len(plain := v[~np.isin(v, codes)]) else v, np.floor(v.min()) if c.unit else v.min()
+    plain,origin = v[~np.isin(v, codes)], np.floor(v.min()) if c.unit else v.min()
+    plain = plain if len(plain) else v
     return replace(c, origin=float(origin), span=width, low=float(plain.min()), high=float(plain.max()),
                    trained=(float(v.min()), float(v.max())), codes=codes)
 

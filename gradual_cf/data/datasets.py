@@ -5,13 +5,12 @@
 # %% ../../nbs/data/03_datasets.ipynb #c4
 from __future__ import annotations
 import os
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np, pandas as pd
 
@@ -145,9 +144,15 @@ def load_uci_credit(
     return _split_rows(X.astype({c: 'int64' for c in whole}), df[_DEFAULT].rename('default'), 22500, 7500, seed)
 
 # %% ../../nbs/data/03_datasets.ipynb #c23
-# An ellipse on a head, or a diamond where it is `pointed`: right of the head's middle and below it, half of its width and
-# of its height, in radii of the head; 'fur' or one of the fixed colours; degrees that it is turned clockwise
-_Part = namedtuple('_Part', 'x y wide high colour turn pointed', defaults=(0., False))
+class _Part(NamedTuple):
+    "An ellipse or a diamond on a head."
+    x:float           # Right of the head's middle, in radii of the head
+    y:float           # Below it
+    wide:float        # Half of its width
+    high:float        # Half of its height
+    colour:str        # 'fur', or one of the fixed colours
+    turn:float=0.     # Degrees, clockwise
+    pointed:bool=False # A diamond
 
 def _pair(*part, **more):
     "A part on the right and its mirror image on the left."
@@ -368,8 +373,15 @@ def _all_rules(known:dict, told:dict) -> dict:
     both = [k for k in known if k in told and isinstance(known[k], list)]
     return known | told | {k: list(dict.fromkeys([*known[k], *told[k]])) for k in both}
 
-# What is asked of a data set, as `load_task` takes it; `domain` holds its constraints
-_TaskAsked = namedtuple('_TaskAsked', 'name domain path seed model progress full', defaults=(None, 0, None, False, False))
+class _TaskAsked(NamedTuple):
+    "What is asked of a data set, as `load_task` takes it."
+    name:str
+    domain:dict # Constraints
+    path:Any=None
+    seed:int=0
+    model:Any=None
+    progress:bool=False
+    full:bool=False
 
 def _table_task(r:Recipe, asked:_TaskAsked) -> Task:
     "A table with its trained networks."

@@ -68,8 +68,9 @@ def _check_places(tree:ast.expr, where:str):
     if len(operators) > _MOST_OPERATORS: raise _too_long(where)
     wrong = [part for n in nodes for part,fits in _operands(n) if not fits]
     wrong += [n for n in nodes if isinstance(n, (ast.Constant, ast.List, ast.Tuple)) and not _is_constant(n)]
-    for part in wrong[:1]:
-        raise ValueError(f'relations must compare numbers, levels and dates, got {ast.unparse(part)[:_SHOWN]!r} in {where!r}')
+    if wrong:
+        got = ast.unparse(wrong[0])[:_SHOWN]
+        raise ValueError(f'relations must compare numbers, levels and dates, got {got!r} in {where!r}')
 
 # %% ../../nbs/data/01_relations.ipynb #sk21
 _QUOTED = re.compile('`([^`]+)`')

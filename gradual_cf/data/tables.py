@@ -695,7 +695,9 @@ def _column_cost(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.
     "The cost that a function gives to changes of a column; raises `ValueError` if that is not a cost."
     before,after = (c.seen(c.kept(v)) for v in (a, b))
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
-    for i in np.flatnonzero(~(v >= 0))[:1]:
+    bad = np.flatnonzero(~(v >= 0))
+    if len(bad):
+        i = bad[0]
         raise ValueError(f'cost must be at least 0, got {v[i]} for column {c.name!r} from {before[i]} to {after[i]}')
     return v
 

@@ -5,7 +5,7 @@
 # %% ../../nbs/data/02_words.ipynb #c4
 from __future__ import annotations
 import functools, gzip, importlib, importlib.util, json, os, re, zipfile
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,7 +83,8 @@ def _parse(line, where, e):
         raise ValueError(f'{where} must have {e} numbers as the lines before, got {len(entries)} for {word!r}')
     try: v = np.array(entries, dtype=np.float32)
     except ValueError: raise ValueError(f'{where} must hold numbers after {word!r}, got {line[len(word):len(word)+40]!r}') from None
-    for odd in v[~np.isfinite(v)][:1]: raise ValueError(f'{where} must hold finite numbers, got {odd} for {word!r}')
+    odd = v[~np.isfinite(v)]
+    if len(odd): raise ValueError(f'{where} must hold finite numbers, got {odd[0]} for {word!r}')
     return word,v
 
 # %% ../../nbs/data/02_words.ipynb #c23
@@ -557,9 +558,12 @@ def _shortlist(gain:Tensor, dist:Tensor, q:int, price:float=.6) -> tuple: # Long
 _TINY,_SAME = 1e-9, 1 - 1e-6 # Smallest product of lengths; cosine from which two vectors are one
 _ASKED = 32 # Words for each position that the language model is asked about
 
-# How many words are tried, and which: the smallest cosine of the old word and the new, positions, words for each, and how
-# many of the most frequent words; None for all
-_Pool = namedtuple('_Pool', 'similarity p q common')
+class _Pool(NamedTuple):
+    "How many words are tried, and which."
+    similarity:float # Smallest cosine of the old word and the new
+    p:int            # Positions
+    q:int            # Words for each
+    common:int|None  # The most frequent words only; None for all
 
 def _word_pool(line:tuple, E:Tensor, may:tuple, pool:_Pool) -> tuple: # Positions `(n, p)`, proposals `(n, p, q)`, which count
     """Words that fit and promise to move the logits, at the positions that matter.

@@ -5,7 +5,6 @@
 # %% ../../nbs/paper/01_reproduce.ipynb #c4
 from __future__ import annotations
 import ast, base64, difflib, hashlib, io, json, os, re, time
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -71,10 +70,14 @@ def results(
     return _READ[known[name].suffix](known[name])
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c21
-# One table or figure of the paper: what it is about; data folder -> settings of each part, JSON values; (part, data folder) ->
-# frame, or (frame, PNG files); all results -> the paper's numbers, ours and the difference; comparison -> matplotlib figure;
-# rows where nothing else is said, 0 where the rows are the paper's own
-_Experiment = namedtuple('_Experiment', 'title parts run beside draw rows', defaults=(None, None, 0))
+class _Experiment(NamedTuple):
+    "One table or figure of the paper."
+    title:str                 # What it is about
+    parts:Callable            # Data folder -> settings of each part, JSON values
+    run:Callable              # (part, data folder) -> frame, or (frame, PNG files)
+    beside:Callable|None=None # All results -> the paper's numbers, ours and the difference
+    draw:Callable|None=None   # Comparison -> matplotlib figure
+    rows:int=0                # Rows where nothing else is said; 0 where the rows are the paper's own
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c33
 @cache
@@ -523,9 +526,13 @@ _EXPERIMENTS = { # Name -> what `reproduce` runs
     'fig9': _figure('fig9', 'relevance on counterfactuals')}
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac6
-# One setting of one choice, as tables name it: settings of `GradualCF` that it changes, what the domain is told, and kinds of
-# data that it can be asked of
-_Ablation = namedtuple('_Ablation', 'axis value changes domain kinds', defaults=({}, {}, ('table', 'image', 'text')))
+class _Ablation(NamedTuple):
+    "One setting of one choice."
+    axis:str        # The choice
+    value:str       # The setting, as tables name it
+    changes:dict={} # Settings of `GradualCF` that it changes
+    domain:dict={}  # What the domain is told
+    kinds:tuple=('table', 'image', 'text') # Kinds of data that it can be asked of
 
 # %% ../../nbs/paper/01_reproduce.ipynb #ac9
 _BOUNDED, _LISTED = ('table', 'image'), ('table', 'text')  # kinds with bounds, kinds that list their values

@@ -5,13 +5,12 @@
 # %% ../../nbs/scale/00_workers.ipynb #c4
 from __future__ import annotations
 import dis, functools, hashlib, os, pickle, platform, sys, sysconfig
-from collections import namedtuple
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np, pandas as pd, torch
 from filelock import FileLock
@@ -197,9 +196,12 @@ def kept(
     return read(path)
 
 # %% ../../nbs/scale/00_workers.ipynb #c52
-# Rows that can be streamed again and again, always in the same order: a name for people, how many they are, SHA-256 of the
-# content, and a `pyarrow.dataset.Dataset` without categories
-Source = namedtuple('Source', 'name rows digest data')
+class Source(NamedTuple):
+    "Rows that can be streamed again and again, always in the same order."
+    name:str   # For people
+    rows:int   # How many
+    digest:str # SHA-256 of the content
+    data:Any   # A `pyarrow.dataset.Dataset`, without categories
 
 @contextmanager
 def _readable(path, kind):

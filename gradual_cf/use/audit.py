@@ -4,11 +4,10 @@
 
 # %% ../../nbs/use/02_audit.ipynb #c4
 from __future__ import annotations
-from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np, pandas as pd, torch
 from markupsafe import escape
@@ -271,8 +270,11 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
 # %% ../../nbs/use/02_audit.ipynb #ad1
-# One column's part in a piece of advice: position, 'at least', 'at most' or 'becomes', a raw number or the position of a level
-_Move = namedtuple('_Move', 'group way value')
+class _Move(NamedTuple):
+    "One column's part in a piece of advice."
+    group:int   # Position of the column
+    way:str     # 'at least', 'at most' or 'becomes'
+    value:float # A raw number; for a category the position of the level
 
 def _threshold(c, v:float) -> float:
     "A number of two digits that the column can hold, inside its bounds."

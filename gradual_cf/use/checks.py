@@ -4,7 +4,6 @@
 
 # %% ../../nbs/use/08_checks.ipynb #w4
 from __future__ import annotations
-from collections import namedtuple
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,7 +59,10 @@ def _said_then(batch, cf, target) -> tuple: # `_Said`, and the target
     return _Said(data, raw, told.cf_valid.to_numpy(bool)[at]), target
 
 # %% ../../nbs/use/08_checks.ipynb #w12
-_Measured = namedtuple('_Measured', 'rows values') # Rows that tell groups apart, and of each 0 or 1, or a length, `(n,)`
+class _Measured(NamedTuple):
+    "A measure of some rows."
+    rows:pd.DataFrame  # Rows it is known of, to tell groups apart
+    values:np.ndarray  # 0 or 1, or lengths, `(n,)`
 
 class _Run:
     "Two models, or a model and earlier answers, and the rows they are asked about."

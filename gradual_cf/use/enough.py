@@ -5,13 +5,13 @@
 # %% ../../nbs/use/10_enough.ipynb #en000005
 from __future__ import annotations
 import re
-from collections import Counter, namedtuple
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from io import StringIO
-from typing import Any, cast
+from typing import Any, cast, NamedTuple
 
 import numpy as np, pandas as pd, torch
 from markupsafe import escape
@@ -136,13 +136,16 @@ def _directions_taken(answer) -> np.ndarray: # 'up', 'down' and 'other', `(n, g)
     return out
 
 # %% ../../nbs/use/10_enough.ipynb #en000014
-# What would have been enough in one column: 'value', 'least', 'most', 'levels', or 'above' and 'below', beyond which the model
-# may decide otherwise; texts as the column writes them, in English, of two numbers the nearer first
-_Enough = namedtuple('_Enough', 'kind texts')
-# What would have been enough in some answers: of each row position of a column -> `_Enough`, what is needed most first, without
-# changes that nobody needs; whether the change of a column does not only follow from others; what the model says of these
-# values, `(n,)`; rows with them, encoded, `(n, *s)`
-_Told = namedtuple('_Told', 'lines chosen prob xp')
+class _Enough(NamedTuple):
+    "What would have been enough in one column."
+    kind:str    # 'value', 'least', 'most', 'levels', or 'above' and 'below', beyond which the model may decide otherwise
+    texts:tuple # As the column writes them, in English; of two numbers the nearer first
+class _Told(NamedTuple):
+    "What would have been enough in some answers."
+    lines:list      # Of each row: position of a column -> `_Enough`, what is needed most first; without changes that nobody needs
+    chosen:list     # Of each row: whether the change of a column does not only follow from others
+    prob:np.ndarray # What the model says of these values, `(n,)`
+    xp:Tensor       # Rows with these values, encoded, `(n, *s)`
 
 _TRIED = 16 # Numbers of a column that are tried at once
 

@@ -4,11 +4,10 @@
 
 # %% ../../nbs/use/07_reasons.ipynb #r4
 from __future__ import annotations
-from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref, WeakKeyDictionary
 
 import numpy as np, pandas as pd, torch
@@ -90,10 +89,13 @@ def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=Fals
         out.append(_lead(cf, _with_followers(cf, xp, x[row]), label[row]))
     return torch.cat(out).view(n, q)
 
-# What the columns of each row hold back, in units of the lead: how far a row leads, `(n,)`, negative; the best value of each
-# column, encoded, `(n, d)`, its own where all others are worse; what that adds, what values of the crowd at the cut-off add on
-# average, and what those of all rows do, `(n, g)` each; None where they were not asked
-_Held = namedtuple('_Held', 'base best gain near all', defaults=(None,))
+class _Held(NamedTuple):
+    "What the columns of each row hold back, in units of the lead."
+    base:Tensor # How far a row leads, `(n,)`, negative
+    best:Tensor # The best value of each column, encoded, `(n, d)`; its own where all others are worse
+    gain:Tensor # What that adds, `(n, g)`, ≥ 0
+    near:Tensor # What values of the crowd at the cut-off add on average
+    all:Any=None # What values of all rows add on average; None where they were not asked
 
 def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads_of_values`
     "What every column holds back, from what the model said of all values."
@@ -153,7 +155,11 @@ HMDA = {1: N_('Debt-to-income ratio'), 2: N_('Employment history'), 3: N_('Credi
         7: N_('Credit application incomplete'), 8: N_('Mortgage insurance denied'), 9: N_('Other'),
         10: N_('Not applicable')}
 
-_Unit = namedtuple('_Unit', 'code text columns') # A reason for a person: its code, or the name of the column; words; positions
+class _Unit(NamedTuple):
+    "A reason that may be given to a person."
+    code:Any     # As it was given; the name of the column where nothing was
+    text:str     # What it says
+    columns:list # Positions of its columns
 
 def _reason_of_column(given, name:str, lang:Language) -> tuple: # -> code, text
     "The reason for one column; raises `ValueError` for an invalid code."
@@ -184,10 +190,14 @@ def _units(names:Sequence, codes, never, lang:Language=ENGLISH) -> list:
 # %% ../../nbs/use/07_reasons.ipynb #r21
 _SLIGHT,_SAME = .05, 4 # Share of the lack below which a column is no reason; decimals in which two shares differ, or are equal
 
-# What the model said of each reason, in shares of the lack: what it closes by itself, whether it is among the best `k`, what
-# opens again when it is put back, of those told, `(n, u)` each; the value of each column that was tried, encoded, `(n, d)`;
-# whose each entry is, long `(d,)`, u for nobody's; the reasons, `_Unit` each
-_Tested = namedtuple('_Tested', 'alone told back best owner units')
+class _Tested(NamedTuple):
+    "What the model said of each reason, in shares of the lack."
+    alone:Tensor # What it closes by itself, `(n, u)`
+    told:Tensor  # Whether it is among the best `k`, bool `(n, u)`
+    back:Tensor  # What opens again when it is put back, of those told, `(n, u)`
+    best:Tensor  # The value of each column that was tried, encoded, `(n, d)`
+    owner:Tensor # Whose each entry is, long `(d,)`; u for nobody's
+    units:list   # The reasons, `_Unit` each
 
 def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
