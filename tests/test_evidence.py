@@ -58,7 +58,7 @@ def test_it_fits_the_schema(asked):
     schema = answer_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     fits = lambda part: jsonschema.Draft202012Validator(schema | {'$ref': f'#/$defs/{part}'})
-    nobody, late = (asked[0].explain(asked[1], 'yes', **how) for how in (dict(immutable=list(asked[1].columns)), dict(seconds=1e-9)))
+    nobody, late = (asked[0].explain(asked[1], 'yes', **how) for how in (dict(immutable=list(asked[1].columns)), dict(limit=1e-9)))
     assert not nobody.valid.any() and not late.valid.any()
     for answers in (asked[2], nobody, late):
         for text in evidence(answers): fits('evidence').validate(json.loads(text))

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, partial
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np, pandas as pd, torch
 from torch import Tensor
@@ -31,23 +30,30 @@ from .relations import _at_fault, _consequence, _in_order, _names_in, _relation,
 __all__ = ['tabular']
 
 # %% ../../nbs/04_tables.ipynb #c6
-def _scales(table) -> SimpleNamespace: # Of a `_Table`
-    "How entries are scaled and written, as arrays over all of them, and columns that are treated in a way of their own."
+class _Scales(NamedTuple):
+    "How entries are scaled and written, as arrays over all of them."
+    origin:np.ndarray # Raw value that is encoded as 0, `(d,)`; 0 for levels
+    span:np.ndarray   # Raw distance that is encoded as 1, `(d,)`; 1 for levels
+    digits:np.ndarray # Decimals of legal numbers, `(d,)` …
+    parts:np.ndarray  # … and how many units of the last one make a step, `(d,)`
+    scale:np.ndarray  # Parts of one that cells tell apart, `(d,)`
+    uneven:list       # Columns with knots, and where their entries stand
+    between:list      # Columns with legal numbers between their steps, and where
+    own:list          # Columns that find the very cell in their own way, and where
+    missing:list      # Columns with missing cells, by position
+    plain:bool        # Whether cells are numbers in all columns, read as they are
+    block:Any         # The one dtype of such cells; None where there are several
+
+def _scales(table) -> _Scales: # Of a `_Table`
+    "The scales of its columns."
     each,part = list(zip(table.columns, table.at)), table.entries
     even = np.array([(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns], float)
     alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
     plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
-    return SimpleNamespace(
-        # Raw value that is encoded as 0, and raw distance that is encoded as 1, `(d,)` each; 0 and 1 for levels
-        origin=even[table.group, 0], span=even[table.group, 1],
-        # Decimals of legal numbers, how many units of the last one make a step, and parts of one that cells tell apart
-        digits=part('digits'), parts=part('parts'), scale=part('scale'),
-        # Columns with knots, and with legal numbers between their steps, and where their entries stand
-        uneven=[(c, at) for c,at in each if c.knots is not None], between=[(c, at) for c,at in each if len(c.between) or c.bits],
-        # Columns that find the very cell in their own way, and where; those with missing cells, by position
-        own=[v for v,one in zip(each, alike) if not one], missing=[g for g,c in enumerate(table.columns) if c.missing],
-        # Whether cells are numbers in all columns, read as they are, and their one dtype; None where there are several
-        plain=plain, block=kinds.pop() if plain and len(kinds) == 1 else None)
+    return _Scales(even[table.group, 0], even[table.group, 1], part('digits'), part('parts'), part('scale'),
+                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
+                   [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
+                   plain, kinds.pop() if plain and len(kinds) == 1 else None)
 
 @dataclass(frozen=True, eq=False)
 class _Table:
@@ -88,7 +94,7 @@ class _Table:
         return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
 
     @cached_property
-    def scales(self) -> SimpleNamespace: return _scales(self)
+    def scales(self) -> _Scales: return _scales(self)
 
     @cached_property
     def shared(self) -> tuple: # Limits of each entry, raw `(d,)` each, and what rows may become that have no others

@@ -546,11 +546,15 @@ def _read_skops(skops, path, trusted=()):
     return model
 
 # %% ../../nbs/models/04_fitted.ipynb #6e9e0a1b
+def _read_catboost(catboost, path:str):
+    "A model of CatBoost; one of numbers as a regressor, which knows the scale of its loss."
+    model = catboost.CatBoost().load_model(path)
+    return model if len(model.classes_) else catboost.CatBoostRegressor().load_model(path)
+
 _READERS = { # Ending -> library, and how it reads a path
     **dict.fromkeys(('.json', '.ubj'), ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path))),
     '.txt': ('lightgbm', lambda lightgbm, path: lightgbm.Booster(model_file=path)),
-    '.cbm': ('catboost', lambda catboost, path: catboost.CatBoost().load_model(path)),
-    '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
+    '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
 
 def _read_file(path, trusted:Sequence=()) -> Any: # What was written a moment ago need not be tried in another process
     library,read = _READERS[Path(path).suffix]

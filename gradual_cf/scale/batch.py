@@ -40,7 +40,8 @@ def _columns(explainer):
 def _read_picture(v):
     "One image of a batch: the bytes of a file, or what the domain reads anyway."
     if not isinstance(v, dict): return v if hasattr(v, 'getbands') else np.asarray(v)
-    return import_module('PIL.Image').open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
+    from PIL import Image
+    return Image.open(io.BytesIO(v['bytes']) if v.get('bytes') else v['path'])
 
 # %% ../../nbs/scale/01_batch.ipynb #c18
 def _raw_rows(explainer, batch):

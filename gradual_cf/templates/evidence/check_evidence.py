@@ -63,8 +63,8 @@ def model_of(where, trusted=()):
     if kind == '.cbm':
         import catboost
         m = catboost.CatBoost().load_model(where)
-        form = 'Probability' if len(m.classes_) else 'RawFormulaVal'
-        return (lambda df: m.predict(df, prediction_type=form)), tuple(m.feature_names_)
+        if len(m.classes_): return (lambda df: m.predict(df, prediction_type='Probability')), tuple(m.feature_names_)
+        return catboost.CatBoostRegressor().load_model(where).predict, tuple(m.feature_names_) # which knows the scale of its loss
     if kind == '.onnx':
         import onnxruntime
         session = onnxruntime.InferenceSession(where)
