@@ -349,6 +349,7 @@ def _searched_rows(cf, s:State, watch=None) -> Iterator[State]:
 # %% ../../nbs/search/22_moves.ipynb #mv0013
 _PLACES_TRIED = 4 # Other values of a changed column that are gone on from
 _FURTHER = 3      # Changes that a further answer may have beyond those of the first
+_STATES = 24      # States of an answer that changes are looked at from
 _SWAPPED = 8      # Answers with one change replaced, for each that is asked for
 
 def _elsewhere(j:_Judge, xp:np.ndarray) -> tuple: # States, their rows
@@ -389,6 +390,8 @@ def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
     (x,row),(y,of) = _put_back(j, xp, range(len(xp))), _elsewhere(j, xp)
     x,row = np.concatenate([x, y]), np.r_[row, of]
     rows,out = [row[:0]], [x[:0]]
+    few = np.concatenate([row[:0], *(i[:_STATES] for _,i in _groups(row))])
+    x,row = x[few], row[few]
     if len(x): ok,_,cost,_ = j.changes(x, row)
     for r,s in _groups(row):
         of,slot = np.nonzero(ok[s] & ~j.chosen(x[s], row[s])[:, j.columns])
@@ -403,7 +406,14 @@ def _one_changed(j:_Judge, xp:np.ndarray, most:int) -> tuple: # The same
     if len(x): _dropped(j.of(torch.from_numpy(row)), x, np.arange(len(x)))
     return row, x
 
-def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, k:int) -> tuple: # Rows and an answer of each -> rows `(q,)`, answers `(q, d)`
+def others_of(
+    cf, # Fitted explainer
+    enc:Encoded, # Encoded rows, as `encode` returns them
+    target:Tensor, # Target of each row, as `aimed` returns it
+    xp:Tensor, # An encoded answer of each row, `(n, *s)`
+    full:np.ndarray, # Whether an answer has all that the settings ask, bool `(n,)`
+    k:int, # How many
+) -> tuple: # Rows `(q,)`, answers `(q, d)`
     """Further answers, with other columns or other values; what the first one does not have is asked of none.
 
     Parameters
@@ -415,27 +425,28 @@ def others_of(cf, enc:Encoded, target:Tensor, xp:Tensor, k:int) -> tuple: # Rows
     target : Tensor
         Target of each row, as `aimed` returns it
     xp : Tensor
-        Encoded answers, `(n, *s)`
+        An encoded answer of each row, `(n, *s)`
+    full : np.ndarray
+        Whether an answer has all that the settings ask, bool `(n,)`
     k : int
         How many
 
     Returns
     -------
     tuple
-        Rows and an answer of each -> rows `(q,)`, answers `(q, d)`
+        Rows `(q,)`, answers `(q, d)`
     """
     rows,out = [], [xp[:0]]
     for _,i in _of_one_target(target, _TOGETHER):
         at = torch.from_numpy(i).to(xp.device)
-        j,own = _Judge(cf, enc.take(at), target[at]), xp[at].detach().cpu().numpy()
-        full,_ = j.weigh(own, np.arange(len(i)))
-        for some,company,share in ((full, True, 1.), (~full, False, 0.)):
+        own = xp[at].detach().cpu().numpy()
+        for some,company,share in ((full[i], True, 1.), (~full[i], False, 0.)):
             r = np.flatnonzero(some)
             if not len(r): continue
             mine = _Judge(cf, enc.take(at[r]), target[at[r]], company, share)
             for of,found in (_other_columns(mine, own[r], k), _one_changed(mine, own[r], _SWAPPED*k)):
                 rows.append(i[r[of]])
-                out.append(j.tensor(found))
+                out.append(mine.tensor(found))
     return np.concatenate([np.zeros(0, int), *rows]), torch.cat(out)
 
 

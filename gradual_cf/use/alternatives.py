@@ -513,16 +513,17 @@ def _move(pool, at, g, seed:int): # Positions of answers, and a group of each, l
         if len(open_): _again(pool, row[open_], enc._replace(low=low, high=high).take(open_), seed)
 
 # %% ../../nbs/use/00_alternatives.ipynb #sw01
-def _add_moved(pool, k:int) -> bool: # Whether there are more than before
+def _add_moved(pool, k:int, since:int): # Position of the first answer that is gone on from
     "Candidates of the moves, for rows with fewer than `k` answers."
-    before = len(pool.row)
-    at = (k > _number_of_answers(pool))[pool.row].nonzero()[:, 0]
-    if not len(at): return False
-    of,xp = others_of(pool.explainer, pool.enc.take(pool.row[at]), pool.target[pool.row[at]], pool.xp[at], k)
-    row = pool.row[at][torch.from_numpy(of)]
+    missing = k - _number_of_answers(pool)
+    at = since + (missing > 0)[pool.row[since:]].nonzero()[:, 0]
+    at = at[_first_few(pool.row[at], missing)]
+    if not len(at): return
+    full,some = pool.content[at].cpu().numpy(), pool.row[at]
+    of,xp = others_of(pool.explainer, pool.enc.take(some), pool.target[some], pool.xp[at], full, k)
+    row = some[torch.from_numpy(of)]
     fresh = torch.stack([~(pool.xp[pool.row == r] == v).all(1).any() for r,v in zip(row, xp)]) if len(row) else row > 0
     pool.add(row[fresh], xp[fresh].to(pool.xp), fresh[fresh])
-    return len(pool.row) > before
 
 
 # %% ../../nbs/use/00_alternatives.ipynb #c70
@@ -537,8 +538,11 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
         pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
         with _until(e.model, pool.until):
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
+            since = 0
             for _ in range(_TURNS if k > 1 and judged else 0):
-                if not _add_moved(pool, k): break
+                before = len(pool.row)
+                _add_moved(pool, k, since)
+                since = before
             if k > 1 and not judged:
                 _add_others(pool, k, diversity, seed)
                 _add_values(pool, k if e.lists else _ALONE, seed)
