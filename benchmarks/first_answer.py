@@ -47,7 +47,8 @@ from gradual_cf.all import PLAUSIBLE, ROBUST, SPARSE, GradualCF, State, tabular
 from gradual_cf.core import atomic, cache_dir
 from gradual_cf.models.asking import predict
 from gradual_cf.search.composition import admissible
-from gradual_cf.search.goals import in_target, spent, stopping
+from gradual_cf.models.targets import in_target
+from gradual_cf.search.goals import spent, stopping
 
 JUDGES, ODD, NEAR = 6, .05, 24 # Models that confirm; share of held rows beyond a bar; real rows that are looked at
 QUICK = [('german', 'lightgbm'), ('german', 'logistic'), ('heloc', 'lightgbm'), ('heloc', 'network'), ('heloc', 'forest'),

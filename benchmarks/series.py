@@ -34,7 +34,8 @@ from gradual_cf.gradual import GradualCF
 from gradual_cf.measures.metrics import judged, outliers
 from gradual_cf.models.asking import predict
 from gradual_cf.models.networks import accuracy, series_cnn, series_resnet, train
-from gradual_cf.search.segments import composed, n_segments, pasted
+from gradual_cf.search.segments import composed, pasted
+from gradual_cf.data.series import n_segments
 
 OUT = Path(__file__).resolve().parent/'results/series.csv'
 SETS = dict(GunPoint='load_gunpoint', ItalyPowerDemand='load_italy_power_demand', ArrowHead='load_arrow_head')

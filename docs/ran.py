@@ -15,7 +15,7 @@ PACKAGE = 'gradual_cf'
 NAMES, MARKS = {}, {}   # module -> names of its functions and methods, and whether each ran
 PLAIN = {}              # code with a mark -> the same without
 BEGUN = []              # what begins a process, of which nothing is known here
-program = None          # of `gradual_cf.scale.workers`, as it was imported
+program = None          # of `gradual_cf.models.fingerprints`, as it was imported
 
 
 def functions(body, path=()):
@@ -45,7 +45,7 @@ def pair(marked, plain):
 
 
 def without_marks(f):
-    "Stands for the package's `_program`: what a function does, without its mark."
+    "Stands for the package's `program_of`: what a function does, without its mark."
     if f is without_marks: f = program
     plain = PLAIN.get(f.__code__) if isinstance(f, FunctionType) else None
     if plain is None: return program(f)
@@ -70,9 +70,9 @@ class Loader(importlib.machinery.SourceFileLoader):
         code = self.get_code(module.__name__)
         module.__dict__['__ran__'] = MARKS[self.name]
         exec(code, module.__dict__)
-        if self.name == f'{PACKAGE}.scale.workers':
+        if self.name == f'{PACKAGE}.models.fingerprints':
             global program
-            program, module._program = module._program, without_marks
+            program, module.program_of = module.program_of, without_marks
 
 
 class Finder(importlib.machinery.PathFinder):

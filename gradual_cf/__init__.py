@@ -44,13 +44,18 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 __all__ = [*_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-_METHODS = {'_letter_of': 'use.letter', '_reasons_of': 'use.reasons', '_explorer_of': 'use.explorer', '_prove_of': 'search.proven',
-            '_confirm_of': 'measures.metrics'}  # What methods of answers do: module
+_METHODS = {  # What a method does that only a later chapter can do: its function
+    '_letter': 'use.letter._letter_of', '_reasons': 'use.reasons._reasons_of', '_explorer': 'use.explorer._explorer_of',
+    '_prove': 'search.proven._prove_of', '_confirm': 'measures.metrics._confirm_of', '_plan': 'use.alternatives.plan_of',
+    '_effects': 'use.alternatives.effects_of', '_several': 'use.alternatives.several', '_card': 'use.enough.plot_card',
+    '_enough': 'use.enough.enough_words', '_save': 'scale.keep.save_explainer', '_load': 'scale.keep.load_explainer'}
 
 
 def __getattr__(name):
     "Load a name from its module."
-    if name in _METHODS: return getattr(import_module(f'{__name__}.{_METHODS[name]}'), name)
+    if name in _METHODS:
+        home, _, work = _METHODS[name].rpartition('.')
+        return getattr(import_module(f'{__name__}.{home}'), work)
     if name.startswith('_'): raise AttributeError(name)
     if name in _HOME: value = getattr(import_module(f'{__name__}.{_HOME[name]}'), name)
     elif name in (more := import_module(f'{__name__}.all')).__all__: value = getattr(more, name)

@@ -15,10 +15,10 @@ import numpy as np, pandas as pd, torch
 from markupsafe import escape, Markup
 from torch import Tensor
 
-from .core import absent, Domain, door, Encoded, atomic, changed_groups, comparable, take_rows
+from .core import absent, Domain, door, Encoded, atomic, changed_groups, comparable, take_rows, work_of
 from .render import (count_text, ENGLISH, Exports, json_value, Language, plot_text, read_values, render, subplots,
                                terminal, to_plain, value_text, with_unit, without_math, write_values)
-from .search.goals import class_words, CLASSES, NUMBERS
+from .models.targets import class_words, CLASSES, NUMBERS
 
 # %% auto #0
 __all__ = ['CHANGED', 'STYLE', 'firsts', 'one_target', 'Counterfactuals']
@@ -180,7 +180,7 @@ def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     "The same with what would have been enough, and the margin beyond it, from a model that may be asked."
     cf = cfs.explainer
     if not cfs.domain.features or cf is None or cf.account is None or cf.account.limited or cfs.answer is not None: return rows
-    (words,prob),changes = cf._enough(cfs), cfs.changes()
+    (words,prob),changes = work_of('enough')(_explainer_of(cf, cfs), cfs), cfs.changes()
     features = {i: some.tolist() for i,some in changes.feature.groupby(changes.row)}
     return [_with_margin(cfs, i, r, features.get(i, []), words[i], prob[i]) if words[i] else r for i,r in enumerate(rows)]
 
@@ -458,11 +458,10 @@ def _check_answers(cfs, name:str='cfs'):
 
 def _of_package(cfs, name:str) -> Any: # A method's name
     "What a chapter further on does with answers; it is loaded when it is first asked for."
-    import gradual_cf
     if not isinstance(cfs, Counterfactuals):
         raise TypeError(f'{name} takes answers, got {type(cfs).__name__}: write cf.explain(rows).{name}()')
     if name != 'confirm' and cfs.explainer is None: _by_its_explainer(cfs, name)
-    return gradual_cf.__getattr__(f'_{name}_of')
+    return work_of(name)
 
 def firsts(cfs) -> Any: # Answers
     """The first answer of each row.

@@ -748,6 +748,12 @@ def absent(self, name:str): # What is looked for on it; a class's `__getattr__`
 
 RULES = 'immutable', 'bounds', 'increase_only', 'decrease_only', 'max_changes' # Constraints of a question, as `explain` takes them
 
+# %% ../nbs/00_core.ipynb #mt000002
+def work_of(method:str) -> Callable: # A name in the package's table `_METHODS`
+    "The function that does the work of a method; it may stand in any later chapter."
+    import gradual_cf
+    return gradual_cf.__getattr__(f'_{method}')
+
 # %% ../nbs/00_core.ipynb #c49
 def cache_dir() -> Path: # The folder; it need not exist yet
     "The folder for what can be computed again: `GRADUAL_CF_CACHE`, or else the user's cache folder."

@@ -10,20 +10,20 @@ from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
+from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES, work_of
 from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
 from .search.confirmed import _Jury, _panel_of
 from .search.composition import admissible, compose, init_composite, loss_grad
 from .search.explainer import (KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain,
                                            setting, told)
-from .search.goals import (_not_yet_there, arrived, CLASSES, NUMBERS, Lead, Match, content, goal_of, lacking,
-                                     l2_distance, lead_of, leading, levels, logit_gap, mix, most_groups, required,
-                                     prototype_distance, said, stopping, target_prob, total_variation)
+from .search.goals import (
+    _not_yet_there, fit_logits, Lead, Match, content, lacking, l2_distance, leading, logit_gap, mix, most_groups, required,
+    prototype_distance, stopping, total_variation)
+from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
 from .search.moves import _moved_rows, _searched_rows
@@ -749,7 +749,7 @@ class GradualCF(Explainer):
         self.leads = {}
         self.spread = self.goal.spread(z)
         self.loss = self._loss_at(self.spread)
-        self.stats = self.goal.address(z, h.n_ref, h.match)
+        self.stats = None if self.numbers else fit_logits(z, h.n_ref, match=h.match)
         self.company = None if h.plausibility is None else _Company(h.plausibility, self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, z)
@@ -804,8 +804,7 @@ class GradualCF(Explainer):
         >>> cf.save('loans')
         >>> GradualCF.load('loans').explain(X_test[:5], 'granted').valid
         """
-        from gradual_cf.scale.keep import save_explainer
-        return save_explainer(self, folder, rows)
+        return work_of('save')(self, folder, rows)
 
     @classmethod
     def load(cls,
@@ -829,8 +828,7 @@ class GradualCF(Explainer):
         ValueError
             For a damaged folder, a newer format, or a model that differs
         """
-        from gradual_cf.scale.keep import load_explainer
-        return load_explainer(cls, folder, model, trusted)
+        return work_of('load')(cls, folder, model, trusted)
 
     @property
     def parts(self) -> Parts: return assembled(self) # What its search is made of

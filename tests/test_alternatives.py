@@ -16,7 +16,7 @@ from written import load_task
 
 from gradual_cf.all import PAPER, PLAUSIBLE, Encoded, GradualCF, Wachter, evaluate, improve, minimal, predictor, put_back, tabular
 from gradual_cf.core import changed_groups, take_rows
-from gradual_cf.search.goals import arrived
+from gradual_cf.models.targets import arrived
 from gradual_cf.use.alternatives import _next_forbidden, _select
 
 

@@ -26,7 +26,8 @@ from written import load_task
 
 from gradual_cf.all import PAPER, GradualCF, explain_dataset, load_digits, plot_summary, save_model, summary, tabular, tabular_mlp
 from gradual_cf.scale.batch import _MANIFEST, _parts_in, check_folder
-from gradual_cf.scale.workers import _digests, fingerprint, cut, open_source
+from gradual_cf.models.fingerprints import fingerprints_of, fingerprint
+from gradual_cf.scale.workers import cut, open_source
 from shell import forked, shell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -234,7 +235,7 @@ def begun(cf, tmp_path_factory): return explain_dataset(cf, loans(60), tmp_path_
 def test_a_bar_makes_no_other_run(cf, begun, tmp_path):
     shown, out = cf.under(progress=True), shutil.copytree(begun, tmp_path/'out')
     assert explain_dataset(shown, loans(60), out, batch_size=30) and content(out) == content(begun)
-    assert _digests(shown) == _digests(cf) != _digests(cf.under(seed=1))
+    assert fingerprints_of(shown) == fingerprints_of(cf) != fingerprints_of(cf.under(seed=1))
 
 
 @pytest.mark.night

@@ -21,7 +21,7 @@ from written import load_task
 from gradual_cf.all import GradualCF, save_model
 from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.core import atomic
-from gradual_cf.scale.workers import kept
+from gradual_cf.models.fingerprints import kept
 
 TRAIN = loans(400, 1).drop(columns='account')
 FAULT = 'GRADUAL_CF_TEST_FAULT'  # What is about to go wrong: in the environment, since a network that changes is another network
@@ -190,7 +190,7 @@ def test_a_clock_that_is_set_back_changes_nothing(cf, tmp_path, monkeypatch):
 def test_without_fcntl_a_folder_is_still_of_one_run(cf, tmp_path, monkeypatch):
     "As on systems whose locks are files: filelock falls back to them where `fcntl` is missing."
     import filelock
-    from gradual_cf.scale import workers as identity
+    from gradual_cf.models import fingerprints as identity
     for module in (filelock, identity): monkeypatch.setattr(module, 'FileLock', filelock.SoftFileLock)
     out = explain_dataset(cf, loans(20), tmp_path/'out', batch_size=10)
     with filelock.SoftFileLock(out/'.lock'), pytest.raises(ValueError, match='in use by another run'): explain_dataset(cf, loans(20), out, batch_size=10)

@@ -6,7 +6,7 @@ from written import load_task
 
 from gradual_cf.all import FIDO, Goyal, images, predict
 from gradual_cf.baselines.regions import _collage, _exact_scores, _nearest_donors, _pooled_linear, _slope_scores
-from gradual_cf.search.goals import log_prob
+from gradual_cf.models.targets import log_prob
 
 
 def pooled(seed=0, k=3, flat=False):

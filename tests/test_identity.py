@@ -19,7 +19,7 @@ from gradual_cf.all import GradualCF, box, explain_dataset, tabular, tabular_mlp
 from gradual_cf.core import Entrywise
 from gradual_cf.models.asking import cancelled_when, evaluating
 from gradual_cf.scale.batch import _known_by
-from gradual_cf.scale.workers import fingerprint, kept
+from gradual_cf.models.fingerprints import fingerprint, kept
 
 
 def test_a_fingerprint_follows_code_and_nothing_else(tmp_path, monkeypatch):
@@ -82,11 +82,11 @@ def test_a_fingerprint_does_not_depend_on_order_in_memory_or_on_use():
 
 def test_a_fingerprint_is_the_same_in_the_run_that_compiles_and_in_the_next(monkeypatch):
     "Which constants are one object, and where libraries lie, differs between runs of one program."
-    import gradual_cf.scale.workers as workers
+    import gradual_cf.models.fingerprints as fingerprints
     shared, twin, own = (1, 2), (1, int('2')), frozenset('ab')
     assert shared is not twin and fingerprint([shared, shared, own, own]) == fingerprint([shared, twin, own, frozenset('ba')])
     before = fingerprint(kept)
-    monkeypatch.setattr(workers, '_LIBRARIES', (*workers._LIBRARIES[::-1], '/elsewhere'))
+    monkeypatch.setattr(fingerprints, '_LIBRARIES', (*fingerprints._LIBRARIES[::-1], '/elsewhere'))
     assert fingerprint(kept) == before
 
 

@@ -16,7 +16,8 @@ from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_grou
 from gradual_cf.gradual import _aim_inside, _least_lead
 from gradual_cf.models.asking import _ASKED, with_graph
 from gradual_cf.search.composition import _pack, admissible
-from gradual_cf.search.goals import Lead, Match, arrived, lead_of, merit, most_groups, spent
+from gradual_cf.search.goals import Lead, Match, merit, most_groups, spent
+from gradual_cf.models.targets import arrived, lead_of
 
 
 def test_selecting_rows():

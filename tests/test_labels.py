@@ -17,7 +17,7 @@ from toy import Score
 
 from gradual_cf.all import (LORE, Counterfactuals, GradualCF, GrowingSpheres, as_batches, audit, because, check_evidence, confirm, evaluate,
     explain_dataset, frames, letter, predictor, prove, stepper, tabular)
-from gradual_cf.search.goals import CLASSES
+from gradual_cf.models.targets import CLASSES
 from gradual_cf.search.proven import ways
 
 rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, Counterfactuals, GradualCF, check_evidence, confirm, letter, load_loans, reachable, tabular
 from gradual_cf.render import LANGUAGES, plain_json, sided_percent, value_text
-from gradual_cf.scale.workers import _digests
+from gradual_cf.models.fingerprints import fingerprints_of
 from gradual_cf.templates.evidence.check_evidence import carried, seal
 from gradual_cf.use.drawing import _ColumnNames
 from gradual_cf.use.editors import _Desk, _RowQuestion, _shown_of
@@ -385,12 +385,12 @@ def test_two_columns_with_the_same_words(evil):
 
 def test_digests_follow_what_they_name(evil):
     cf, df, _ = evil
-    own = _digests(cf)
-    assert own == _digests(linear(cf.domain, df, [3, -2, .2, 0, .1, 1]))
-    assert _digests(linear(cf.domain, df, [3, -1, .2, 0, .1, 1]))['model'] != own['model']
-    assert _digests(GradualCF(cf.model, cf.domain, 'sparse', tau=.7).fit(df))['settings'] != own['settings']
+    own = fingerprints_of(cf)
+    assert own == fingerprints_of(linear(cf.domain, df, [3, -2, .2, 0, .1, 1]))
+    assert fingerprints_of(linear(cf.domain, df, [3, -1, .2, 0, .1, 1]))['model'] != own['model']
+    assert fingerprints_of(GradualCF(cf.model, cf.domain, 'sparse', tau=.7).fit(df))['settings'] != own['settings']
     less = GradualCF(cf.model, cf.domain, 'sparse').fit(df.iloc[1:])
-    assert _digests(less)['data'] != own['data']
+    assert fingerprints_of(less)['data'] != own['data']
 
 
 @pytest.mark.night
@@ -403,7 +403,7 @@ def test_fitted_models_of_libraries():
         cf = GradualCF(model, domain, 'sparse').fit(df)
         answer = cf.explain(refused(cf, df).iloc[:5], 1)
         assert (check_evidence(letter(answer, date=DAY), cf).flips == answer.valid).all()
-        named.append(_digests(cf)['model'])
+        named.append(fingerprints_of(cf)['model'])
     assert named[0] == named[1] and len(set(named)) == 3
 
 

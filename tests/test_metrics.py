@@ -10,7 +10,7 @@ from gradual_cf.all import Counterfactuals, GradualCF, coherence, evaluate, meas
 from gradual_cf.core import changed_groups
 from gradual_cf.data.columns import MISSING
 from gradual_cf.measures.metrics import _row_pairs, _pairs_differ, in_range, out_of_range, _redundant
-from gradual_cf.search.goals import target_prob
+from gradual_cf.models.targets import target_prob
 
 KINDS = ['different', 'pairs', 'alike', 'words', 'counts', 'twins']
 

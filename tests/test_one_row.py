@@ -14,7 +14,7 @@ from gradual_cf.data.tables import _raw
 from gradual_cf.models.asking import remembering
 from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once
 from gradual_cf.search import sums
-from gradual_cf.search.goals import CLASSES, log_prob, said
+from gradual_cf.models.targets import CLASSES, log_prob, said
 
 
 def odd(n=200):

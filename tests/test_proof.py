@@ -16,7 +16,7 @@ from torch import nn
 
 from gradual_cf.all import GradualCF, predict, predictor, prove, tabular
 from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.goals import arrived
+from gradual_cf.models.targets import arrived
 from gradual_cf.search.proven import _counted, _proof
 from gradual_cf.search.ranges import region
 from gradual_cf.search.readings import _readings

@@ -16,8 +16,9 @@ from gradual_cf.all import (Encoded, GradualCF, State, evaluate, frames, load_cb
     series_cnn, series_resnet)
 from gradual_cf.data.datasets import CBF_CLASSES
 from gradual_cf.data.series import dtw
-from gradual_cf.search.goals import in_target
-from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, n_segments, variation
+from gradual_cf.models.targets import in_target
+from gradual_cf.search.segments import _DONORS, _reference_series, _faded, _outlying, _candidate_spans, variation
+from gradual_cf.data.series import n_segments
 
 
 @pytest.fixture(scope='module')

@@ -27,7 +27,7 @@ from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, 
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
 from gradual_cf.data.tables import _model_frame
-from gradual_cf.scale.workers import fingerprint
+from gradual_cf.models.fingerprints import fingerprint
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
 DAYS = pd.date_range('2020-01-01', periods=60, freq='17D')

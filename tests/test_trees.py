@@ -11,7 +11,7 @@ from gradual_cf.all import GradualCF, tabular
 from gradual_cf.models.decisions import FrameModel
 from gradual_cf.models.fitted import recognised, _parsed, _rounded_down, _widened_to_64
 from gradual_cf.models.glass import _below
-from gradual_cf.search.trees import _same_scores, exact
+from gradual_cf.models.trees import _same_scores, exact
 
 
 def frame(n=250, seed=0):

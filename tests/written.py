@@ -53,7 +53,7 @@ def names_of(task, seed):
 @contextmanager
 def planting(names):
     "Inside, the package's `load_task` finds networks of these names in the cache folder, in the order in which it asks."
-    from gradual_cf.scale import workers as identity
+    from gradual_cf.models import fingerprints as identity
     from gradual_cf.data import datasets as tasks
     from gradual_cf.core import atomic, cache_dir
     from gradual_cf.models.networks import load_model

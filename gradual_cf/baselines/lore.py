@@ -19,10 +19,10 @@ from ..core import changed_groups, Effort, Question, take_rows
 from ..data.columns import Column, _read_numbers
 from ..models.asking import predict
 from ..models.networks import load_model, _registered, save_model
-from ..scale.workers import kept
+from ..models.fingerprints import kept
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import arrived, class_words
+from ..models.targets import arrived, class_words
 
 # %% auto #0
 __all__ = ['LORESettings', 'LORE', 'because', 'ABELESettings', 'ABELE']

@@ -19,7 +19,7 @@ from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
-from ..search.goals import arrived, levels, target_prob
+from ..models.targets import arrived, levels, target_prob
 from ..search.shorten import _group_sizes, put_back_smallest
 
 # %% auto #0

@@ -16,7 +16,7 @@ from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_wi
 from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
 from ..search.explainer import Common, setting, told
-from ..search.goals import arrived, log_prob
+from ..models.targets import arrived, log_prob
 
 # %% auto #0
 __all__ = ['FIDO', 'Goyal']

@@ -248,7 +248,7 @@ import torch
 from torch import nn
 
 from .images import _from_hub, images, load_digits, load_mnist
-from ..scale.workers import kept, write_array
+from ..models.fingerprints import kept, write_array
 from ..models.networks import (accuracy, digit_cnn, load_model, save_model, series_cnn, series_resnet,
                                strided_cnn, tabular_mlp, text_cnn, train)
 from .series import series

@@ -18,11 +18,10 @@ from ..answers import _titles, aimed_at, CHANGED, Counterfactuals, went
 from ..core import changed_groups, check_range, Display, Domain, door, Encoded, group_sums
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
-from ..search.goals import in_target
-from ..search.segments import n_segments
+from ..models.targets import in_target
 
 # %% auto #0
-__all__ = ['load_series', 'dtw', 'series']
+__all__ = ['load_series', 'n_segments', 'dtw', 'series']
 
 # %% ../../nbs/08_series.ipynb #t11
 def _padded(rows:Sequence) -> np.ndarray: # Series as lists of channels -> `(n, c, length)`, or `(n, length)` for one
@@ -360,6 +359,27 @@ def _step_panel(p:_Series, fig, trace) -> tuple: # Artists that move, and what m
     return [*new, *bars], move
 
 # %% ../../nbs/08_series.ipynb #t41
+def n_segments(
+    x:Tensor,  # Series, `(n, c, length)`
+    xp:Tensor, # What became of them
+) -> Tensor:   # Long `(n,)`
+    """In how many stretches of time series differ, whatever the channel.
+
+    Parameters
+    ----------
+    x : Tensor
+        Series, `(n, c, length)`
+    xp : Tensor
+        What became of them
+
+    Returns
+    -------
+    Tensor
+        Long `(n,)`
+    """
+    on = nn.functional.pad((x != xp).any(1).int(), (1, 0))
+    return (on.diff(dim=1) > 0).sum(1)
+
 def dtw(
     a:Tensor, # Series, `(n, c, length)`
     b:Tensor, # As many

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..core import rows_of
 from .images import _train_and_test
-from ..scale.workers import kept, write_array
+from ..models.fingerprints import kept, write_array
 
 # %% auto #0
 __all__ = ['load_glove', 'load_imdb', 'load_toy_reviews', 'corpus_vectors', 'content_word', 'ending', 'reads_well']

@@ -21,7 +21,8 @@ from ..gradual import plausible
 from ..models.asking import _adapted, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer, _unbound
-from ..search.goals import in_target, leading, levels, required, shortfall
+from ..models.targets import in_target, levels, NUMBERS
+from ..search.goals import fit_logits, leading, required, shortfall
 from ..search.plausible import held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
@@ -328,6 +329,11 @@ def _metric_line(metric, v):
     return dict(metric=metric, eps=None, mean=v.mean().item(), std=v.std(correction=0).item(), share=None)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c39
+def _way_to_target(cf, z, target) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
+    "How far logits are from the mean of the target's, or numbers from their interval."
+    if cf.numbers: return NUMBERS.beyond(z[:, 0], target).clamp_min(0)
+    return (z - fit_logits(cf.z_train, getattr(cf.settings, 'n_ref', 100)).mu[target]).abs().mean(1)
+
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
@@ -366,7 +372,7 @@ def measures(
     last = domain.measures(cfs)
     if domain.legal: last = last | dict(legal=cfs.legal)
 
-    gap = explainer.goal.gap(predict(explainer.model, xp), target, explainer)
+    gap = _way_to_target(explainer, predict(explainer.model, xp), target)
     last = last | dict(
         in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train), logit_gap=gap,
         plausibility=plausibility(xp, target, train, explainer.z_train), redundancy=_redundant(explainer, cfs),

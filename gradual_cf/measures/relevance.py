@@ -19,7 +19,7 @@ from ..data.images import _block_names, draw_image
 from ..data.words import _word_spans
 from ..models.asking import check_logits, labels_of, place, predict
 from ..render import figure_html, plot_text, render, subplots, without_math
-from ..search.goals import _class_name, check_target
+from ..models.targets import class_name, check_target
 
 # %% auto #0
 __all__ = ['epsilon', 'gamma', 'positive', 'z_box', 'lrp', 'Relevances', 'relevance']
@@ -385,7 +385,7 @@ class Relevances:
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]
         return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
 
-    def name(self, i:int) -> str: return _class_name(int(self.target[i]), self.classes) # Of the class explained
+    def name(self, i:int) -> str: return class_name(int(self.target[i]), self.classes) # Of the class explained
 
     def words(self,
         i:int, # Which text

@@ -24,7 +24,7 @@ from .glass import (_as_scores, _catboost_parsed, _from_catboost, _from_pairs,
 from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
                                          names_of, of_array,
                                          of_labels, of_margins, opened, Predictor)
-from ..search.trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _Unfit, _widened_to_64, exact
+from .trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _Unfit, _widened_to_64, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']

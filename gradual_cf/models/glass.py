@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np, pandas as pd
 
 from .decisions import FrameModel
-from ..search.trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
+from .trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
 
 # %% auto #0
 __all__ = []

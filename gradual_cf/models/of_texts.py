@@ -13,7 +13,7 @@ import numpy as np, pandas as pd
 
 from .decisions import FrameModel, Predictor
 from .fitted import recognised
-from ..search.trees import _Unfit
+from .trees import _Unfit
 
 # %% auto #0
 __all__ = []

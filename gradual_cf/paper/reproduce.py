@@ -23,9 +23,9 @@ from ..models.asking import predict
 from ..render import csv_text, subplots
 from ..gradual import PAPER, PLAUSIBLE, SPARSE, GradualCF, preset, Settings
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, target_score
-from ..measures.metrics import confirm, evaluate, l2_change, measures, n_changed, outliers
-from ..scale.workers import _program, _versions, fingerprint, kept
-from ..data.datasets import Task, load_task
+from ..measures.metrics import evaluate, l2_change, measures, n_changed, outliers
+from ..models.fingerprints import program_of, versions_of, fingerprint, kept
+from ..data.datasets import load_task
 
 # %% auto #0
 __all__ = ['results', 'reproduce', 'ablate']
@@ -99,7 +99,7 @@ def _run_part(name, part, path, out, tell):
         return dict(csv=frame.to_csv(index=False), pictures=text, seconds=round(time.perf_counter() - start, 2))
     write = lambda result, path: Path(path).write_text(json.dumps(result), encoding='utf-8')
     read = lambda path: json.loads(Path(path).read_text(encoding='utf-8'))
-    of = part, _program(e.run), _versions(gradual_cf, torch, np, pd), _code_digest()
+    of = part, program_of(e.run), versions_of(gradual_cf, torch, np, pd), _code_digest()
     result = kept(f'{name}.json', make, write, read, *of, folder=out/'parts')
     tell(f'{name} {json.dumps(part)}: {result["seconds"]:g} s{"" if new else ", kept"}')
     return result
@@ -195,7 +195,7 @@ def reproduce(
     done = [_run_part(name, part, path, Path(out), tell) for part in parts]
     data = ', '.join(dict.fromkeys(p['data'] for p in parts if 'data' in p))
     seconds = round(sum(r['seconds'] for r in done), 1)
-    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=_versions(gradual_cf, torch, np, pd))
+    made = dict(seed=seed, rows=shared.get('rows', "the paper's own"), seconds=seconds, versions=versions_of(gradual_cf, torch, np, pd))
     return _write_report(e, name, done, (dict(data=data) if data else {}) | made, Path(out))
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c52

@@ -23,8 +23,9 @@ from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
 from ..search.explainer import Explainer, _why_unread_rows, _with_unread
-from ..search.goals import CLASSES, listed, NUMBERS
-from .workers import cut, _digests, fingerprint, open_source, processes, _versions
+from ..models.targets import CLASSES, listed, NUMBERS
+from .workers import cut, open_source, processes
+from ..models.fingerprints import fingerprints_of, fingerprint, versions_of
 
 # %% auto #0
 __all__ = ['as_batches', 'explain_dataset']
@@ -395,7 +396,7 @@ def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that d
     if once == again: return once
     warnings.warn('model does not repeat itself: its logits of the same rows differ from one pass to the next, so it '
                   'is recognised by what it is made of', stacklevel=2)
-    return _digests(e)['model']
+    return fingerprints_of(e)['model']
 
 # %% ../../nbs/scale/01_batch.ipynb #c66
 _FORMAT,_MANIFEST = 5, '_manifest.json' # Of folders
@@ -405,7 +406,7 @@ def _manifest(explainer, f, source, size, known):
     e, same = explainer, partial(fingerprint, paths=True) # a run goes on where it was begun; a domain may name a file
     decides = {k: v for k,v in vars(e.domain).items() if k not in ('display', 'measures', 'defaults')}
     plain = lambda v: v if v is None or isinstance(v, (bool, int, float, str)) else same(v)
-    versions = _versions(gradual_cf, torch, np, pd, import_module('pyarrow')) # what may change a result or its bytes
+    versions = versions_of(gradual_cf, torch, np, pd, import_module('pyarrow')) # what may change a result or its bytes
     nested = dict(
         question=f.question, settings={k: plain(v) for k,v in vars(e.settings).items() if k != 'progress'}, versions=versions,
         input=dict(name=source.name, sha256=source.digest, columns={c.name: str(c.type) for c in source.data.schema}))

@@ -33,8 +33,8 @@ from ..search.opened import _Part
 from ..search.plausible import _ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
-from ..search.trees import _Link, _Nodes
-from .workers import _digests, _locked, _versions, fingerprint
+from ..models.trees import _Link, _Nodes
+from ..models.fingerprints import fingerprints_of, locked, versions_of, fingerprint
 
 # %% auto #0
 __all__ = []
@@ -296,7 +296,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     x = _prototypes(cf)
     z = _logits_of(cf, x)
     stats = cf.stats if cf.stats is None else cf.stats._replace(sample=[z[z.argmax(1) == k] for k in range(z.shape[1])])
-    return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held_places(cf), digests=_digests(cf))
+    return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held_places(cf), digests=fingerprints_of(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
 _FORM,_FILE = 2, 'explainer.zip'
@@ -342,14 +342,14 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
     domain,learnt = (cf.domain, own()) if rows else _without_rows(cf)
     to_plain(cf.settings, {}, 'settings', _KNOWN | mine)
     values = dict(domain=_checked_domain(domain), settings=cf.settings, wanted=cf.wanted, classes=cf.classes, learnt=learnt)
-    with _locked(folder/'.lock'):
+    with locked(folder/'.lock'):
         for left in folder.glob('.new-*'): shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix='.new-', dir=folder) as room:
             model = _write_own_model(cf, Path(room), learnt['x'][:_ASKED_ROWS])
             values['asked'],made = model.pop('asked', None), Path(room)/(model['file'] or '')
             if model['file']: model |= dict(sha256=(told := _sha256(made)), file=f'{made.stem}-{told[:12]}{made.suffix}')
-            about = dict(explainer=type(cf).__name__, rows=bool(rows), model=model, digests=_digests(cf),
-                         versions=_versions(torch, np, pd))
+            about = dict(explainer=type(cf).__name__, rows=bool(rows), model=model, digests=fingerprints_of(cf),
+                         versions=versions_of(torch, np, pd))
             write_values(Path(room)/_FILE, ('an explainer', _FORM), values, _KNOWN | mine, **about)
             if model['file']: os.replace(made, folder/model['file'])
             os.replace(Path(room)/_FILE, folder/_FILE)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from .boxes import _as_sets, _Boxes, _Grid, _legal_ends, _open, _cost_at, _Question, _Seen, _wide
-from .trees import _Ensemble, _levels_as_read, _levels_in, _Nodes, _random_rows, _reader, _Trees
+from ..models.trees import _Ensemble, _levels_as_read, _levels_in, _Nodes, _random_rows, _reader, _Trees
 
 # %% auto #0
 __all__ = []

@@ -17,7 +17,7 @@ from ..core import Effort
 from .boxes import (_codes_apart, _FEW, _each_way_costs, _Found, _Grid, _lawful_positions, _MISSING, _cost_at,
                                      _Question, _TIE)
 from .bounds import _Splits
-from .goals import at_level
+from ..models.targets import at_level
 from .readings import _bounded_aims
 
 # %% auto #0

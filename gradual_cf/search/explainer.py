@@ -22,12 +22,12 @@ from ..answers import _explainer_of, Counterfactuals, _NOT_READ
 from ..data.columns import _entry_slices, _inward_to_steps
 from ..data.found import _tell
 from ..data.tables import _cast, tabular
-from ..core import (absent, arrow_table, changed_groups, door, unknown_argument, Domain, Effort, Encoded, Question,
+from ..core import (absent, arrow_table, changed_groups, door, unknown_argument, work_of, Domain, Effort, Encoded, Question,
                              read_once, take_rows, Target,
                              check_range, _range_text, by_target)
 from .plausible import crowd, held_back
-from .goals import (_check_order, _renamed, class_labels, CLASSES, in_target, leading, levels, listed,
-                                     NUMBERS, said)
+from ..models.targets import check_order, renamed_labels, class_labels, CLASSES, in_target, levels, listed, NUMBERS, said
+from .goals import leading
 from .in_words import in_words, used
 from ..models.asking import (
     _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
@@ -41,8 +41,6 @@ from .ranges import region
 from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
 from .moves import _nearest_real
-from ..use.enough import certified, enough_of, least_words, _plot_card
-from ..use.alternatives import effects_of, Plan, plan_of, several
 
 # %% auto #0
 __all__ = ['setting', 'told', 'Common', 'wanted_of', 'Explainer', 'from_frames']
@@ -473,8 +471,8 @@ def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given
     if cf.goal is NUMBERS and classes is not None:
         raise ValueError(f'classes must be left out for a model that answers with numbers, got {classes!r}')
     if cf.goal is NUMBERS or classes is None and not own: return ()
-    if isinstance(classes, dict): classes = _renamed(classes, own)
-    elif classes is not None and own: _check_order(class_labels(classes), class_labels(own))
+    if isinstance(classes, dict): classes = renamed_labels(classes, own)
+    elif classes is not None and own: check_order(class_labels(classes), class_labels(own))
     return class_labels(own if classes is None else classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #038e6649
@@ -1097,7 +1095,9 @@ class Explainer(metaclass=_Listed):
         wanted = _Wanted(proof, most.get('seconds'), most.get('gap', 0.), {n: v for n,v in hold.items() if n == 'noise'} or None)
         with remembering(), spending(most.get('calls'), most.get('rows'), h.progress, self.domain.spliced is not None) as own:
             question = _where_read(self, rows, target, max_changes, **rules)
-            if k > 1: return _several_with_unread(several(self, question, k, h.diversity, h.seed, wanted.seconds), question.aside)
+            if k > 1:
+                found = work_of('several')(self, question, k, h.diversity, h.seed, wanted.seconds)
+                return _several_with_unread(found, question.aside)
             if 'models' in hold:
                 _check_alone(proof=proof, limit=limit, noise=wanted.robust)
                 answers = until_confirmed(self, question, hold['models'], effort)
@@ -1209,21 +1209,16 @@ class Explainer(metaclass=_Listed):
         self.check_fitted()
         return region(_explainer_of(self, cfs), cfs, free)
 
-    def plan(self, cfs:Counterfactuals) -> Plan: # Answers, of this explainer or another, or from a file
+    def plan(self, cfs:Counterfactuals): # Answers, of this explainer or another, or from a file -> a `Plan`
         """Order the changes of each answer: every row on the way is legal, the target comes near early.
 
         Parameters
         ----------
         cfs : Counterfactuals
-            Answers, as `explain` returns them
-
-        Returns
-        -------
-        Plan
-            Answers, of this explainer or another, or from a file
+            Answers, of this explainer or another, or from a file -> a `Plan`
         """
         self.check_fitted()
-        return plan_of(_explainer_of(self, cfs), cfs)
+        return work_of('plan')(_explainer_of(self, cfs), cfs)
 
     def card(self, cfs:Counterfactuals): # One row
         """One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib.
@@ -1234,11 +1229,7 @@ class Explainer(metaclass=_Listed):
             One row
         """
         self.check_fitted()
-        return _plot_card(_explainer_of(self, cfs), cfs)
-
-    def _enough(self, cfs) -> tuple: # As text and pages tell it, and what the model says there
-        told = enough_of(cf := _explainer_of(self, cfs), cfs, certified(cf, cfs))
-        return least_words(told, cfs), told.prob
+        return work_of('card')(_explainer_of(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
@@ -1254,7 +1245,7 @@ class Explainer(metaclass=_Listed):
             One line a row, one column a group
         """
         self.check_fitted()
-        return effects_of(_explainer_of(self, cfs), cfs)
+        return work_of('effects')(_explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
 def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`

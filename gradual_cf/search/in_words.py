@@ -17,7 +17,8 @@ from ..core import Encoded, Question
 from ..data.texts import _lookup_form, _known_word_places, _rewrite, _UNIT
 from ..models.asking import _what_ended, account, predict
 from ..models.of_texts import Weights, weights_of
-from .goals import arrived, goal_of, most_groups
+from ..models.targets import arrived, goal_of
+from .goals import most_groups
 
 # %% auto #0
 __all__ = []

@@ -16,11 +16,12 @@ from ..models.asking import predict
 from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .confirmed import _agreement, _Jury, _network_learnt, _panel_of, places_tried
 from .composition import admissible
-from .goals import arrived, at_level, in_target, lacking, Lead, lowest, most_groups, required, _undecided
+from ..models.targets import arrived, at_level, in_target
+from .goals import lacking, Lead, most_groups, required, _undecided
 from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
 from .plausible import Plausible, _allowed_numbers
 from .robust import _forest_nodes
-from .trees import _Ensemble, _Link
+from ..models.trees import _Ensemble, _Link
 
 # %% auto #0
 __all__ = ['held_places']

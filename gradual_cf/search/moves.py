@@ -6,7 +6,6 @@
 from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,7 +15,8 @@ from ..core import Encoded, State
 from ..data.columns import MISSING
 from ..models.asking import predict
 from .boxes import _of_one_target, _positions_of
-from .goals import _not_yet_there, in_target
+from .goals import _not_yet_there
+from ..models.targets import in_target
 from .judge import _has_rows, _Judge, _put_over, _rows_of_target
 from .plausible import moved
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 
@@ -18,12 +17,12 @@ from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import _parsed
 from ..data.columns import MISSING
 from .boxes import _Grid, _own_positions, _shared_places
-from .bounds import _Layers, _layers_on_table, _Net
+from .bounds import _Layers, _layers_on_table
 from .compiled import _address, _library
 from .pipelines import _Features, _layers_behind, _opened_parts, _through_all
 from .readings import _always_one_level, _layers_fitted, _link_of, _UNREAD, _unfolded
 from .sums import _steps_of
-from .trees import _all_nodes, _Ensemble, _Grown, _Link, _Nodes, _over_cells, _reader, _Trees, _Unfit
+from ..models.trees import _all_nodes, _Ensemble, _Grown, _Link, _Nodes, _over_cells, _reader, _Trees, _Unfit
 
 # %% auto #0
 __all__ = []

@@ -18,7 +18,7 @@ from ..models.asking import account, charged, log_odds
 from ..models.decisions import _asked_of, _single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
 from .boxes import _Grid, _own_positions
-from .trees import _Curve, _Ensemble, _EXPONENTIAL, _FARTHEST, _Unfit
+from ..models.trees import _Curve, _Ensemble, _EXPONENTIAL, _FARTHEST, _Unfit
 from ..data.columns import MISSING
 
 # %% auto #0

@@ -17,9 +17,9 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups, check_range
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import _Mix, _states_at, Logits, in_target, lacking, logit_gap, merit, mix, most_groups
+from .goals import _Mix, _states_at, Logits, lacking, logit_gap, merit, mix, most_groups
+from ..models.targets import in_target
 from .masking import _NUMBERS, gain_groups, in_group
-from .shorten import _with_followers, _without_each, put_back
 
 # %% auto #0
 __all__ = ['prototypes', 'counted_pairs', 'usual_support', 'Plausibility', 'moved']

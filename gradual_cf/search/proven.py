@@ -16,7 +16,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .goals import CLASSES, demanding, lacking, leading, levels, most_groups, required
+from ..models.targets import CLASSES, levels
+from .goals import demanding, lacking, leading, most_groups, required
 from .shorten import _ask_all, _best_pair, _known_rounder, _rounder
 from .bounds import _bytes_read
 from .pipelines import _entries_at, _every_position
@@ -35,7 +36,7 @@ from ..models.asking import _go_on, predict
 
 from ..models.decisions import FrameModel
 from .sums import _by_sum
-from .trees import _Trees
+from ..models.trees import _Trees
 
 # %% auto #0
 __all__ = ['prove', 'proofs_lost', 'ways']

@@ -19,7 +19,7 @@ from ..data.tables import _check_names
 from .bounds import _LOWEST
 from .boxes import (_boxed, _both_halves, _Grid, _grid_of, _legal_ends, _of_one_target, _Question,
                                      _own_positions, _question_of, _rows_at_positions)
-from .goals import at_level
+from ..models.targets import at_level
 from .readings import _decided_for_target, _conditions_kept, _readings
 from .judge import _has_rows
 

@@ -24,10 +24,10 @@ from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_t
 from .pipelines import (_absent_in, _curve_behind, _features_asked, _layers_behind, _nodes_behind,
                                          _opened_parts, _through_all)
 from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
-from .goals import arrived, at_level
-from .sums import (_additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind,
-                                   _terms_beside, _terms_on_lines, _terms_read, _through_steps)
-from .trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
+from ..models.targets import arrived, at_level
+from .sums import (
+    _additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind, _terms_beside, _terms_on_lines, _terms_read)
+from ..models.trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
 
 # %% auto #0
 __all__ = ['told_by']

@@ -20,9 +20,10 @@ from .bounds import _Splits, _TreeBound, _leaf_bits_of
 from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
                                      _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
                                      _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen, _wide)
-from .goals import at_level, most_groups, required
+from ..models.targets import at_level
+from .goals import most_groups, required
 from .plausible import _AROUND, NEIGHBOURS
-from .trees import _Ensemble, _Link, _Nodes
+from ..models.trees import _Ensemble, _Link, _Nodes
 from .readings import _decided_for_target, _conditions, _conditions_kept
 
 # %% auto #0

@@ -13,13 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from ..core import changed_groups, State, by_target
+from ..data.series import n_segments
 from ..models.asking import _differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import (_closed_form, arrived, goal_of, in_target, lacking, leading_by, most_groups, required,
-                                     shortfall)
+from .goals import _closed_form, lacking, most_groups, required, shortfall
+from ..models.targets import arrived, goal_of, in_target, leading_by
 
 # %% auto #0
-__all__ = ['n_segments', 'pasted', 'variation', 'composed']
+__all__ = ['pasted', 'variation', 'composed']
 
 # %% ../../nbs/search/14_segments.ipynb #t25
 _DONORS,_LAGS = 12, (-2, -1, 0, 1, 2) # Real series of each row; shifts, in fortieths of the length
@@ -122,27 +123,6 @@ def _faded(spans:Tensor, shape) -> Tensor: # Channel, start, end `(m, p, 3)` -> 
     inside = torch.minimum(up, down)*((t >= a) & (t < b) & (a >= 0))
     mine = (channel == torch.arange(c, device=spans.device)) | (channel < 0)
     return (inside[:, :, None]*mine[..., None]).amax(1)
-
-def n_segments(
-    x:Tensor,  # Series, `(n, c, length)`
-    xp:Tensor, # What became of them
-) -> Tensor:   # Long `(n,)`
-    """In how many stretches of time series differ, whatever the channel.
-
-    Parameters
-    ----------
-    x : Tensor
-        Series, `(n, c, length)`
-    xp : Tensor
-        What became of them
-
-    Returns
-    -------
-    Tensor
-        Long `(n,)`
-    """
-    on = nn.functional.pad((x != xp).any(1).int(), (1, 0))
-    return (on.diff(dim=1) > 0).sum(1)
 
 # %% ../../nbs/search/14_segments.ipynb #t34c
 _AROUND,_FEWEST = 20, 6 # Neighbours, at most a third of the series; series of a target below which nobody judges

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, arrived, cost, lacking, levels, most_groups, spent, stopping, target_prob
+from .goals import _EXACT, cost, lacking, most_groups, spent
+from ..models.targets import arrived, levels, target_prob
 from .composition import admissible
 from ..answers import _explainer_of, _check_answers, Counterfactuals
-from ..data.columns import _entry_slices, MISSING, _SAME
-from ..core import Question, State, changed_groups, group_sums, per_row, rows_of
-from .boxes import _Grid, _MISSING, _grid_of, _positions_of, _Rows, _rows_of
-from ..models.asking import predict, predict_changed
-from .masking import _NUMBERS, every_value, expand_groups, in_group, _plain_lack, probe
+from ..data.columns import _entry_slices, _SAME
+from ..core import Question, State, changed_groups, group_sums, per_row
+from ..models.asking import predict
+from .masking import _NUMBERS, every_value, expand_groups, in_group, probe
 
 # %% auto #0
 __all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve']

@@ -15,7 +15,7 @@ from .bounds import _Layers, _needed, _Net, _rate
 from .pipelines import (_every_position, _Features, _features_asked, _HELD, _leaves_sums, _MOST_VALUES,
                                         _raw_sources, _sources_of, _steps_of, _through_all)
 from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
-from .trees import _Ensemble, _Link, _Unfit
+from ..models.trees import _Ensemble, _Link, _Unfit
 from ..data.columns import MISSING
 
 # %% auto #0

@@ -21,9 +21,10 @@ from ..core import changed_groups, check_range, Effort, Encoded, per_row, Questi
 from ..models.asking import _NO_MORE, _what_ended, Account, account, counting, predict, Spent
 from ..models.fitted import _may_deny
 from .composition import admissible
-from .goals import arrived, goal_of, in_target, lead_of, most_groups
+from ..models.targets import arrived, goal_of, in_target, lead_of
+from .goals import most_groups
 from .judge import _lawful_rows
-from .trees import _Trees
+from ..models.trees import _Trees
 
 # %% auto #0
 __all__ = []

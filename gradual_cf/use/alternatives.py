@@ -15,7 +15,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, _in_plain_words, needed, _row_names, went
-from ..core import changed_groups, Effort, per_row, Question, State, Target
+from ..core import changed_groups, Effort, per_row, Question
 from ..models.asking import _Over, _until
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 from ..search.moves import others_of

@@ -19,7 +19,7 @@ from ..core import changed_groups, check_range, comparable, door, Effort, Questi
 from ..data.columns import _decoded_numbers, _entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
 from ..search.explainer import Explainer, wanted_of
-from ..search.goals import leading_by
+from ..models.targets import leading_by
 from .alternatives import _legal_steps, _own_changes, several
 
 # %% auto #0

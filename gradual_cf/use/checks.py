@@ -16,7 +16,8 @@ from ..core import check_range, door, take_rows
 from ..measures.metrics import _frames
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
 from ..search.explainer import Explainer, wanted_of
-from ..search.goals import in_target, spent
+from ..models.targets import in_target
+from ..search.goals import spent
 from .audit import _axis_limits, _cohorts, _holm, _read_by, _share_line, _told_apart
 from .reasons import against_direction, reasons
 

@@ -15,7 +15,7 @@ from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed
 from ..core import door
 from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
 from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit)
-from ..search.goals import CLASSES, NUMBERS, _class_name, in_target, said
+from ..models.targets import CLASSES, NUMBERS, class_name, in_target, said
 from ..search.masking import expand_groups
 from ..gradual import _OTHER, Trace
 from .alternatives import _step_marks
@@ -214,7 +214,7 @@ def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits_at_step(trace, i))}'
 
 def _class_opinion(trace, z) -> str:
-    best = _class_name(z.argmax().item(), trace.classes)
+    best = class_name(z.argmax().item(), trace.classes)
     prob,gap = said(z, trace.target.label, trace.cut).item(), (z - trace.target.mu).abs().mean().item()
     return f'The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 

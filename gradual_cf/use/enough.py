@@ -23,12 +23,12 @@ from ..data.found import Indicators
 from ..answers import _called, _look, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
-from ..search.goals import arrived, said
+from ..models.targets import arrived, said
 from ..search.readings import _has_bounds
 from .alternatives import _Between, each_put_back
 
 # %% auto #0
-__all__ = []
+__all__ = ['plot_card']
 
 # %% ../../nbs/use/10_enough.ipynb #c10
 _NO_BREAK = '\xa0\u202f' # Spaces that languages set within numbers
@@ -355,6 +355,11 @@ def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each ro
         out.append(words)
     return out
 
+def enough_words(explainer, answer) -> tuple: # As `least_words` tells it; what the model says there, `(n,)`
+    "What would have been enough, as text and pages tell it."
+    told = enough_of(explainer, answer, certified(explainer, answer))
+    return least_words(told, answer), told.prob
+
 def least_of(explainer, answer, told:_Told): # `Counterfactuals`
     "Answers that have just what would have been enough."
     return replace(explainer.measure(_Between(explainer, answer).question, told.xp, standing=False), tau=answer.tau)
@@ -407,8 +412,15 @@ def _card_svg(fig, title:str) -> str: # HTML
     look = f'<svg role="img" aria-label="{escape(title)}" fill="currentColor" style="max-width:100%"'
     return look + file.getvalue().partition('<svg')[2]
 
-def _plot_card(explainer, answer): # One row
-    "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
+def plot_card(explainer, answer): # One row
+    """One answer as a card: decision, needle, what would have been enough; `ValueError` for other data.
+
+    Parameters
+    ----------
+    explainer
+    answer
+        One row
+    """
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
     lines,after = _card_lines(explainer, answer)

@@ -22,7 +22,7 @@ from ..data.columns import _entry_slices, Column, Date
 from ..models.asking import _given_model
 from ..models.decisions import by_votes, of_labels
 from ..render import json_value, plain_json
-from ..scale.workers import _digests, _versions
+from ..models.fingerprints import fingerprints_of, versions_of
 from ..templates.evidence import check_evidence as checker
 from .enough import _cell_of
 
@@ -111,7 +111,7 @@ def evidence(
     for c,dtype in zip(whole['columns'], cfs.data.dtypes): # with all levels, so that their codes come back
         if isinstance(dtype, pd.CategoricalDtype): c['levels'] = list(map(json_value, dtype.categories))
     shared = dict(schema_version=_SCHEMA, made_at=made_at, columns=whole['columns'], model=_asked_how(cf),
-                  fingerprints=_digests(cf), versions=_versions(gradual_cf, torch, np, pd))
+                  fingerprints=fingerprints_of(cf), versions=versions_of(gradual_cf, torch, np, pd))
     asked = dict(tau=whole['tau'], goal=whole['goal'], classes=whole['classes'],
                  relations=[] if ties is None else [r.text for r in ties.relations] + [str(ties.columns[g].name) for g in ties.led])
     out,constraints = [], _constraints_of(cf.domain, enc)

@@ -23,9 +23,9 @@ from ..data.tables import _check_names
 from ..models.asking import _Agreed
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
                                LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
-from ..scale.workers import _digests
+from ..models.fingerprints import fingerprints_of
 from ..search.explainer import Explainer
-from ..search.goals import class_words, in_target, NUMBERS
+from ..models.targets import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said, _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
@@ -656,7 +656,7 @@ def check_evidence(
     if len(beside) != len(texts): raise ValueError(f'records must be one for each of {len(texts)} letters, got {len(beside)}')
     letters = [_read_letter(t, record, cf, date) for t,record in zip(texts, beside)]
     if not letters: raise ValueError('text must be at least one letter, got none')
-    told,digests,ask = [l['told'] for l in letters], _digests(cf), own_answers(cf)
+    told,digests,ask = [l['told'] for l in letters], fingerprints_of(cf), own_answers(cf)
     names,read = [str(t['answer']['row']) for t in told], [i for i,t in enumerate(told) if t['answer']['read']]
     slots = slots_of(names, told_by['notices'], None, **_slots_in(told_by, addressee))
     try:

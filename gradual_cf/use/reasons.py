@@ -21,7 +21,7 @@ from ..models.fitted import decisions
 from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
 from .enough import _way_taken
 from ..search.explainer import Explainer, wanted_of, _where_read
-from ..search.goals import in_target, leading_by
+from ..models.targets import in_target, leading_by
 from ..search.shorten import _with_followers
 
 # %% auto #0
