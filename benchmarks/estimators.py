@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from torch import nn
 
 from gradual_cf.all import GradualCF, tabular
-from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.boxes import grid_of
 from gradual_cf.search.readings import _readings
 
 COLUMNS, VALUES, ROWS = list('abcd'), 7, 400
@@ -199,7 +199,7 @@ def line(name, group, model, rows):
         if number: return ((v := model.predict(frame)) >= low).astype(int)*(v <= high)
         if net: return model(domain.encode(frame).x.float()).argmax(1).numpy()
         return np.asarray(model.predict(frame.to_numpy() if bare else frame)).ravel().astype(int)
-    seen, begin = _readings(cf, _grid_of(cf.domain.features)), time.process_time()
+    seen, begin = _readings(cf, grid_of(cf.domain.features)), time.process_time()
     asked = X[said(X) == 0]
     asked = asked.loc[asked.isna().any(axis=1).sort_values(ascending=False, kind='stable').index[:rows]] if mixed else asked.iloc[:rows]
     a = cf.explain(asked, (low, high) if number else 1, proof='columns' if seen else None)

@@ -77,7 +77,7 @@ class Clock:
 
 
 CLOCKED = (  # part, where it is looked up, what it is called there
-    ('the part of speech of each word', reading, '_tags'), ('reading and writing', text, '_read_once'), ('reading and writing', text, '_rewrite'),
+    ('the part of speech of each word', reading, '_tags'), ('reading and writing', text, '_read_once'), ('reading and writing', text, 'rewrite_words'),
     ('ten thousand words to first order', text, '_word_pool'), ('how likely words are', reading._Ear, 'likely'),
     ('the gradient', lookahead, '_lead_gradient'), ('single swaps', _TextCNN, 'swaps'), ('passes forward', _TextCNN, 'forward'),
     ('the sets compared by loss', lookahead, '_cheapest'), ('the words that stand there now', text, '_ids_now'))

@@ -1,7 +1,7 @@
 """Which functions of the package ran, at the price of one list store a call: an import hook writes a mark into each function's first line.
 
     import ran                  # before the package; `kernels.py` lets the process that forks kernels do so
-    ran.taken()                 # {'gradual_cf.search.boxes': ['_grid_of', …], …}, imports included; None where a process was begun
+    ran.taken()                 # {'gradual_cf.search.boxes': ['grid_of', …], …}, imports included; None where a process was begun
 
 Positions and docstrings stay, so tracebacks and `inspect` are as before. Fingerprints of the package are those of code without marks.
 """

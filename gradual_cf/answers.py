@@ -33,12 +33,12 @@ STYLE = {           # A look for plots: `plt.rcParams.update(STYLE)`; the second
 }
 
 # %% ../nbs/90_answers.ipynb #c11
-def _group_name(cfs, g):
+def group_name(cfs, g):
     "What a group is called."
     names = cfs.domain.display.names
     return names[g] if len(names) else f'group {g}'
 
-def _look(cfs, which:str) -> dict: # 'names', 'units' or 'codes'
+def display_settings(cfs, which:str) -> dict: # 'names', 'units' or 'codes'
     "How columns are shown, as `tabular` was told."
     return cfs.domain.display.looks.get(which, {})
 
@@ -50,34 +50,34 @@ def _looking(cfs, **given) -> Any: # Answers; names, units, codes: dicts, or Non
     new = {which: display.looks.get(which, {}) | v for which,v in given.items() if v}
     return replace(cfs, domain=replace(cfs.domain, display=replace(display, looks=display.looks | new))) if new else cfs
 
-def _called(cfs, feature) -> str: # A column, or a group
+def display_name(cfs, feature) -> str: # A column, or a group
     "What people call it; of a name with words for levels, or for too low and too high, the name."
-    name = _look(cfs, 'names').get(feature, '')
+    name = display_settings(cfs, 'names').get(feature, '')
     if isinstance(name, dict): name = next((v for k,v in name.items() if k in ('', None)), '')
     return str(name[0] if isinstance(name, (tuple, list)) else name) or value_text(feature)
 
-def _amount(cfs, feature, cell) -> str: # A cell of a column
+def cell_with_unit(cfs, feature, cell) -> str: # A cell of a column
     "A value with its unit; of a special code what it means."
-    unit,number = _look(cfs, 'units').get(feature), isinstance(cell, (int, float, np.number)) and cell == cell
-    if number and cell in _look(cfs, 'codes'): return str(_look(cfs, 'codes')[cell])
+    unit,number = display_settings(cfs, 'units').get(feature), isinstance(cell, (int, float, np.number)) and cell == cell
+    if number and cell in display_settings(cfs, 'codes'): return str(display_settings(cfs, 'codes')[cell])
     return with_unit(value_text(cell), unit) if unit and number else value_text(cell)
 
 def _group_changes(cfs) -> pd.DataFrame:
     "One line for every group that changed: the mean of its entries before and after, as the model reads them."
     groups = cfs.domain.groups(cfs.x.shape[1:]).to(cfs.x.device)
     mean = lambda v, i, g: v[i][groups == g].mean().item()
-    lines = [(i, _group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in np.argwhere(cfs.changed).tolist()]
+    lines = [(i, group_name(cfs, g), mean(cfs.x, i, g), mean(cfs.xp, i, g)) for i,g in np.argwhere(cfs.changed).tolist()]
     return pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after'])
 
 # %% ../nbs/90_answers.ipynb #c14
-def _row_names(cfs):
+def row_names(cfs):
     "Rows by the index of their frame, else by position, which all answers of a row share."
     own = np.ones(len(cfs), int) if cfs.answer is None else cfs.answer
     return list(cfs.data.index) if isinstance(cfs.data, pd.DataFrame) else ((np.diff(own, prepend=own[:1]) < 1).cumsum() - 1).tolist()
 
-def _titles(cfs) -> list:
+def row_titles(cfs) -> list:
     "The same, with the numbers of their answers where they have several."
-    return _row_names(cfs) if cfs.answer is None else [f'{name}, answer {i}' for name,i in zip(_row_names(cfs), cfs.answer)]
+    return row_names(cfs) if cfs.answer is None else [f'{name}, answer {i}' for name,i in zip(row_names(cfs), cfs.answer)]
 
 # %% ../nbs/90_answers.ipynb #c16
 def aimed_at(cfs, i:int, lang:Language=ENGLISH) -> str: # Position of a row
@@ -125,18 +125,18 @@ def _unmoved(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows have the target already, and did not change."
     return cfs.already & ~cfs.mask.flatten(1).any(1).cpu().numpy()
 
-_NOT_READ = 'not read: ' # Before the reason
+NOT_READ = 'not read: ' # Before the reason
 
 def _unread_rows(cfs) -> np.ndarray: # bool `(n,)`
     "Which rows could not be read, as their proofs say."
-    return np.array([words.startswith(_NOT_READ) for words in cfs.proof], bool)
+    return np.array([words.startswith(NOT_READ) for words in cfs.proof], bool)
 
 def _unread_text(cfs) -> str:
     "How many rows could not be read, and why."
-    why = [words.removeprefix(_NOT_READ) for words,no in zip(cfs.proof, _unread_rows(cfs)) if no]
+    why = [words.removeprefix(NOT_READ) for words,no in zip(cfs.proof, _unread_rows(cfs)) if no]
     kinds = list(dict.fromkeys(why))
     more = f' and {count_text(len(kinds) - 1, "other reason")}' if len(kinds) > 1 else ''
-    return f'; {len(why):,} {_NOT_READ}{kinds[0]}{more}' if why else ''
+    return f'; {len(why):,} {NOT_READ}{kinds[0]}{more}' if why else ''
 
 def _proofs_text(cfs) -> str:
     "What is proven of a batch, counted."
@@ -152,16 +152,16 @@ def _proofs_text(cfs) -> str:
 # %% ../nbs/90_answers.ipynb #c22
 def went(cfs, i:int) -> str: # Position of a row
     "What the model predicted before and after, and what else is known of the answer."
-    if cfs.proof[i].startswith(_NOT_READ): return cfs.proof[i]
+    if cfs.proof[i].startswith(NOT_READ): return cfs.proof[i]
     before,after = (cfs.goal.text(v[i]) for v in (cfs.before, cfs.prob))
-    return _in_plain_words(f'{cfs.goal.before_it}{before} → {after}{_stands(cfs, i)}')
+    return plain_words(f'{cfs.goal.before_it}{before} → {after}{_stands(cfs, i)}')
 
 def _stands(cfs, i:int) -> str: return (_standing_text(cfs, i) if cfs.mask[i].any() else '') + _proof_text(cfs, i)
 
 _PLAINLY = { # Terms of the field -> what people read
     'probability': 'certainty', 'typical': 'looks like real cases', 'fewest (?:columns|words)|optimal in columns': 'proven fewest'}
 
-def _in_plain_words(told:str) -> str:
+def plain_words(told:str) -> str:
     "What is said of an answer in words for people."
     for said,read in _PLAINLY.items(): told = re.sub(rf'\b(?:{said})\b', read, told)
     return told
@@ -170,17 +170,17 @@ def _in_plain_words(told:str) -> str:
 def _shown_lines(cfs, names=None) -> list:
     "What is shown of each row: name, goal, went, valid, lines of (feature, before, after)."
     note = lambda l: ' (follows)' if getattr(l, 'follows', False) else f': {l.note}' if getattr(l, 'note', '') else ''
-    texts = lambda l: {side: _amount(cfs, l.feature, getattr(l, side)) for side in ('before', 'after')}
-    line = lambda l: dict(feature=_called(cfs, l.feature) + note(l), **texts(l))
+    texts = lambda l: {side: cell_with_unit(cfs, l.feature, getattr(l, side)) for side in ('before', 'after')}
+    line = lambda l: dict(feature=display_name(cfs, l.feature) + note(l), **texts(l))
     lines = {i: [line(l) for l in some.itertuples()] for i,some in cfs.changes().groupby('row')}
     return [dict(name=name, goal=aimed_at(cfs, i), was=decided(cfs, i), went=went(cfs, i), valid=bool(cfs.valid[i]), read=read,
-                 lines=lines.get(i, [])) for i,(name,read) in enumerate(zip(names or _titles(cfs), (~_unread_rows(cfs)).tolist()))]
+                 lines=lines.get(i, [])) for i,(name,read) in enumerate(zip(names or row_titles(cfs), (~_unread_rows(cfs)).tolist()))]
 
 def _least_form(cfs, rows:list) -> list: # As `_shown_lines` says
     "The same with what would have been enough, and the margin beyond it, from a model that may be asked."
     cf = cfs.explainer
     if not cfs.domain.features or cf is None or cf.account is None or cf.account.limited or cfs.answer is not None: return rows
-    (words,prob),changes = work_of('enough')(_explainer_of(cf, cfs), cfs), cfs.changes()
+    (words,prob),changes = work_of('enough')(explainer_of(cf, cfs), cfs), cfs.changes()
     features = {i: some.tolist() for i,some in changes.feature.groupby(changes.row)}
     return [_with_margin(cfs, i, r, features.get(i, []), words[i], prob[i]) if words[i] else r for i,r in enumerate(rows)]
 
@@ -192,7 +192,7 @@ def _with_margin(cfs, i:int, r:dict, features:list, words:dict, least:float) -> 
     if not more: return r
     before,there,after = (cfs.goal.text(v) for v in (cfs.before[i], least, cfs.prob[i]))
     margin = f'with a margin: {", ".join(more)} ({cfs.goal.before_it}{after}{_stands(cfs, i)})'
-    return r | dict(went=_in_plain_words(f'{cfs.goal.before_it}{before} → {there}'), margin=_in_plain_words(margin))
+    return r | dict(went=plain_words(f'{cfs.goal.before_it}{before} → {there}'), margin=plain_words(margin))
 
 # %% ../nbs/90_answers.ipynb #6326ab78
 _MEANINGS = { # What people read -> what it means
@@ -240,7 +240,7 @@ def _text_changes(cfs, colour:bool=False, names=None) -> str:
     return '\n'.join(out)
 
 # %% ../nbs/90_answers.ipynb #c31
-def _ranges(cfs, asked:bool|None=None) -> list: # Lines of `region`
+def region_lines(cfs, asked:bool|None=None) -> list: # Lines of `region`
     "The values that are as good as each change; by default for answers with a proof."
     known = cfs.bound is not None and cfs.explainer is not None and cfs.explainer.ties['relations'] is None
     return list(cfs.region().itertuples()) if (known if asked is None else asked) else []
@@ -325,7 +325,7 @@ def _quality_frame(cfs) -> pd.DataFrame:
                    distance=as_array(way_of(cfs.domain, cfs.x, cfs.xp)))
     unknown = np.full(len(cfs), np.nan)
     columns |= {name: unknown if (v := getattr(cfs, name)) is None else v for name in (*_STANDINGS, *_SIZES)}
-    return pd.DataFrame(dict(row=_row_names(cfs)) | _numbered(cfs) | columns | dict(proof=cfs.proof))
+    return pd.DataFrame(dict(row=row_names(cfs)) | _numbered(cfs) | columns | dict(proof=cfs.proof))
 
 def _numbered(cfs, name:str='answer') -> dict: # Of a column
     "The numbers of answers as a column; nothing where each row has one."
@@ -395,19 +395,19 @@ def _read_answers(path) -> dict:
 # %% ../nbs/90_answers.ipynb #b00c5b02
 _SCHEMA = 1 # Of the JSON; another number where an old reader would misread it
 
-def _json_rows(rows, n:int) -> list: # A list of cells for a row of a frame, else the row's own value
+def json_rows(rows, n:int) -> list: # A list of cells for a row of a frame, else the row's own value
     "Rows as JSON holds them."
     if not isinstance(rows, pd.DataFrame): return [None]*n if rows is None else [json_value(as_array(v)) for v in rows]
     columns = [list(map(json_value, rows.iloc[:, i])) for i in range(rows.shape[1])]
     return [list(cells) for cells in zip(*columns)] if columns else [[] for _ in range(n)]
 
-def _json_text(cfs) -> str:
+def json_text(cfs) -> str:
     "Answers as strict JSON."
     framed = isinstance(cfs.data, pd.DataFrame)
     columns = [dict(name=json_value(c), type=str(d)) for c,d in cfs.data.dtypes.items()] if framed else None
     lines = _kept_quality(cfs).drop(columns='row').rename(columns=dict(answer='number')).to_dict('records')
-    changed = [[json_value(_group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
-    each = zip(_row_names(cfs), cfs.target, lines, changed, cfs.unread, *(_json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
+    changed = [[json_value(group_name(cfs, g)) for g in np.flatnonzero(on)] for on in cfs.changed]
+    each = zip(row_names(cfs), cfs.target, lines, changed, cfs.unread, *(json_rows(v, len(cfs)) for v in (cfs.data, cfs.raw)))
     answers = [dict(row=json_value(name), target=json_value(target), read=not unread, changed=on, data=data, answer=raw,
                     **{k: None if isinstance(v, float) and not np.isfinite(v) else json_value(v) for k,v in line.items()})
                for name,target,line,on,unread,data,raw in each]
@@ -419,7 +419,7 @@ _AT_A_TIME = 5 # Rows that every kind of domain shows at once
 
 def _named_answers(cfs) -> pd.DataFrame:
     "A line a row, under its name."
-    (own := cfs.df()).insert(0, 'cf_row', list(map(str, _row_names(cfs))))
+    (own := cfs.df()).insert(0, 'cf_row', list(map(str, row_names(cfs))))
     return own
 
 def _tidy(cfs) -> pd.DataFrame:
@@ -428,7 +428,7 @@ def _tidy(cfs) -> pd.DataFrame:
     lines = pd.DataFrame(index=pd.RangeIndex(len(cfs))).join(changes).rename(columns=dict(feature='column'))
     typical = np.full(len(cfs), np.nan) if cfs.typical is None else cfs.typical
     said = pd.DataFrame({cfs.goal.said: cfs.prob, 'proof': cfs.proof, 'plausibility': typical}).iloc[lines.index]
-    row = np.array(list(map(str, _row_names(cfs))), object)[lines.index]
+    row = np.array(list(map(str, row_names(cfs))), object)[lines.index]
     return pd.concat([pd.DataFrame(dict(row=row)), lines.reset_index(drop=True), said.reset_index(drop=True)], axis=1)
 
 def _lookup(cfs) -> pd.DataFrame:
@@ -450,12 +450,13 @@ def _tensors(cfs) -> SimpleNamespace: # x, xp, mask, target, prob, before, found
                            target=here(cfs.goal.positions(cfs.target, cfs.classes)), **said)
 
 # %% ../nbs/90_answers.ipynb #d204b6a3
-def _check_answers(cfs, name:str='cfs'):
+def check_answers(cfs, name:str='cfs'):
     "Raise `ValueError` for anything but a batch of answers."
     if isinstance(cfs, Counterfactuals): return
     raise ValueError(f'{name} must be Counterfactuals, as explain returns them, got {type(cfs).__name__}: '
                      'from_frames(cf, rows, answers) makes them of the frames of any method')
 
+# %% ../nbs/90_answers.ipynb #d204b6x0
 def _of_package(cfs, name:str) -> Any: # A method's name
     "What a chapter further on does with answers; it is loaded when it is first asked for."
     if not isinstance(cfs, Counterfactuals):
@@ -502,15 +503,16 @@ def one_target(cfs, name:str) -> Any: # What asks
     raise ValueError(f'{name} takes answers to one target, got {sorted(set(map(str, some)))}: write '
                      f'answers[answers.target == {some[0]!r}].{name}()')
 
+# %% ../nbs/90_answers.ipynb #d204b6x1
 def _by_its_explainer(cfs, name:str) -> Any: # The method that measures it
     "What the explainer of answers does with them; raises `ValueError` for answers without one."
     if cfs.explainer is not None: return getattr(cfs.explainer, name)
     raise ValueError(f'{name} needs answers that know their model, got answers that were loaded or made by hand: write '
                      f'Counterfactuals.load(path, cf).{name}()')
 
-def _explainer_of(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
+def explainer_of(cf, cfs): # An explainer; `cf`, or the one that also knows the levels of the question
     "The explainer to go on with."
-    _check_answers(cfs)
+    check_answers(cfs)
     return cfs.explainer if getattr(cfs.explainer, 'widens', None) is cf else cf
 
 # %% ../nbs/90_answers.ipynb #c54
@@ -977,7 +979,7 @@ class Counterfactuals(Exports):
     _TABLES = dict(tidy=_tidy, answers=_named_answers, changes=lambda cfs: cfs.changes(), quality=lambda cfs: cfs.quality(),
                    lookup=_lookup)
 
-    def _json(self): return _json_text(self)
+    def _json(self): return json_text(self)
 
     def _page(self): # All answers as a self-contained page
         show = self.domain.display.show or _show_changes

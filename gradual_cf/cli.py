@@ -160,9 +160,9 @@ def _tied_by(relations, cost):
     lines = [] if relations is None else [line.strip() for line in _file_text('relations', relations).splitlines()]
     told:Any = {} if relations is None else dict(relations=[line for line in lines if line and not line.startswith('#')])
     if cost is None: return told
-    from gradual_cf.core import _read_json
+    from gradual_cf.core import read_json
     text = _file_text('cost', cost)
-    try: return told | dict(cost=_read_json(text))
+    try: return told | dict(cost=read_json(text))
     except ValueError as e: raise ValueError(f'--cost must be a JSON file, got {str(cost)!r} ({e})') from None
 
 # %% ../nbs/92_cli.ipynb #c6
@@ -224,11 +224,11 @@ def _given_rows(task, csv, image, text):
         if v is not None and name != takes:
             raise ValueError(f'--{name} must not be given for {task.name!r}, which takes --{takes}; got {str(v)!r}')
     import pandas as pd
-    from gradual_cf.data.datasets import _csv_rows
+    from gradual_cf.data.datasets import read_rows_file
     from gradual_cf.data.images import pixels
     if text is not None: return pd.DataFrame({'text': [text]})
     if image is not None: return pixels(image, 1).numpy()[:, 0]
-    if csv is not None: return _csv_rows(csv, task.X.columns)
+    if csv is not None: return read_rows_file(csv, task.X.columns)
     return task.X_test.reset_index(drop=True) if hasattr(task.X_test, 'columns') else task.X_test
 
 # %% ../nbs/92_cli.ipynb #c24
@@ -237,9 +237,9 @@ def _asked_task(*, dataset=None, csv=None, trust=None, classes=None, **asked):
     asked |= _tied_by(asked.pop('relations', None), asked.pop('cost', None))
     if dataset and classes: raise ValueError(f'--classes must be left out for {dataset!r}, got {classes!r}')
     if dataset: return _task(dataset, **asked)
-    from gradual_cf.data.datasets import _own_task
+    from gradual_cf.data.datasets import task_from_files
     rules = {k: v for k,v in asked.items() if k not in ('model', 'data', 'seed')}
-    task = _own_task(csv, asked.get('model'), trust, **rules)
+    task = task_from_files(csv, asked.get('model'), trust, **rules)
     return replace(task, classes=_named_classes(classes)) if classes else task
 
 def _asked_cf(*, intent=None, better=None, **asked): # As `_asked_task` takes it
@@ -287,8 +287,8 @@ def _check_one(command, asked:dict): # What was typed
                          f'for example: gradual-cf {command} loans --row 8')
     got = [f'--{k} {asked[k]}' for k in ('row', 'text', 'image') if asked.get(k) is not None]
     if len(got) == 1: return
-    from gradual_cf.data.datasets import _recipe_of
-    if dataset: _recipe_of(dataset) # a name that nothing has comes first
+    from gradual_cf.data.datasets import recipe_of
+    if dataset: recipe_of(dataset) # a name that nothing has comes first
     raise ValueError(f'--row, --text or --image must be given, and one of them only, got {" and ".join(got) or "none"}; for example: '
                      f'gradual-cf {command} {dataset or "--csv FILE --model FILE"} --row 0')
 
@@ -344,10 +344,10 @@ def _explain(**typed):
 # %% ../nbs/92_cli.ipynb #le1
 def _noticed(text):
     "Rules and the lender's file, as `letter` takes them."
-    from gradual_cf.use.letter import _PAPER
+    from gradual_cf.use.letter import PAPER_SIZES
     if text is None: return None
     name,named,file = text.partition('=')
-    if name not in _PAPER: return text
+    if name not in PAPER_SIZES: return text
     if not named: raise ValueError("--notices must come with the lender's own words, "
                                    f'{name}=FILE, or {name}= to leave them out, got {text!r}')
     return {name: file}
@@ -398,8 +398,8 @@ def _reasons(*, reasons, never, language, json, **typed):
 def _trained_on(model, dataset):
     "The data set that is named, or the one a model file was trained on."
     from gradual_cf.data.datasets import RECIPES
-    from gradual_cf.models.networks import _read_checkpoint
-    name = dataset or _read_checkpoint(model)[1].get('data')
+    from gradual_cf.models.networks import read_checkpoint
+    name = dataset or read_checkpoint(model)[1].get('data')
     if name in RECIPES: return name
     raise ValueError(f'--dataset must name the data that the model was trained on, one of {sorted(RECIPES)}, since the file does not, '
                      f'got {name!r}')
@@ -472,10 +472,10 @@ def _audit(*, by, least, json, **asked):
     "Compare how far groups of rows have to go to reach the target."
     from gradual_cf.use.audit import audit
     if not by: raise ValueError('--by must name a column that defines groups, got none')
-    from gradual_cf.data.datasets import _csv_rows
+    from gradual_cf.data.datasets import read_rows_file
     how:Any
     cf,some,how = _asked_rows(**asked)
-    if asked['csv'] is not None: some = _csv_rows(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
+    if asked['csv'] is not None: some = read_rows_file(asked['csv'], ()).loc[some.index] # with the columns that only tell groups apart
     found = audit(cf, some, list(by), least=least, **how)
     _told(json, _json_lines(found.frame), found.text)
 
@@ -539,12 +539,12 @@ def _reproduce(
     seed:int=typer.Option(0, '--seed', help='Seed of the network, the rows and the search.'), *, json,
 ):
     "Run a table or figure of the paper; print the paper's numbers beside ours; write CSV and PNG."
-    from gradual_cf.paper.reproduce import _EXPERIMENTS, reproduce
+    from gradual_cf.paper.reproduce import EXPERIMENTS, reproduce
     if list_ or name is None: # nothing is run by mistake
-        _say('\n'.join(f'{n:20} {e.title}' for n,e in _EXPERIMENTS.items()))
+        _say('\n'.join(f'{n:20} {e.title}' for n,e in EXPERIMENTS.items()))
         raise typer.Exit(0 if list_ else 2)
     failed = []
-    for n in _EXPERIMENTS if name == 'all' else [name]:
+    for n in EXPERIMENTS if name == 'all' else [name]:
         try: report = reproduce(n, tell=lambda s: _say(s, err=True), rows=rows, out=out, path=path, seed=seed)
         except (ValueError, AssertionError) as e:
             failed.append(n)

@@ -637,7 +637,7 @@ def atomic(path) -> Iterator[Path]: # Where the finished file shall be
         if tmp.exists(): tmp.unlink()
 
 # %% ../nbs/00_core.ipynb #c46
-def _read_json(text:str) -> dict:
+def read_json(text:str) -> dict:
     "An object of JSON; raises `ValueError` for anything else."
     try: told = json.loads(text)
     except RecursionError: raise ValueError('it must be JSON of few levels, got one that is nested too deeply') from None
@@ -645,7 +645,7 @@ def _read_json(text:str) -> dict:
     return told
 
 # %% ../nbs/00_core.ipynb #afdd0067
-def _range_text(least=None, most=None, above=None, below=None, whole:bool=False) -> str: # '' where any value will do
+def range_text(least=None, most=None, above=None, below=None, whole:bool=False) -> str: # '' where any value will do
     "A range in words."
     low,high = least if above is None else above, most if below is None else below
     if low is None: return ''
@@ -654,14 +654,14 @@ def _range_text(least=None, most=None, above=None, below=None, whole:bool=False)
     left,right = '[' if above is None else '(', ']' if below is None else ')'
     return f'{number}in {left}{low}, {high}{right}'
 
-def check_range(name:str, v, none:bool=False, **limits): # An argument, and its value; may it be None? As `_range_text` takes them
+def check_range(name:str, v, none:bool=False, **limits): # An argument, and its value; may it be None? As `range_text` takes them
     "Raise `ValueError` unless an argument is a number in its range."
     if v is None and none: return
     number = isinstance(v, (int, np.integer) if limits.get('whole') else (int, float, np.number)) and not isinstance(v, bool)
     tests:dict[str, Any] = dict(least=operator.ge, most=operator.le, above=operator.gt, below=operator.lt)
     ends = [(test, limits[k]) for k,test in tests.items() if limits.get(k) is not None]
     if ends and not (number and all(test(v, end) for test,end in ends)):
-        raise ValueError(f'{name} must be {_range_text(**limits)}, got {v!r}')
+        raise ValueError(f'{name} must be {range_text(**limits)}, got {v!r}')
 
 # %% ../nbs/00_core.ipynb #bt0w0001
 def by_target(target:Tensor) -> Iterator[tuple]: # Classes `(n,)` or intervals `(n, 2)` -> each, and positions of its rows

@@ -15,22 +15,21 @@ import torch
 from torch import Tensor
 
 from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES, work_of
-from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
-from .search.confirmed import _Jury, _panel_of
+from .models.asking import is_differentiable, given_model, answers_numbers, evaluating, predict
+from .search.confirmed import EnsembleAgreement, ensemble_of
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import (KINDS, Common, _domain_of, Explainer, _restored_on_error, _brief, _suited, _suited_domain,
-                                           setting, told)
+from .search.explainer import (
+    KINDS, Common, domain_of, Explainer, restored_on_error, short_repr, default_settings, suited_domain, setting, told)
 from .search.goals import (
-    _not_yet_there, fit_logits, Lead, Match, content, lacking, l2_distance, leading, logit_gap, mix, most_groups, required,
+    unreached_rows, fit_logits, Lead, Match, content, lacking, l2_distance, leading, logit_gap, mix, most_groups, required,
     prototype_distance, stopping, total_variation)
 from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
-from .search.moves import _moved_rows, _searched_rows
-from .search.plausible import (_ClassPCA, _Company, nearest_prototypes, Plausibility, Plausible, towards,
-                                         unsuitable)
+from .search.moves import moves_of_rows, search_step
+from .search.plausible import ClassPCA, ReferenceSample, nearest_prototypes, Plausibility, Plausible, towards, unsuitable
 from .search.segments import composed, pasted, variation
-from .search.shorten import _ask_all, line_search, put_back, share, shortened
+from .search.shorten import try_all_values, line_search, put_back, share, shortened
 
 # %% auto #0
 __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings', 'plausible', 'without_images', 'construct',
@@ -113,7 +112,7 @@ PRESETS = dict(table=ROBUST, image=IMAGE, text=TEXT, texts=SPARSE, pieces=replac
 
 def preset(domain:Domain) -> Settings: # Of what is explained
     "The settings that suit a domain."
-    return _suited(Settings, PRESETS, domain)
+    return default_settings(Settings, PRESETS, domain)
 
 INTENTS = dict(sparse=SPARSE, robust=ROBUST, plausible=PLAUSIBLE, paper=PAPER) # Name -> settings
 
@@ -145,7 +144,7 @@ def without_images(
     Any
         `Settings` of `GradualCF`
     """
-    terms = dict(pca=(weight, _ClassPCA(rank)))
+    terms = dict(pca=(weight, ClassPCA(rank)))
     asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
     bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
     return replace(IMAGE, init='input', masking='bounds', prototype_weight=0., terms=terms, **asked, **bold)
@@ -158,7 +157,7 @@ def _loss_of(h:Settings, kind:str, spread:float=1.):
     return mix(logit=(1/spread, h.match), l2=(h.lam, l2_distance), **smooth, **pulled, **h.terms)
 
 # %% ../nbs/07_gradual.ipynb #c21
-_GRADIENT = 'masking', lambda h, domain, model: _differentiable(model), "be 'probe' for a model without gradient"
+_GRADIENT = 'masking', lambda h, domain, model: is_differentiable(model), "be 'probe' for a model without gradient"
 _CLASSES = 'masking', lambda h, domain, model: not answers_numbers(model), "not be 'gradient' for a model of numbers"
 _VALUES = 'masking', lambda h, domain, model: domain.probe or domain.propose or domain.spliced, \
     "be 'gradient', 'gain' or 'bounds' for a domain that proposes no values"
@@ -181,10 +180,10 @@ def _check_fit(h, domain, model):
         if not fits(h, domain, model): raise ValueError(f'{name} must {wanted}, got {getattr(h, name)!r}')
 
 # %% ../nbs/07_gradual.ipynb #c24
-def _settled(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether the margin was asked for
+def suited_settings(h:Settings, domain, model, asked:bool=False) -> Settings: # Whether the margin was asked for
     "Settings that suit a model and a domain; raises `ValueError` if there are none."
     _check_fit(h, domain, model)
-    return h if _differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
+    return h if is_differentiable(model) else replace(h, sigma=0, tau_slack=h.tau_slack if asked or h.steps else 0.)
 
 # %% ../nbs/07_gradual.ipynb #c27
 def _least_lead(z, label, share):
@@ -214,7 +213,7 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
     "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
-    pulled = cf.settings.plausibility is None and _differentiable(cf.model) and not cf.domain.features # a table lists its values
+    pulled = cf.settings.plausibility is None and is_differentiable(cf.model) and not cf.domain.features # a table lists its values
     if none and pulled:
         raise ValueError(f'target must be a class that the model predicts for some training row, got {none}')
     z,many = cf.z_train, min(cf.settings.n_ref, len(cf.z_train))
@@ -228,7 +227,7 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.agree is not None and (panel := _panel_of(cf)) is not None: # else a lead says what can be said
+    if h.agree is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
         return Target(label, level, mu, demands=match + lead + (_jurors_for(cf, panel, label),))
     if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
     return Target(label, level, mu, demands=match + lead)
@@ -243,10 +242,10 @@ def _aim_inside(cf, interval:Tensor) -> Target:
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
 
-def _jurors_for(cf, panel, label:Tensor) -> _Jury:
+def _jurors_for(cf, panel, label:Tensor) -> EnsembleAgreement:
     "That jurors decide for the target too."
     want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
-    return _Jury(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
+    return EnsembleAgreement(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
@@ -264,7 +263,7 @@ class Parts(NamedTuple):
     greedy:bool=False         # Whether it returns the best single change wherever one arrives
     judged:bool=False         # Whether it goes by moves that a judge looks at
 
-    def __repr__(self): return '\n'.join(f'{name:8} {_brief(part)}' for name,part in zip(self._fields[:5], self))
+    def __repr__(self): return '\n'.join(f'{name:8} {short_repr(part)}' for name,part in zip(self._fields[:5], self))
 
 # %% ../nbs/07_gradual.ipynb #c40
 def _state_copy(s): return s._replace(xp=s.xp.clone(), logits=s.logits.clone(), on=s.on.clone(), c=s.c.clone())
@@ -374,7 +373,7 @@ def construct(
     choose = parts.mask(cf, parts, s)
     groups = cf.groups(s.x)
     most = most_groups(cf, s.enc)
-    live = _not_yet_there(cf, s)
+    live = unreached_rows(cf, s)
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
         group,c,some = choose(live, now, ~(now.enc.frozen | now.on))
@@ -393,12 +392,12 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     "The parts of a search that tries values: moves, unless settings say how to compose."
     h,domain = cf.settings, cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
-    find = lookahead(*domain.probe) if domain.probe else _ask_all
+    find = lookahead(*domain.probe) if domain.probe else try_all_values
     quick = parts._replace(probe=find, compose=_placed)
     once = domain.again is never_again
     composes = any(getattr(h, v) != getattr(SPARSE, v) for v in _COMPOSED) or h.sigma not in (0, SPARSE.sigma)
     judged = bool(listed and domain.features and not composes)
-    steps = (_searched_rows,) if judged else (construct,)
+    steps = (search_step,) if judged else (construct,)
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
                           steps=steps, again=domain.again, quick=quick if once and not judged else None,
                           lists=listed and not among, greedy=not among and not composes and h.steps == SPARSE.steps, judged=judged)
@@ -406,7 +405,7 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
 def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
     h,priced = cf.settings, cf.ties['price'] is not None
-    parts = Parts(STARTS[h.init], MASKING[h.masking], _ask_all, _composed, (construct,))
+    parts = Parts(STARTS[h.init], MASKING[h.masking], try_all_values, _composed, (construct,))
     if h.masking == 'probe': parts = _probing(cf, parts, priced)
     usual = (put_back, line_search)*(priced and not parts.judged)
     moves = (*h.moves, share) if h.max_shared > 1 else h.moves or usual # they improve an answer
@@ -469,18 +468,19 @@ def _climbed(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
 
 def _best_moved(cf, q:Question) -> Tensor: # `(n, d)`
     "What the moves of a judge find, and what further steps make of it."
-    if len(cf.parts.steps) > 1 or cf.parts.steps[0] is not _searched_rows: return _climbed(cf, q.enc, q.target)[0]
+    if len(cf.parts.steps) > 1 or cf.parts.steps[0] is not search_step: return _climbed(cf, q.enc, q.target)[0]
     xp = q.enc.x.clone()
     z = predict(cf.model, xp) if q.logits is None else q.logits
     live = (~arrived(z, q.target, cf.tau)).nonzero()[:, 0]
     if not len(live): return xp
-    for now in _moved_rows(cf, q.enc.take(live), q.target[live]): xp[live] = now
+    for now in moves_of_rows(cf, q.enc.take(live), q.target[live]): xp[live] = now
     return xp
 
 
 # %% ../nbs/07_gradual.ipynb #tc5
-_OTHER = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss
+CURVE_COLUMNS = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns of the curves that are no part of the loss
 
+# %% ../nbs/07_gradual.ipynb #tc5x0
 @dataclass(frozen=True, repr=False)
 class Trace:
     """Every masking and composition step of one row.
@@ -552,7 +552,7 @@ class Trace:
         pd.DataFrame
             One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         """
-        if not self.steps: return pd.DataFrame(columns=list(_OTHER))
+        if not self.steps: return pd.DataFrame(columns=list(CURVE_COLUMNS))
         lines = [c.assign(step=i + 1, group=self.chosen[i]) for i,c in enumerate(self.curves)]
         return pd.concat(lines, ignore_index=True)
 
@@ -707,9 +707,9 @@ class GradualCF(Explainer):
 
     def __init__(self, model, X=None, intent:Settings|str|None=None, **changes):
         if X is None: raise TypeError('GradualCF needs the rows that it explains, a frame, or a domain: write GradualCF(model, X)')
-        asked,X = intent not in (None, 'sparse', SPARSE) or 'tau_slack' in changes, _domain_of(model, X)
+        asked,X = intent not in (None, 'sparse', SPARSE) or 'tau_slack' in changes, domain_of(model, X)
         super().__init__(model, X, by_name(intent, X) if isinstance(intent, str) else intent, **changes)
-        self.settings = _settled(self.settings, X, self.model, asked)
+        self.settings = suited_settings(self.settings, X, self.model, asked)
         self.loss = _loss_of(self.settings, X.kind)
         self.stats:Any = None
         self.leads:dict = {}    # Class -> the lead that answers must have
@@ -738,7 +738,7 @@ class GradualCF(Explainer):
         --------
         >>> cf = GradualCF(model, tabular(X)).fit(X)
         """
-        with _restored_on_error(self):
+        with restored_on_error(self):
             super().fit(data, y, sample)
             self.held = {}
             return self._learn()
@@ -750,7 +750,7 @@ class GradualCF(Explainer):
         self.spread = self.goal.spread(z)
         self.loss = self._loss_at(self.spread)
         self.stats = None if self.numbers else fit_logits(z, h.n_ref, match=h.match)
-        self.company = None if h.plausibility is None else _Company(h.plausibility, self)
+        self.company = None if h.plausibility is None else ReferenceSample(h.plausibility, self)
         for _,term in self.loss.terms.values():
             if hasattr(term, 'fit'): term.fit(self.x_train, z)
         return self
@@ -777,8 +777,8 @@ class GradualCF(Explainer):
         new.panel,new.judged,new.read = self.panel, self.judged, self.read # made of model and rows alone
         if intent is None and {*changes} <= {'seed', 'progress', 'diversity'}: return new # nothing is learnt of them
         new.check_rows('under')
-        new.settings = _settled(new.settings, self.domain, self.model, 'tau_slack' in changes)
-        new.domain = _suited_domain(new, self.domain, _given_model(self.model)) # what advice keeps stays kept
+        new.settings = suited_settings(new.settings, self.domain, self.model, 'tau_slack' in changes)
+        new.domain = suited_domain(new, self.domain, given_model(self.model)) # what advice keeps stays kept
         return new._learn()
 
     def save(self,
@@ -857,7 +857,7 @@ class GradualCF(Explainer):
     @property
     def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
         h = self.settings
-        asked = (Match, h.quantile), (Lead, h.logit_margin), (_Jury, h.agree), (Plausible, h.plausibility)
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.agree), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
     def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
@@ -875,7 +875,7 @@ class GradualCF(Explainer):
         dict
             The margin, and shares of jurors
         """
-        panel = _panel_of(self)
+        panel = ensemble_of(self)
         return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
     def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed

@@ -20,7 +20,7 @@ from jinja2 import FunctionLoader, meta, PackageLoader, StrictUndefined, Templat
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape, Markup
 
-from .core import _read_json, atomic
+from .core import read_json, atomic
 
 # %% auto #0
 __all__ = []
@@ -436,7 +436,7 @@ class Exports:
         table:str|None=None, # Which of its tables; None for the first
     ): # `path`, a `Path`
         "Write a table as CSV without formulas."
-        return _written_file(path, csv_text(self.table(table)).encode('utf-8', 'backslashreplace'))
+        return write_file(path, csv_text(self.table(table)).encode('utf-8', 'backslashreplace'))
 
     def to_parquet(self,
         path,       # The file; written atomically
@@ -445,26 +445,26 @@ class Exports:
         "Write a table as parquet."
         import pyarrow.parquet as pq
         pq.write_table(_typed(self.table(table)), file := io.BytesIO())
-        return _written_file(path, file.getvalue())
+        return write_file(path, file.getvalue())
 
     def to_excel(self,
         path, # The file; written atomically
     ): # `path`, a `Path`
         "Write all tables as sheets of a workbook without formulas; raises `ImportError` without openpyxl."
-        return _written_file(path, excel_file(self._sheets()))
+        return write_file(path, excel_file(self._sheets()))
 
     def to_html(self,
         path, # The file; written atomically
     ): # `path`, a `Path`
         "Write a self-contained web page."
-        return _written_file(path, self._page().encode('utf-8', 'backslashreplace'))
+        return write_file(path, self._page().encode('utf-8', 'backslashreplace'))
 
     def to_json(self,
         path=None, # A file to write as well, atomically
     ) -> str:
         "All of it as strict JSON."
         text = self._json()
-        if path is not None: _written_file(path, (text + '\n').encode('utf-8', 'backslashreplace'))
+        if path is not None: write_file(path, (text + '\n').encode('utf-8', 'backslashreplace'))
         return text
 
     def __arrow_c_stream__(self, requested_schema=None): return _typed(self.table()).__arrow_c_stream__(requested_schema)
@@ -482,7 +482,8 @@ class Exports:
         lines = lambda t: [dict(zip(map(str, t.columns), map(json_value, line))) for line in cells(t)]
         return json.dumps({name: lines(t) for name,t in self._sheets().items()}, ensure_ascii=False, allow_nan=False)
 
-def _written_file(path, raw:bytes) -> Path:
+def write_file(path, raw:bytes) -> Path: # `path`
+    "Write a file that is there when it is whole."
     with atomic(path) as tmp: tmp.write_bytes(raw)
     return Path(path)
 
@@ -599,7 +600,7 @@ def write_values(path, form:tuple, values, known:Mapping={}, **about): # Such as
 def read_values(path, holds:str, form:int) -> tuple: # What is said about them, and function (known) -> the values
     "What `write_values` wrote; raises `ValueError` for what another version wrote in another form."
     from safetensors.torch import load
-    with ZipFile(path) as z: about,raw = _read_json(z.read('about.json').decode()), z.read('tensors.safetensors')
+    with ZipFile(path) as z: about,raw = read_json(z.read('about.json').decode()), z.read('tensors.safetensors')
     if (about.get('holds'), about.get('form')) == (holds, form):
         return about, lambda known={}: from_plain(about['values'], load(raw), known)
     raise ValueError(f'{str(path)!r} must hold {holds} of form {form}, got {about.get("form", "an earlier one")}, written by '

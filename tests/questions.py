@@ -19,7 +19,7 @@ from torch import nn
 
 from gradual_cf.all import GradualCF, plausible, prove, tabular
 from gradual_cf.models.networks import seeded
-from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.boxes import grid_of
 from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
 from gradual_cf.search.readings import _readings
@@ -483,7 +483,7 @@ def judged(q):
     own = places(q, q.rows)
     allowed,ways_of = [legal(q, i, j) for i,j in enumerate(own)], [ways_to(q, j) for j in own]
     if q.case['ask'] == 'several': return several(q, own, allowed)
-    ask = q.case['ask'] if _readings(q.cf, _grid_of(q.cf.domain.features)) is not None else 'as usual'
+    ask = q.case['ask'] if _readings(q.cf, grid_of(q.cf.domain.features)) is not None else 'as usual'
     if ask == 'ways': return menu(q, allowed, ways_of)
     optimal = dict(columns='columns', plausible='columns', distance='distance', cost='cost', noise='distance').get(ask)
     if ask == 'from nothing': answers = cheapest(q.cf, q.rows, q.target, optimal := 'distance', start=False, **q.told).answers

@@ -14,7 +14,7 @@ from gradual_cf.all import GradualCF, Question, predictor, prove, tabular
 from gradual_cf.models.networks import seeded
 from gradual_cf.search import bounds, boxes, compiled, pipelines, proven, readings
 from gradual_cf.search.proven import _IS_OPTIMAL, ways
-from gradual_cf.search.readings import _has_bounds
+from gradual_cf.search.readings import has_bounds
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
 
@@ -150,7 +150,7 @@ def test_cents_keep_no_pipeline_shut_and_zigzags_do():
         answers = GradualCF(model, tabular(X), 'sparse').fit(X).explain(X[model.predict(X) == 0].head(5), 1, proof='columns')
         assert answers.proof == ['optimal']*5 and (answers.region().how == 'certified').all()
     bins = compose.make_column_transformer((preprocessing.KBinsDiscretizer(5, encode='onehot-dense', quantile_method='averaged_inverted_cdf'), ['income']), remainder='passthrough')
-    assert not _has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
+    assert not has_bounds(GradualCF(pipeline.make_pipeline(bins, linear_model.LogisticRegression()).fit(X, y), tabular(X), 'sparse').fit(X))
 
 
 def test_all_columns_are_asked_together(monkeypatch):
@@ -162,7 +162,7 @@ def test_all_columns_are_asked_together(monkeypatch):
     before = compose.make_column_transformer((preprocessing.OneHotEncoder(), ['kind']), remainder=preprocessing.StandardScaler())
     model = pipeline.make_pipeline(preprocessing.FunctionTransformer(), before, linear_model.LogisticRegression())
     cf = GradualCF(model.fit(X, X.c0 + X.c1 > 200), tabular(X), 'sparse').fit(X)
-    assert _has_bounds(cf) and 0 < sum(asked) < 2500, asked
+    assert has_bounds(cf) and 0 < sum(asked) < 2500, asked
     layers = cf.read[1][0].layers
     names = [*before.get_feature_names_out()]
     assert [list(X)[g] for g in layers.owner] == [n.partition('__')[2].split('_level')[0] for n in names]
@@ -173,7 +173,7 @@ def test_what_reads_several_columns_is_named():
     X = pd.DataFrame(rng.integers(0, 9, (200, 4)).astype(float), columns=list('abcd'))
     both = compose.make_column_transformer((preprocessing.PolynomialFeatures(2, interaction_only=True), ['a', 'b']), remainder='passthrough')
     cf = GradualCF(pipeline.make_pipeline(both, ensemble.RandomForestClassifier(5, random_state=0)).fit(X, X.a*X.b > 15), tabular(X), 'sparse').fit(X)
-    assert not _has_bounds(cf)
+    assert not has_bounds(cf)
     assert cf.model.about.endswith('asked, since it has 1 feature that reads several columns (polynomialfeatures__a b)')
 
 
@@ -186,7 +186,7 @@ def test_products_before_a_line_are_asked_of_a_frame_without_a_warning(output):
     cf = GradualCF(model.fit(X, X.a*X.b > 15), tabular(X, read=dict(integer=list(X))), 'sparse').fit(X)
     rows = X[~model.predict(X)][:5]
     a = cf.explain(rows, True)
-    assert not _has_bounds(cf) and 'several columns' in cf.model.about and a.valid.all() and model.predict(a.raw[list(X)].astype(float)).all()
+    assert not has_bounds(cf) and 'several columns' in cf.model.about and a.valid.all() and model.predict(a.raw[list(X)].astype(float)).all()
 
 
 @pytest.mark.night
@@ -368,14 +368,14 @@ def test_a_network_is_read_as_its_forward_computes():
         x[:, 1:] = torch.eye(3)[torch.arange(50) % 3]  # a category of three levels
         read = readings._layers_of(net, 4, {(1, 4)})
         assert (read is not None) == (way in READ), seed
-        if read is not None: np.testing.assert_allclose(bounds._Layers(read, *[None]*5).scores(x.numpy()), net(x.clone()).detach().numpy(), atol=1e-12)
+        if read is not None: np.testing.assert_allclose(bounds.Layers(read, *[None]*5).scores(x.numpy()), net(x.clone()).detach().numpy(), atol=1e-12)
     assert readings._layers_of(Written(READ[0]).train(), 4) is None  # the batch decides
 
 
 def test_an_activation_lies_between_its_two_lines():
     "Also where both ends are nearly one, far out, or on a kink."
-    bends = dict(ReLU=bounds._RELU, leaky=bounds._with_one_kink(.2), straight=bounds._with_one_kink(1.), ramp=bounds._ramp(-1., 1.), six=bounds._ramp(0., 6.),
-                 sigmoid=bounds._SIGMOID, tanh=bounds._TANH, softplus=bounds._SOFTPLUS, elu=bounds._elu_of(1.), small_elu=bounds._elu_of(.3))
+    bends = dict(ReLU=bounds.RELU, leaky=bounds.leaky_relu(.2), straight=bounds.leaky_relu(1.), ramp=bounds.ramp(-1., 1.), six=bounds.ramp(0., 6.),
+                 sigmoid=bounds.SIGMOID, tanh=bounds.TANH, softplus=bounds.SOFTPLUS, elu=bounds.elu(1.), small_elu=bounds.elu(.3))
     rng = np.random.default_rng(0)
     for name, bend in bends.items():
         for scale in (1e-9, .01, 1., 30., 1e4):

@@ -14,7 +14,7 @@ from sklearn import ensemble
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.search import compiled
-from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS
+from gradual_cf.search.proven import _IS_OPTIMAL, NONE_EXISTS
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.filterwarnings(*SAID)
@@ -52,7 +52,7 @@ def in_both(monkeypatch, ask):
 
 def compared(a, b):
     "Holds the answers of both engines against each other; how many rows both prove."
-    proven = [np.isin(v.proof, [_IS_OPTIMAL, _NONE_EXISTS]) for v in (a, b)]
+    proven = [np.isin(v.proof, [_IS_OPTIMAL, NONE_EXISTS]) for v in (a, b)]
     both = proven[0] & proven[1]
     assert (np.array(a.proof) == b.proof)[both].all()
     for mine, other in ((a.size, b.size), (a.distance, b.distance), (a.bound, b.bound)):
@@ -127,9 +127,9 @@ def test_ctrl_c_ends_a_search_with_what_is_known(monkeypatch):
     monkeypatch.setattr(compiled, '_taken', pressed)
     rows = X[cf.model.predictor.source.predict(X) == 0].iloc[:10]
     told = cheapest(cf, rows, start=False).proof
-    assert _IS_OPTIMAL in told[:5] and not np.isin(told[5:], [_IS_OPTIMAL, _NONE_EXISTS]).any() and len(count) == 6
+    assert _IS_OPTIMAL in told[:5] and not np.isin(told[5:], [_IS_OPTIMAL, NONE_EXISTS]).any() and len(count) == 6
     monkeypatch.setattr(compiled, '_taken', ours)
-    assert np.isin(cheapest(cf, rows, start=False).proof, [_IS_OPTIMAL, _NONE_EXISTS]).all()
+    assert np.isin(cheapest(cf, rows, start=False).proof, [_IS_OPTIMAL, NONE_EXISTS]).all()
 
 
 FOREIGN = ctypes.util.find_library('m')

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from gradual_cf.all import GradualCF, predictor, prove, tabular
-from gradual_cf.search.confirmed import _panel_of
+from gradual_cf.search.confirmed import ensemble_of
 
 MODELS = dict(forest=lambda: RandomForestClassifier(10, n_jobs=1),
               boosted=lambda: LGBMClassifier(n_estimators=30, num_leaves=5, verbose=-1, n_jobs=1), linear=lambda: LogisticRegression())
@@ -74,7 +74,7 @@ def test_what_cannot_be_had_is_said_to_be_so_without_being_asked(intent):
 def test_jurors_decide_as_often_as_for_real_rows(robust):
     "As many of eight jurors give each answer as was wanted, or `quality` says what is missed; what is wanted is no more than real rows get, and no less where these are few."
     kind, cf, model, rows, answers = robust
-    panel, goal = _panel_of(cf), cf.promise(1)
+    panel, goal = ensemble_of(cf), cf.promise(1)
     share = (panel.leads(answers.xp, 1) > 0).mean(0)
     assert len(panel.learnt) == 8 and all(len(rows) < .7*len(cf.x_train) or len(cf.x_train) < 400 for rows in panel.learnt)
     assert (share >= goal['agreed'] - 1e-9)[answers.quality().missed.to_numpy() == ''].all() and goal['agreed'] <= .85

@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from gradual_cf.all import GradualCF, predictor, tabular
 from gradual_cf.data.tables import _raw
 from gradual_cf.models.asking import remembering
-from gradual_cf.models.decisions import Predictor, _single_threaded, asked_once
+from gradual_cf.models.decisions import Predictor, single_threaded, asked_once
 from gradual_cf.search import sums
 from gradual_cf.models.targets import CLASSES, log_prob, said
 
@@ -52,12 +52,12 @@ def test_a_forest_that_is_asked_tree_by_tree_says_the_same_to_the_last_bit(made)
     y = (X.sum(axis=1) > 0).astype(int) + (X.a > 1)
     for data in (X, X.to_numpy()):
         forest = made(30, random_state=0, n_jobs=2).fit(data, y)
-        one, how = _single_threaded(forest), 'predict_proba' if hasattr(forest, 'classes_') else 'predict'
+        one, how = single_threaded(forest), 'predict_proba' if hasattr(forest, 'classes_') else 'predict'
         assert how in vars(one) and how not in vars(forest) and (one.n_jobs, forest.n_jobs) == (1, 2)
         assert np.array_equal(getattr(one, how)(data), getattr(forest.set_params(n_jobs=1), how)(data))
     twice = made(3, random_state=0).fit(X, np.c_[y, y]) # decides two things
     mine = type('Mine', (made,), {})(3).fit(X, y)
-    assert _single_threaded(twice) is twice and _single_threaded(mine) is mine
+    assert single_threaded(twice) is twice and single_threaded(mine) is mine
 
 
 class Counting:

@@ -15,10 +15,10 @@ from sklearn.neural_network import MLPRegressor
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.search import pipelines, proven
-from gradual_cf.search.boxes import _grid_of
-from gradual_cf.search.pipelines import _entries_at, _every_position, _opened_parts
-from gradual_cf.search.readings import _has_bounds
-from gradual_cf.search.sums import _steps_of
+from gradual_cf.search.boxes import grid_of
+from gradual_cf.search.pipelines import entries_at, all_positions, opened_features
+from gradual_cf.search.readings import has_bounds
+from gradual_cf.search.pipelines import steps_of
 
 rng, N = np.random.default_rng(0), 500
 X = pd.DataFrame(dict(income=rng.integers(15, 90, N)*1000., age=rng.integers(4, 15, N)*5, debt=rng.integers(0, 60, N)*200.,
@@ -70,16 +70,16 @@ def explained(before, last, rows=X, intent='sparse'):
 def test_features_of_each_column_are_those_of_the_pipeline(name):
     "On random legal rows, and on training rows with missing cells, to the last bit."
     cf = explained(READ[name], tree.DecisionTreeClassifier(max_depth=4, random_state=0))
-    assert _has_bounds(cf) and 'asked, since' not in cf.model.about, cf.model.about
-    grid, x = _grid_of(cf.domain.features), cf.x_train.double().numpy()
-    f = _opened_parts(cf.model, [_steps_of(cf.model.predictor.source)[:-1]], grid, x)
+    assert has_bounds(cf) and 'asked, since' not in cf.model.about, cf.model.about
+    grid, x = grid_of(cf.domain.features), cf.x_train.double().numpy()
+    f = opened_features(cf.model, [steps_of(cf.model.predictor.source)[:-1]], grid, x)
     rows, draw = x[:200].copy(), np.random.default_rng(1)
     at = [draw.integers(0, len(v), 200) for v in f.at]
-    for g, (there, place) in enumerate(zip(f.at, at)): rows[:, grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there[place])
+    for g, (there, place) in enumerate(zip(f.at, at)): rows[:, grid.first[g]:grid.first[g + 1]] = entries_at(grid, g, there[place])
     own = f.of(rows)
     for g, (values, place) in enumerate(zip(f.values, at)):
         assert np.array_equal(own[:, f.owner == g], values[place], equal_nan=True)
-        assert np.array_equal(f.at[g], _every_position(grid, g))
+        assert np.array_equal(f.at[g], all_positions(grid, g))
     assert np.array_equal(own[:, f.owner < 0], np.tile(f.still[f.owner < 0], (200, 1)), equal_nan=True)
     some = torch.from_numpy(rows)
     assert torch.equal(cf.model.table(some), cf.model.read(cf.model.write(some))) # asked by its table: the same bits
@@ -92,7 +92,7 @@ def test_what_may_read_several_columns_is_asked(name):
         cf = explained(ASKED[name], last)
         rows = X[cf.model.predictor.source.predict(X) == 'no'][:6]
         answers = cf.explain(rows, 'yes')
-        assert not _has_bounds(cf) and not any(answers.proof), answers.proof
+        assert not has_bounds(cf) and not any(answers.proof), answers.proof
         assert 'several columns' in cf.model.about and cf.model.table is None, cf.model.about
         assert ((cf.model.predictor.source.predict(answers.raw) == 'yes') == answers.valid).all()
 
@@ -102,8 +102,8 @@ def test_what_may_read_several_columns_is_asked(name):
 def test_a_line_over_sums_is_a_sum(before, read):
     "Components of single columns leave a linear model a sum of one term a column; behind products nothing is."
     cf = explained(before, LogisticRegression(max_iter=2000), FULL[NUMBERS])
-    assert _has_bounds(cf) == read
-    assert not _has_bounds(explained(before, naive_bayes.GaussianNB(), FULL[NUMBERS]))
+    assert has_bounds(cf) == read
+    assert not has_bounds(explained(before, naive_bayes.GaussianNB(), FULL[NUMBERS]))
 
 
 @pytest.mark.parametrize('last', [LogisticRegression(), svm.SVC(), ensemble.HistGradientBoostingClassifier(max_iter=20), ensemble.RandomForestClassifier(5, random_state=0)])
@@ -128,7 +128,7 @@ def test_the_table_asks_again_between_levels_and_begins_anew(monkeypatch):
     x = cf.x_train[:50].clone()
     x[:, -5:-1] *= .5 # neither level
     assert torch.equal(cf.model.table(x), cf.model.read(cf.model.write(x)))
-    monkeypatch.setattr(pipelines, '_HELD', 1)
+    monkeypatch.setattr(pipelines, 'TABLE_NUMBERS', 1)
     assert torch.equal(cf.model.table(cf.x_train), cf.model.read(X)) and len(cf.model.table.met[0].key) < len(X)
 
 
@@ -168,7 +168,7 @@ def test_absent_cells_are_missing_for_xgboost():
     cf = GradualCF(model.fit(FULL, Y == 'yes'), tabular(FULL), 'sparse').fit(FULL)
     rows = FULL[cf.model.predictor.source.predict(FULL) == 0][:8]
     answers = cf.explain(rows, 1)
-    assert _has_bounds(cf) and set(answers.proof) == {'optimal'} and (cf.model.predictor.source.predict(answers.raw) == 1).all()
+    assert has_bounds(cf) and set(answers.proof) == {'optimal'} and (cf.model.predictor.source.predict(answers.raw) == 1).all()
 
 
 @pytest.mark.parametrize('tiny', [0., 1e-9, 1e-3, -1e-7, 3e-12])
@@ -228,7 +228,7 @@ def test_numbers_behind_a_function_that_may_turn_are_asked():
     for inverse in (np.square, lambda v: v*np.sin(v)):
         model = make(CODED, target(Ridge(), func=np.sqrt, inverse_func=inverse)).fit(SMALL, PRICE)
         cf = GradualCF(model, tabular(SMALL), 'sparse').fit(SMALL)
-        assert not _has_bounds(cf) and 'may turn' in cf.model.about, cf.model.about
+        assert not has_bounds(cf) and 'may turn' in cf.model.about, cf.model.about
 
 
 OTHERS = dict(category_encoders='OneHotEncoder OrdinalEncoder TargetEncoder CountEncoder BinaryEncoder WOEEncoder SumEncoder CatBoostEncoder HashingEncoder',

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from gradual_cf.all import GradualCF, predict, predictor, prove, tabular
-from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.boxes import grid_of
 from gradual_cf.models.targets import arrived
 from gradual_cf.search.proven import _counted, _proof
 from gradual_cf.search.ranges import region
@@ -26,7 +26,7 @@ INFEASIBLE = 'none exists'
 
 def bounded(cf):
     "Whether a model has bounds."
-    return _readings(cf, _grid_of(cf.domain.features)) is not None
+    return _readings(cf, grid_of(cf.domain.features)) is not None
 
 
 def small(seed, classes=2):

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, plausible, tabular
-from gradual_cf.search.boxes import _grid_of
+from gradual_cf.search.boxes import grid_of
 from gradual_cf.search.ranges import _upwards
 
 SETTINGS = dict(sparse='sparse', half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
@@ -81,7 +81,7 @@ def test_the_side_that_a_table_names_as_better_is_the_good_one():
     X, _ = made(5)
     domain = tabular(X, better=dict(a='lower', b='higher'), decrease_only=['c'])
     x, xp = (domain.encode(v).x for v in (X.head(4), X.head(4) + [2, -2, -1, 2, -2, 0]))
-    assert _upwards(_grid_of(domain.features), x, xp).tolist() == [[False, True, False, True, False, True]]*4
+    assert _upwards(grid_of(domain.features), x, xp).tolist() == [[False, True, False, True, False, True]]*4
 
 
 @pytest.mark.night

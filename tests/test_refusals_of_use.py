@@ -28,7 +28,7 @@ from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, 
     save_model, sentences, series, strengths, summary, tabular, tally)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
-from gradual_cf.data.words import _word_spans
+from gradual_cf.data.words import word_spans
 from gradual_cf.measures.metrics import outliers
 from gradual_cf.paper.reproduce import results
 from gradual_cf.render import language_of, plain_json
@@ -512,7 +512,7 @@ CUBE = r'(n, length) or (n, channels, length)'
     ('bounds of texts', lambda: reader().explain(['a film'], bounds={'film': (0, 1)}), 'bounds must be left out for texts'),
     ('locks of other texts', lambda: reader().explain(['a film'], immutable=[['film'], []]), 'one for each row (1), got 2'),
     *each([(), (3., 1.)], lambda most: reads_well(most=most, tagger=None), 'most must be drops from strict to lax, got', 'most='),
-    *each([[], ['zanzibar qwerty']], lambda t: reads_well(t, tagger=None).learn(reviews()[1].words, _word_spans),
+    *each([[], ['zanzibar qwerty']], lambda t: reads_well(t, tagger=None).learn(reviews()[1].words, word_spans),
         'texts must hold words of the vocabulary, got none in', 'texts to learn from '),
     ('an image of two channels', lambda: images(block=3, channels=2), 'channels must be 1 or 3, got 2'),
     ('texts of no such column', lambda: reader().explain(pd.DataFrame(dict(words=['a']))), "data must have a column 'text', got ['words']"),

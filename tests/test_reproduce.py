@@ -12,8 +12,9 @@ from PIL import Image
 from written import load_task
 
 from gradual_cf.paper import reproduce as module
-from gradual_cf.paper.reproduce import (_REAL, _run_believed, _METHODS, _EXPERIMENTS, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
-                                        _figure_code, _last_table, _printed, _run_part, reproduce, results)
+from gradual_cf.paper.reproduce import (
+    _REAL, _run_believed, _METHODS, EXPERIMENTS, _beside_sentences, _beside_table6, _execute, _Experiment, _find_row,
+    _figure_code, _last_table, _printed, _run_part, reproduce, results)
 from shell import shell
 
 real = pytest.mark.skipif(not os.environ.get('GRADUAL_CF_DATA'), reason='need GRADUAL_CF_DATA')
@@ -29,7 +30,7 @@ def counted(monkeypatch):
         return pd.DataFrame([dict(data='d', method=part['method'], metric='l1', paper=1., ours=float(part['rows']))])
     parts = [dict(method=m) for m in 'ab']
     e = _Experiment('two parts', lambda path: parts, run, lambda df: df.assign(difference=df.ours - df.paper), module._draw_pairs, 7)
-    monkeypatch.setitem(_EXPERIMENTS, 'two', e)
+    monkeypatch.setitem(EXPERIMENTS, 'two', e)
     return calls
 
 
@@ -64,7 +65,7 @@ def test_what_is_written(counted, tmp_path):
 
 def test_a_part_that_fails_leaves_nothing_behind(counted, tmp_path, monkeypatch):
     def broken(part, path): raise RuntimeError('no')
-    monkeypatch.setitem(_EXPERIMENTS, 'two', _EXPERIMENTS['two']._replace(run=broken))
+    monkeypatch.setitem(EXPERIMENTS, 'two', EXPERIMENTS['two']._replace(run=broken))
     with pytest.raises(RuntimeError): reproduce('two', tmp_path)
     assert not list(tmp_path.rglob('*.*'))
 
@@ -73,7 +74,7 @@ def test_pictures_of_a_kept_part_are_written_again(counted, tmp_path, monkeypatc
     png = io.BytesIO()
     Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(png, 'PNG')
     def drawn(part, path): return pd.DataFrame([dict(x=1)]), [png.getvalue()]
-    monkeypatch.setitem(_EXPERIMENTS, 'two', _Experiment('drawn', lambda path: [dict(figure='x')], drawn))
+    monkeypatch.setitem(EXPERIMENTS, 'two', _Experiment('drawn', lambda path: [dict(figure='x')], drawn))
     reproduce('two', tmp_path)
     a = (tmp_path/'two.png').read_bytes()
     (tmp_path/'two.png').unlink()
@@ -83,7 +84,7 @@ def test_pictures_of_a_kept_part_are_written_again(counted, tmp_path, monkeypatc
 
 
 def test_every_table_and_figure_of_the_command_is_registered():
-    assert list(_EXPERIMENTS) == ['table2', 'table3', 'table4', 'table5', 'table6', 'table6_variants', 'table6_believed', 'table7', *(f'fig{i}' for i in range(2, 10))]
+    assert list(EXPERIMENTS) == ['table2', 'table3', 'table4', 'table5', 'table6', 'table6_variants', 'table6_believed', 'table7', *(f'fig{i}' for i in range(2, 10))]
 
 
 def test_printed_numbers_against_the_paper():
@@ -157,7 +158,7 @@ def test_cells_run_in_a_kernel_of_their_own(tmp_path):
 
 
 def test_cells_that_show_what_is_committed_are_no_part_of_a_figure():
-    for name in (e for e in _EXPERIMENTS if e.startswith('fig')):
+    for name in (e for e in EXPERIMENTS if e.startswith('fig')):
         assert not any("results('fig" in c for c in _figure_code(name)) and any('assert' in c for c in _figure_code(name))
 
 

@@ -9,7 +9,7 @@ from sklearn import ensemble
 from test_boxes import MODELS, fitted, labels, table
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, load_loans, plausible, tabular
-from gradual_cf.search.proven import _IS_OPTIMAL, _NONE_EXISTS
+from gradual_cf.search.proven import _IS_OPTIMAL, NONE_EXISTS
 
 pytestmark = pytest.mark.filterwarnings('ignore:lbfgs failed to converge')
 
@@ -29,7 +29,7 @@ def test_plausible_answers_are_the_nearest_among_those_whose_pairs_are_met():
         same = torch.full((len(x),), i)
         fine = cf.content(enc.take(same), x, label[same]).numpy() & (model.predict(every) == target[i])
         least = (x - enc.x[i]).abs().sum(1).numpy()[fine].min() if fine.any() else np.inf
-        assert (found.size[i], found.proof[i]) == (pytest.approx(least, abs=2e-6), _IS_OPTIMAL if fine.any() else _NONE_EXISTS)
+        assert (found.size[i], found.proof[i]) == (pytest.approx(least, abs=2e-6), _IS_OPTIMAL if fine.any() else NONE_EXISTS)
 
 
 def test_an_answer_without_all_demands_says_what_its_proof_says():
@@ -38,13 +38,13 @@ def test_an_answer_without_all_demands_says_what_its_proof_says():
     model = ensemble.HistGradientBoostingClassifier(max_iter=20, categorical_features='from_dtype', random_state=0).fit(X, y)
     tight = tabular(X, immutable=['age', 'late_payments', 'income'], increase_only=['months_in_job'])
     a = GradualCF(model, tight, PLAUSIBLE).fit(X).explain(rows[model.predict(rows) == 'refused'][:40], 'granted', proof='columns')
-    none, words = a.quality().proof == _NONE_EXISTS, 'plausible answers well within the decision'
+    none, words = a.quality().proof == NONE_EXISTS, 'plausible answers well within the decision'
     other, nothing = none & a.valid, none & ~a.valid
     assert a.among == words and other.any() and nothing.any() and (a.df().cf_proof == a.quality().proof.to_numpy()).all()
     for i in np.flatnonzero(none):
         said = a[[i]].text().splitlines()[0]
-        assert f'{_NONE_EXISTS} among {a.among}' in said and ('so this is another answer' in said) == other[i]
-    assert f'for {other.sum()} rows {_NONE_EXISTS} among {a.among}, but another answer does' in repr(a)
+        assert f'{NONE_EXISTS} among {a.among}' in said and ('so this is another answer' in said) == other[i]
+    assert f'for {other.sum()} rows {NONE_EXISTS} among {a.among}, but another answer does' in repr(a)
 
 
 @pytest.mark.night
@@ -55,9 +55,9 @@ def test_noise_reaches_beyond_the_limits_of_a_question():
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     ask = dict(optimal='distance', robust=dict(noise=dict(a=2)))
     assert cf.explain(X.iloc[[10]], 1, **ask).raw.a.tolist() == [22]
-    assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, **ask).proof == [_NONE_EXISTS]
+    assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 21)}, **ask).proof == [NONE_EXISTS]
     assert cf.explain(X.iloc[[10]], 1, bounds={'a': (0, 22)}, **ask).raw.a.tolist() == [22]
-    assert cf.under(hold=dict(noise=dict(a=5))).explain(X.iloc[[38]], 1, proof='distance').proof == [_NONE_EXISTS] # 20 to 29 is not wide enough
+    assert cf.under(hold=dict(noise=dict(a=5))).explain(X.iloc[[38]], 1, proof='distance').proof == [NONE_EXISTS] # 20 to 29 is not wide enough
 
 
 def test_a_deadline_holds_for_robust_answers():

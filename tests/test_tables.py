@@ -750,7 +750,7 @@ def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    from gradual_cf.search.boxes import _grid_of
+    from gradual_cf.search.boxes import grid_of
     from gradual_cf.search.opened import _lead_in, _opened, _places_of
     r = np.random.default_rng(0)
     df = pd.DataFrame(dict(a=r.normal(0, 9, 200).round(1), b=r.integers(0, 6, 200), c=pd.Categorical(r.choice(list('xyz'), 200))))
@@ -761,7 +761,7 @@ def test_what_is_opened_says_what_rows_say_that_are_written_down(make):
     model = (last if make == 'boosted' else make_pipeline(steps, last)).fit(df, (df.a.fillna(0) + 3*df.b + 5*(df.c == 'y') > 8).astype(int))
     cf = GradualCF(model, tabular(df), 'sparse').fit(df)
     x = cf.x_train.double().numpy()
-    places = _places_of(_grid_of(cf.domain.features), x)
+    places = _places_of(grid_of(cf.domain.features), x)
     inside = _opened(cf, places, None)
     if inside is None and make != 'layers': pytest.skip('needs a C compiler at installation')
     engine, every = inside.make(places, [inside.own]), np.arange(len(places.owner))

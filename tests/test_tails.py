@@ -8,7 +8,7 @@ from cover import few
 from sklearn import ensemble, tree
 
 from gradual_cf.all import GradualCF, predictor, prove, tabular
-from gradual_cf.search.proven import _NONE_EXISTS
+from gradual_cf.search.proven import NONE_EXISTS
 
 N = 300
 COLUMNS = dict( # made as data come: computed, in cents, in 32 bits, with missing cells
@@ -76,7 +76,7 @@ def against_training_values(rng, asked=6):
             there = says(trial) == 1
             if not there.any(): continue
             assert answers.valid[i], (c.name, 'a training value reaches the target')
-            assert proofs is None or proofs.verdict.iloc[i] != _NONE_EXISTS, (c.name, rows.iloc[i].to_dict())
+            assert proofs is None or proofs.verdict.iloc[i] != NONE_EXISTS, (c.name, rows.iloc[i].to_dict())
             told = cf.explain(rows.iloc[[i]], 1, immutable=others, proof='distance') if f is model else None
             if told is not None:
                 near = cost(c, rows[c.name].iloc[i], values[there].astype(float)).min()

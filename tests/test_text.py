@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 import written
 
 from gradual_cf.all import GradualCF, corpus_vectors, load_glove, load_imdb, load_toy_reviews, predict, sentences, text_cnn, train
-from gradual_cf.data.texts import _Lookup, _rewrite, _word_ids
-from gradual_cf.data.words import content_word, ending, _word_spans
+from gradual_cf.data.texts import _Lookup, rewrite_words, _word_ids
+from gradual_cf.data.words import content_word, ending, word_spans
 from gradual_cf.search.lookahead import _swap_logits
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -22,30 +22,30 @@ texts = st.lists(st.sampled_from(list("aB'n’t. \t\n<br/>-,\"é0…") + ['<br /
 @given(texts)
 @settings(max_examples=200, deadline=None)
 def test_spans_are_disjoint_and_leave_only_gaps(s):
-    spans, end = _word_spans(s), 0
+    spans, end = word_spans(s), 0
     for a, b in spans:
         assert end <= a < b and not s[a:b].isspace()
         assert not s[end:a].replace('<br />', '').replace('<br/>', '').strip()
         end = b
-    assert _rewrite(s, spans, {}) == s
-    assert _rewrite(s, spans, {i: s[a:b] for i, (a, b) in enumerate(spans)}, lambda old, new: new) == s
+    assert rewrite_words(s, spans, {}) == s
+    assert rewrite_words(s, spans, {i: s[a:b] for i, (a, b) in enumerate(spans)}, lambda old, new: new) == s
 
 
 @given(texts, st.data())
 @settings(max_examples=100, deadline=None)
 def test_rewriting_touches_one_word_only(s, data):
-    spans = _word_spans(s)
+    spans = word_spans(s)
     if not spans: return
     i = data.draw(st.integers(0, len(spans) - 1))
     a, b = spans[i]
-    out = _rewrite(s, spans, {i: 'dull'})
+    out = rewrite_words(s, spans, {i: 'dull'})
     assert out[:a] == s[:a] and out[len(out) - (len(s) - b):] == s[b:] and out[a:a + 4].lower() == 'dull'
 
 
 def test_treebank_where_it_matters():
     nltk = pytest.importorskip('nltk.tokenize', reason='need nltk')
     for s in ("It's a film that you can't forget, isn't it?", 'He cannot act; she will not.', 'A well-made film (of 1999) with 3.5 stars!', "They've gone; I'd stay, we'll see."):
-        ours = [s[a:b] for a, b in _word_spans(s)]
+        ours = [s[a:b] for a, b in word_spans(s)]
         assert ours == nltk.TreebankWordTokenizer().tokenize(s)
 
 
@@ -118,7 +118,7 @@ def test_real_reviews_are_read_trained_on_and_explained():
     assert cfs.valid.any() and cf.domain.legal(cfs.data, cfs.raw).all()
     assert (predict(net, cfs.xp).argmax(1) == cfs.target)[cfs.valid].all()
     i = int(cfs.valid.argmax())
-    assert cfs.raw[i] != cfs.data[i] and len(_word_spans(cfs.raw[i])) == len(_word_spans(cfs.data[i]))
+    assert cfs.raw[i] != cfs.data[i] and len(word_spans(cfs.raw[i])) == len(word_spans(cfs.data[i]))
 
 
 @real

@@ -9,7 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.models.decisions import FrameModel
-from gradual_cf.models.fitted import recognised, _parsed, _rounded_down, _widened_to_64
+from gradual_cf.models.fitted import recognised, parse_trees, _rounded_down
+from gradual_cf.models.trees import widen_to_64
 from gradual_cf.models.glass import _below
 from gradual_cf.models.trees import _same_scores, exact
 
@@ -62,7 +63,7 @@ MADE = dict(
 
 def read(source, data, **told):
     domain = tabular(data, **told)
-    return exact(FrameModel(recognised(source), domain.write, domain.features), _parsed), domain
+    return exact(FrameModel(recognised(source), domain.write, domain.features), parse_trees), domain
 
 
 @pytest.mark.night
@@ -80,7 +81,7 @@ def test_32_bits_round_onto_a_cut():
     last = _below(t)
     assert (last.astype(np.float32) < t).all() and (np.nextafter(last, np.inf).astype(np.float32) >= t).all()
     wide = t.astype(float) + rng.normal(size=2000)*np.spacing(t)
-    last = _widened_to_64(_rounded_down(wide))
+    last = widen_to_64(_rounded_down(wide))
     assert (last.astype(np.float32) <= wide).all() and (np.nextafter(last, np.inf).astype(np.float32) > wide).all()
 
 
@@ -103,7 +104,7 @@ def test_missing_values_follow_each_node():
     source = library.XGBClassifier(n_estimators=10, max_depth=3, enable_categorical=True, n_jobs=1).fit(holes, Y)
     domain = tabular(X)
     wanted = FrameModel(recognised(source), domain.write, domain.features)
-    trees = exact(wanted, _parsed)
+    trees = exact(wanted, parse_trees)
     lost = np.arange(100) % 3 == 0
     trees.write = lambda x: domain.write(x).assign(a=lambda f: f.a.mask(lost))
     x = domain.encode(X.head(100)).x
@@ -129,19 +130,19 @@ def test_the_explainer_says_whether_a_model_is_read_or_asked():
 def test_what_cannot_be_read_goes_through_the_frame():
     library = pytest.importorskip('xgboost')
     linear = library.XGBClassifier(booster='gblinear', n_estimators=3, n_jobs=1).fit(PLAIN.drop(columns='flag'), Y)
-    assert _parsed(linear) is None and read(linear, PLAIN.drop(columns='flag'))[0] is None
+    assert parse_trees(linear) is None and read(linear, PLAIN.drop(columns='flag'))[0] is None
     lgb = pytest.importorskip('lightgbm')
     leaves = lgb.LGBMClassifier(n_estimators=3, linear_tree=True, verbose=-1, n_jobs=1).fit(PLAIN, Y)
-    assert read(leaves, PLAIN)[0] is None and _parsed(leaves).leans
+    assert read(leaves, PLAIN)[0] is None and parse_trees(leaves).leans
     bags = ensemble.BaggingClassifier(leaves, 2, random_state=0).fit(PLAIN, Y)
-    assert _parsed(bags) is None  # which are no sums of cells
+    assert parse_trees(bags) is None  # which are no sums of cells
     assert read(LogisticRegression().fit(PLAIN, Y), PLAIN)[0] is None
 
 
 def test_a_reading_that_differs_from_the_library_is_refused():
     source, data = MADE['hist']()
     trees, domain = read(source, data)
-    off = lambda s: (e := _parsed(s))._replace(link=e.link._replace(base=e.link.base + .01))
+    off = lambda s: (e := parse_trees(s))._replace(link=e.link._replace(base=e.link.base + .01))
     assert trees is not None and exact(FrameModel(recognised(source), domain.write, domain.features), off) is None
 
 

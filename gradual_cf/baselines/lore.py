@@ -16,9 +16,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 from ..answers import aimed_at, Counterfactuals
 from .nearest import _admitted, _away, _probability_with_margin, _fixed, _OfImages, _within_limit
 from ..core import changed_groups, Effort, Question, take_rows
-from ..data.columns import Column, _read_numbers
+from ..data.columns import Column, read_numbers
 from ..models.asking import predict
-from ..models.networks import load_model, _registered, save_model
+from ..models.networks import load_model, register_network, save_model
 from ..models.fingerprints import kept
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
@@ -96,7 +96,7 @@ class _Condition:
         if self.category is not None: return np.isin(self.category.named(df), self.levels)
         cells = df[self.feature]
         if self.levels: return cells.isin(self.levels).to_numpy()
-        v = cells.to_numpy(float) if self.column is None else _read_numbers(self.column, cells)
+        v = cells.to_numpy(float) if self.column is None else read_numbers(self.column, cells)
         return (v > self.low) & (v <= self.high)
 
     def __str__(self):
@@ -482,7 +482,7 @@ class _AdversarialAutoencoder(nn.Module):
     def forward(self, x): return self.decode(self.encode(x))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac11
-@_registered
+@register_network
 def _adversarial_autoencoder(shape, latent:int=8, width:int=512, low:float=0., high:float=1.) -> nn.Module:
     "Encoder and decoder of two hidden layers each, and a discriminator of codes (Makhzani et al., 2015)."
     return _AdversarialAutoencoder(shape, latent, width, low, high)

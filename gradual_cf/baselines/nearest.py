@@ -20,7 +20,7 @@ from ..models.networks import seeded
 from ..search.composition import admissible
 from ..search.explainer import Common, Explainer, setting, told
 from ..models.targets import arrived, levels, target_prob
-from ..search.shorten import _group_sizes, put_back_smallest
+from ..search.shorten import change_sizes, put_back_smallest
 
 # %% auto #0
 __all__ = ['WachterSettings', 'Wachter', 'CEMSettings', 'CEM', 'SpheresSettings', 'GrowingSpheres']
@@ -31,7 +31,7 @@ def _fixed(explainer, enc): return enc.frozen[:, explainer.groups(enc.x)] # Entr
 def _admitted(explainer, enc, c):
     "The nearest rows that an explainer allows, `(n, *s)`: frozen groups stay; a group's own value is admissible."
     groups, p = explainer.groups(c), admissible(enc, c, explainer.project)
-    stay = _group_sizes(enc.x, c, groups) <= _group_sizes(p, c, groups)
+    stay = change_sizes(enc.x, c, groups) <= change_sizes(p, c, groups)
     return torch.where((enc.frozen | stay)[:, groups], enc.x, p)
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c11

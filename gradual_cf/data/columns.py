@@ -52,7 +52,7 @@ def _floats(c:Column, s:pd.Series) -> np.ndarray: # `(n,)`
         if len(s) < 2: return np.full(len(s), np.nan)
         return np.concatenate([_floats(c, s.iloc[[i]]) for i in range(len(s))])
 
-def _read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
+def read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where missing, `(n,)`
     "Cells as numbers; raises `ValueError` for a cell that is none."
     try: v = c.floats(s)
     except _NO_NUMBERS:
@@ -133,7 +133,7 @@ def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # Ascending `(k,)`, 
     return np.where(v - below <= above - v, below, above)
 
 
-def _decoded_numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
+def decoded_numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
     v,scale = c.decoded(x), c.scale
     with np.errstate(over='ignore'): near = c.stored(np.rint(v*scale)/scale) # infinite, and so not near, for what is too large
@@ -198,18 +198,18 @@ def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)`
     return np.where(places[near] == place, c.between[near], v)
 
 # %% ../../nbs/data/00_columns.ipynb #c33
-_SAME = 1e-6 # Steps by which a number may differ from one that is written: .1 + .2 is .3
+STEP_TOLERANCE = 1e-6 # Steps by which a number may differ from one that is written: .1 + .2 is .3
 
 def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray: # bool `(n,)`
     "Whether each row has a number that the column may take."
-    a,b = (_read_numbers(c, df[c.name]) for df in (old, new))
+    a,b = (read_numbers(c, df[c.name]) for df in (old, new))
     ends,dtype = np.array([c.low, c.high]), getattr(new[c.name].dtype, 'numpy_dtype', new[c.name].dtype)
     eps = 0. # what numbers are rounded by, in shares of them
     if isinstance(dtype, np.dtype) and np.issubdtype(dtype, np.floating): # 32 bits round a bound, too
         ends,eps = ends.astype(dtype).astype(float), float(np.finfo(dtype).eps)
     ok = (b >= ends[0]) & (b <= ends[1]) & ~np.isin(b, c.codes)
     any_decimals = not c.every and c.known is not None and 2*len(c.between) > len(c.known) # most training rows have more than answers
-    if not any_decimals: ok &= np.abs(c.rounded(b) - b) <= _SAME*c.grain + eps*np.abs(b)
+    if not any_decimals: ok &= np.abs(c.rounded(b) - b) <= STEP_TOLERANCE*c.grain + eps*np.abs(b)
     if up: ok &= ~(b < a)
     if down: ok &= ~(b > a)
     return ok
@@ -356,8 +356,8 @@ class Column:
         plain = getattr(s.dtype, 'kind', 'O') in 'iuf' and isinstance(s.dtype, np.dtype)
         return s.to_numpy(float) if plain else as_floats(s)
     def misread(self, cell, v) -> str: return f'data must be finite, got {v} in column {self.name!r}'
-    def read(self, df:pd.DataFrame) -> np.ndarray: return _read_numbers(self, df[self.sources[0]])[:, None] # Raw entries, `(n, w)`
-    def exact(self, x:np.ndarray) -> np.ndarray: return _decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
+    def read(self, df:pd.DataFrame) -> np.ndarray: return read_numbers(self, df[self.sources[0]])[:, None] # Raw entries, `(n, w)`
+    def exact(self, x:np.ndarray) -> np.ndarray: return decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
         v = self.stored(k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.)
         if not self.uneven or self.known is None: return v
@@ -366,7 +366,7 @@ class Column:
     def on_steps(self, v:np.ndarray) -> np.ndarray: # Raw -> the nearest numbers on the steps
         return self.multiple(np.rint(v/self.every)) if self.every else self.stored(v.round(self.digits) + 0.)
     def written(self, v:np.ndarray) -> np.ndarray: # Whether numbers are on the steps of the column, bool `(n,)`
-        return np.abs(self.on_steps(v) - v) <= _SAME*np.minimum(self.grain, np.abs(v)) # 1e-9 is no 0
+        return np.abs(self.on_steps(v) - v) <= STEP_TOLERANCE*np.minimum(self.grain, np.abs(v)) # 1e-9 is no 0
     def stored(self, v:Any) -> Any: # Numbers -> the numbers that cells of its dtype hold
         if not self.bits: return v
         with np.errstate(over='ignore'): return np.asarray(v, float).astype(self.bits).astype(float)
@@ -425,7 +425,7 @@ class Column:
     def seen(self, v:np.ndarray) -> np.ndarray: return v # Numbers `(n,)` as a function of people sees them
     def part(self, v:float) -> float: # Of a raw number: 0 at the smallest legal value, 1 at the largest
         return (v - self.low)/((self.high - self.low) or 1)
-    def share(self, cell:Any) -> float: return self.part(_read_numbers(self, pd.Series([cell]))[0]) # The same of a cell
+    def share(self, cell:Any) -> float: return self.part(read_numbers(self, pd.Series([cell]))[0]) # The same of a cell
     def cuts(self, bounds:np.ndarray) -> np.ndarray: return np.unique(bounds[np.isfinite(bounds)]) # Raw ends of cells
     def text(self, v:float) -> str: return value_text(round(v) if self.unit else float(v)) # A raw number, for people
     def amount(self, v:float) -> str: # By how much it changes, for people
@@ -435,7 +435,7 @@ class Column:
     def codes_in(self, v:np.ndarray, special:Sequence|None=None) -> tuple: # Those listed that occur, or recognised
         return _codes_apart(v) if special is None else tuple(code for code in special if (v == code).any())
     def filling(self, there:pd.Series) -> Any: # The cell that is read for a missing one: the lower median
-        return there.iloc[np.argsort(_read_numbers(self, there), kind='stable')[(len(there) - 1)//2]]
+        return there.iloc[np.argsort(read_numbers(self, there), kind='stable')[(len(there) - 1)//2]]
     def present(self) -> Column: return replace(self, missing=False) # Without its missing cells
     def leaving(self) -> Column: return self # With missing among what may be proposed, where that is a level
 
@@ -552,7 +552,7 @@ def _level_places(c:Column, s:pd.Series) -> np.ndarray: # Positions, long `(n,)`
     if len(new): raise ValueError(f'data must have known levels {list(c.levels)} in column {c.name!r}, got {new[0]!r}')
     return at
 
-def _one_hot(at:np.ndarray, width:int) -> np.ndarray: # Positions of levels `(n,)` -> `(n, width)`
+def one_hot(at:np.ndarray, width:int) -> np.ndarray: # Positions of levels `(n,)` -> `(n, width)`
     "One entry a level, 1 at these."
     out = np.zeros((len(at), width))
     out[np.arange(len(at)), at] = 1.
@@ -576,7 +576,7 @@ class Category(Column):
         return np.array([v in offered for v in self.levels], bool)
 
     def read(self, df:pd.DataFrame) -> np.ndarray: # 0 or 1; raises `ValueError` for an unknown level
-        return _one_hot(_level_places(self, df[self.sources[0]]), self.width)
+        return one_hot(_level_places(self, df[self.sources[0]]), self.width)
     def encoded(self, raw:Any) -> Any: return raw # 0 or 1 as they are
     def exact(self, x:np.ndarray) -> np.ndarray: # The missing level is the largest only where it is alone
         if not self.missing: return x
@@ -586,11 +586,11 @@ class Category(Column):
     def one(self, v:np.ndarray) -> np.ndarray: # Positions
         at = v.argmax(1).astype(float)
         return np.where(at == self.width - 1, np.nan, at) if self.missing else at
-    def entries(self, v:np.ndarray) -> np.ndarray: return _one_hot(np.where(np.isnan(v), -1, v).astype(int), self.width)
+    def entries(self, v:np.ndarray) -> np.ndarray: return one_hot(np.where(np.isnan(v), -1, v).astype(int), self.width)
     def kept(self, x:np.ndarray) -> np.ndarray: return self.one(x)
     def write(self, v:np.ndarray, dtypes:dict) -> dict: return {self.name: self.known[v.argmax(1)]}
 
-    def candidates(self, grid:int) -> np.ndarray: return _one_hot(np.flatnonzero(self.may), self.width)
+    def candidates(self, grid:int) -> np.ndarray: return one_hot(np.flatnonzero(self.may), self.width)
     def projection(self) -> Callable|None: return partial(_largest_offered, torch.from_numpy(self.may))
     def outside(self, v:np.ndarray) -> np.ndarray: return ~np.isin(v, np.flatnonzero(self.may))
     def legal(self, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bool) -> np.ndarray:
@@ -687,7 +687,7 @@ def _upward(v, scale, parts): # Where scaling rounds below `v`, one step more
     with np.errstate(invalid='ignore'): same = np.abs(near - v) <= _ULPS*np.abs(v)*(np.asarray(parts) % 1 > 0) # no decimals
     return np.where((near == v) | same, v, up)
 
-def _inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
+def inward_to_steps(low, high, digits, parts:Any=1.) -> tuple: # Decimals, and how many of the last one make a step
     "Move bounds inward to the steps of numbers."
     scale = 10.**np.asarray(digits)
     return _upward(low, scale, parts), -_upward(-high, scale, parts)
@@ -709,7 +709,7 @@ def _inside_cells(c:Column, low, high) -> tuple:
 def _bounds_inside(c:Column, low, high) -> tuple: # Raw numbers; arrays, or one each
     "Move bounds inward to what is legal."
     if c.bits: return _inside_cells(c, low, high)
-    ends = _inward_to_steps(low, high, c.digits, c.parts)
+    ends = inward_to_steps(low, high, c.digits, c.parts)
     if not len(c.between): return ends
     at = np.searchsorted(c.between, low), np.searchsorted(c.between, high, side='right')
     first,last = np.r_[c.between, np.inf][at[0]], np.r_[-np.inf, c.between][at[1]]
@@ -721,7 +721,7 @@ def _interval(c:Column, pair) -> tuple: # Raw numbers that can be written; infin
     if not c.ordered: raise ValueError(f'bounds must be of numbers, got {pair!r} for the category {c.name!r}')
     if isinstance(pair, str) or not hasattr(pair, '__len__') or len(pair) != 2:
         raise ValueError(f'bounds must be a pair (low, high) for column {c.name!r}, got {pair!r}')
-    try: ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else _read_numbers(c, pd.Series([v], name=c.name))[0]
+    try: ends = [none if pd.isna(v) or v in (-np.inf, np.inf) else read_numbers(c, pd.Series([v], name=c.name))[0]
                  for v,none in zip(pair, (-np.inf, np.inf))]
     except ValueError as e: raise ValueError(str(e).replace('data', 'bounds', 1)) from None
     low,high = (float(v) for v in _bounds_inside(c, *ends))
@@ -788,7 +788,7 @@ def _blank(s:pd.Series) -> dict:
 def _fit_numbers(cls:type, s:pd.Series, form:str='', special=None) -> Column:
     "Scale, range and form of a number, integer or date; a column without any has no legal value."
     c = cls(s.name, (s.name,), form=form, **_blank(s))
-    v,there = _read_numbers(c, s), s.notna().to_numpy(bool)
+    v,there = read_numbers(c, s), s.notna().to_numpy(bool)
     if cls is Date: c = replace(c, zone=pd.to_datetime(s, format=form if '%' in form else None).dt.tz)
     if not there.any(): return replace(c, low=1., high=0.)
     if form in _TEXTS: c = replace(c, digits=min(_decimals(s[there]), _MOST_DECIMALS))
@@ -865,7 +865,7 @@ def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, sp
     return list(out.values())
 
 # %% ../../nbs/data/00_columns.ipynb #c6d7a11a
-def _entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
+def entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
     "Where the entries of each column stand."
     ends = np.cumsum([c.width for c in columns]).tolist()
     return [slice(end - c.width, end) for c,end in zip(columns, ends)]
@@ -925,7 +925,7 @@ def _rescaled(columns, df, scale) -> list[Column]:
     told = {} if rule else _scaler_columns(scale, columns)
     for c in columns:
         if c.scalable and c.low <= c.high and (rule or c.name in told):
-            v = _read_numbers(c, df[c.name])
+            v = read_numbers(c, df[c.name])
             v = v[~np.isnan(v)]
             new:dict = rule(v) if rule else dict(zip(('origin', 'span'), told[c.name]))
             if c.missing and new['span']: new['origin'] = float(v.min()) # what is missing stands below all numbers

@@ -566,12 +566,13 @@ RECIPES |= dict(cbf=Recipe(lambda path, seed: load_cbf(), CBF_CLASSES, _OVER_TIM
 # %% ../../nbs/data/03_datasets.ipynb #c70
 _BUILDERS = dict(table=_table_task, text=_text_task, image=_image_task, series=_series_task)
 
-def _recipe_of(name:str) -> Any:
+def recipe_of(name:str) -> Any:
     "The recipe of that name; `ValueError` says which one is near."
     if name in RECIPES: return RECIPES[name]
     near = ''.join(f'; did you mean {n!r}?' for n in get_close_matches(str(name), RECIPES, 1))
     raise ValueError(f'name must be one of {sorted(RECIPES)}, got {name!r}{near}')
 
+# %% ../../nbs/data/03_datasets.ipynb #c70x0
 def load_task(
     name:str='breast_cancer', # One of `RECIPES`
     path=None,           # Data folder; None for `GRADUAL_CF_DATA`
@@ -615,23 +616,23 @@ def load_task(
     >>> cf = GradualCF(task.model, task.domain).fit(task.X)
     >>> cf.explain(task.X_test[:5]).quality()
     """
-    return _BUILDERS[(r := _recipe_of(name)).kind](r, _TaskAsked(name, domain, path, seed, model, progress, full))
+    return _BUILDERS[(r := recipe_of(name)).kind](r, _TaskAsked(name, domain, path, seed, model, progress, full))
 
 # %% ../../nbs/data/03_datasets.ipynb #ow2
-def _csv_rows(path, columns) -> pd.DataFrame:
+def read_rows_file(path, columns) -> pd.DataFrame:
     "The rows of a CSV or parquet file, without columns that are not read."
     try: df = pd.read_parquet(path) if Path(path).suffix == '.parquet' else pd.read_csv(path)
     except (OSError, ValueError) as e: raise ValueError(f'csv must be a readable CSV file, got {str(path)!r} ({e})') from None
     return df[list(columns)] if len(columns) and set(columns) <= set(df.columns) else df
 
-def _own_task(rows, model, trust=(), **told) -> Task: # A frame or a file; a file
+def task_from_files(rows, model, trust=(), **told) -> Task: # A frame or a file; a file
     "A fitted model from a file, and the rows that it reads: a task without labels."
     from gradual_cf.models.fitted import load_fitted, recognised
     if rows is None or model is None:
         got = ' and '.join(repr(file and str(file)) for file in (rows, model))
         raise ValueError(f'dataset must be given, or --csv and --model, got {got}')
     known = recognised(fitted := load_fitted(model, trust or ()))
-    df = rows if isinstance(rows, pd.DataFrame) else _csv_rows(rows, ())
+    df = rows if isinstance(rows, pd.DataFrame) else read_rows_file(rows, ())
     if known and len(known.names) and set(known.names) <= set(df): df = df[list(known.names)]
     if type(fitted).__module__.split('.')[0] in ('xgboost', 'lightgbm'):
         df = df.astype(dict.fromkeys(df.select_dtypes(['object', 'str']).columns, 'category'))

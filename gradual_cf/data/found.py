@@ -15,8 +15,9 @@ from types import SimpleNamespace
 
 import numpy as np, pandas as pd
 
-from .columns import (_check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, _read_numbers,
-                                     _SAME, _TEXTS, Category, Column, Date, Integer)
+from .columns import (
+    _check_missing, _in_dtype, _MOST_DECIMALS, _fewest_decimals, _objects, _precise, read_numbers, STEP_TOLERANCE, _TEXTS,
+    Category, Column, Date, Integer)
 from ..render import value_text
 
 # %% auto #0
@@ -196,7 +197,7 @@ def _category_of(df:pd.DataFrame, cols:list, apart:bool, taken=()) -> Indicators
     return Indicators(_set_name(cols, [*df.columns, *taken]), tuple(cols), levels=levels, offered=offered, known=cells)
 
 # %% ../../nbs/data/04_found.ipynb #a450ed77
-def _tell(told:Sequence):
+def log_findings(told:Sequence):
     "Say what was found; whoever does not want to hear it sets the level of the logger `gradual_cf`."
     for sentence in told: logging.getLogger('gradual_cf').warning(sentence)
 
@@ -377,7 +378,7 @@ def _decimals_of(step:float) -> int:
 def _on(c:Column, v:np.ndarray, step:float) -> np.ndarray: # bool `(n,)`
     "Which numbers are multiples of a step, as cells hold them."
     k = np.rint(v/step)
-    on = np.abs(v/step - k) <= _SAME
+    on = np.abs(v/step - k) <= STEP_TOLERANCE
     return on | (c.stored(np.round(k*step, _decimals_of(step))) == v) if c.bits else on
 
 def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 where no coarser one is
@@ -385,11 +386,11 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
     if len(v) < _FEWEST_ROWS: return 0.
     largest,few = np.abs(v).max(), v[::max(1, len(v)//_LOOKED)]
     eps = np.finfo(c.bits).eps if c.bits else np.finfo(float).eps
-    bottom = max(least*(1 + _SAME), _KNOWN_APART*eps*largest, 10.**-_MOST_DECIMALS)
+    bottom = max(least*(1 + STEP_TOLERANCE), _KNOWN_APART*eps*largest, 10.**-_MOST_DECIMALS)
     for power in range(int(np.floor(np.log10(largest))), -_MOST_DECIMALS - 1, -1):
         for step in (float(f'{m}e{power}') for m in _LADDER):
             if step < bottom: return 0.
-            if step > largest or abs(step/least - np.rint(step/least)) > _SAME: continue
+            if step > largest or abs(step/least - np.rint(step/least)) > STEP_TOLERANCE: continue
             if _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share: return step
     return 0.
 
@@ -404,7 +405,7 @@ def _even_distance(c:Column, v:np.ndarray) -> float: # 0 where there is none
     if u[-1] > _MOST_STEPS*least: return 0.
     step = u[-1]/np.rint(u[-1]/least)
     room = _KNOWN_APART*(np.finfo(c.bits).eps if c.bits else np.finfo(float).eps)*u[-1]/step
-    return float(step) if (np.abs(u/step - np.rint(u/step)) <= max(room, _SAME*_SAME)).all() else 0.
+    return float(step) if (np.abs(u/step - np.rint(u/step)) <= max(room, STEP_TOLERANCE*STEP_TOLERANCE)).all() else 0.
 
 def _told_step(c:Column, v) -> float:
     "A step that somebody says; raises `ValueError` for what is none."
@@ -419,7 +420,7 @@ def _with_step(step:dict|None, c:Column, s:pd.Series) -> Column: # What is said 
     if step and step.get(c.name) is not None: every,learns = _told_step(c, step[c.name]), False
     else: every,learns = 0., (step is None or len(step) > 0) and c.name not in (step or {})
     if type(c) not in (Column, Integer) or c.low > c.high or not (every or learns): return c
-    v = _read_numbers(c, s)
+    v = read_numbers(c, s)
     v = v[~np.isnan(v)]
     some = v[(v != 0) & ~np.isin(v, c.codes)]
     if learns: every = _coarsest(c, some, _MOSTLY, c.grain) or (0. if c.unit else _even_distance(c, some))
@@ -458,7 +459,7 @@ def _who(c:Column) -> str: # '' for what says nothing of that
 def _counts_rows(c:Column, s:pd.Series) -> str: # '' for a number that says something
     "Why a column of numbers is an identifier."
     if type(c) is not Integer: return ''
-    v = _read_numbers(c, s)
+    v = read_numbers(c, s)
     v = v[~np.isnan(v)]
     many,words = len(np.unique(v)), _words_of(c.name)
     if many > _MANY_NAMES and ({*words} & _people().ids or {*words[-1:]} & _people().last): return 'its name says so'
@@ -543,16 +544,16 @@ def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
                           role=role, tie=ties.get(g, ''), guessed=table.guessed.get(c.name, ''), why=why))
     return pd.DataFrame(lines).astype({'column': object})
 
-_OTHER_WAY = 'against the direction told'
+AGAINST_DIRECTION = 'against the direction told'
 
 def _change_notes(columns:Sequence[Column], roles:dict, lines:pd.DataFrame) -> list: # Of changes, a text each; '' for nothing to say
     "Which changes go against the direction told, are about a person, or lie where only a training row does, between steps."
     known,out = {c.name: c for c in columns}, []
     for name,before,after in zip(lines.feature, lines.before, lines.after):
         c,notes = known[name], []
-        if c.better and (_read_numbers(c, pd.Series([after, before], name=name)) @ [1, -1])*c.better < 0: notes.append(_OTHER_WAY)
+        if c.better and (read_numbers(c, pd.Series([after, before], name=name)) @ [1, -1])*c.better < 0: notes.append(AGAINST_DIRECTION)
         if roles.get(name, ('',))[0] == 'person': notes.append('who somebody is: no advice')
-        off = c.every and len(c.between) and not c.written(_read_numbers(c, pd.Series([after], name=name))).all()
+        off = c.every and len(c.between) and not c.written(read_numbers(c, pd.Series([after], name=name))).all()
         if off: notes.append(f'finer than its step of {value_text(c.step)}')
         out.append('; '.join(notes))
     return out

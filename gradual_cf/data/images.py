@@ -15,7 +15,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
 
-from ..answers import _titles, aimed_at, CHANGED, Counterfactuals
+from ..answers import row_titles, aimed_at, CHANGED, Counterfactuals
 from ..core import Display, Domain, door, Encoded, block_groups, check_range, group_sums, steps
 from ..render import figure_html, subplots
 
@@ -229,13 +229,15 @@ def _block_corners(ids):
     return [divmod(int(f), ids.shape[2]) for f in first]
 
 # %% ../../nbs/05_images.ipynb #c67
-def _block_names(ids): return tuple(f'block at {top},{left}' for top,left in _block_corners(ids)) # A name for each block
+def block_names(ids) -> tuple: # A text a block, in the order of their numbers
+    "What blocks are called: by their first row and column."
+    return tuple(f'block at {top},{left}' for top,left in _block_corners(ids))
 
 # %% ../../nbs/05_images.ipynb #c70
 def _block_changes(cfs:Counterfactuals) -> pd.DataFrame:
     "One line for every block that changed."
     ids = cfs.domain.groups(cfs.x.shape[1:])
-    corners,names,lines = _block_corners(ids), _block_names(ids), []
+    corners,names,lines = _block_corners(ids), block_names(ids), []
     for i in range(len(cfs)):
         for g in ids[cfs.mask[i].cpu()].unique().tolist():
             at = (ids == g).to(cfs.x.device)
@@ -255,7 +257,7 @@ def _kept_names(kind:str, n:int, immutable=(), **other) -> list: # Names for eac
 # %% ../../nbs/05_images.ipynb #c75
 def _constrain_images(groups:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze blocks by name; raises `ValueError` for an unknown one, and for any other constraint."
-    names,frozen = _block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
+    names,frozen = block_names(groups(enc.x.shape[1:])), enc.frozen.clone()
     for row,kept in zip(frozen, _kept_names('images', len(frozen), **rules)):
         for b in kept:
             if b not in names: raise ValueError(f'immutable must name blocks, from {names[0]!r} to {names[-1]!r}, got {b!r}')
@@ -271,11 +273,12 @@ def _legal_blocks(p:_Pixels, old, new) -> np.ndarray: # bool `(n, g)`
     return (group_sums(bad.float(), _groups(p, after.shape[1:])) == 0).numpy()
 
 # %% ../../nbs/05_images.ipynb #c85
-def _plot_shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
+def plot_shades(x:Tensor, bounds=(0, 1)) -> np.ndarray: # `(h, w)`, or `(h, w, c)` in colour, in [0, 1]
     "What a plot shows of an image."
     v = ((x.detach().cpu().float() - bounds[0])/(bounds[1] - bounds[0])).clamp(0, 1)
     return (v[0] if len(v) == 1 else v.permute(1, 2, 0)).numpy()
 
+# %% ../../nbs/05_images.ipynb #c85x0
 def draw_image(
     ax,            # A matplotlib axis
     x:Tensor,      # An image, `(c, h, w)`
@@ -295,18 +298,19 @@ def draw_image(
     title : default ''
         Above it
     """
-    picture = ax.imshow(_plot_shades(x, bounds), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
+    picture = ax.imshow(plot_shades(x, bounds), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
     ax.set_axis_off()
     ax.set_title(title, fontsize=9)
     return picture
 
 # %% ../../nbs/05_images.ipynb #c90
-def _border(on):
+def border_lines(on):
     "The border of a set of pixels, bool `(h, w)`, as line segments."
     m = np.pad(np.asarray(on.cpu()).astype(np.int8), 1)
     across = [[(j - 1.5, i - .5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=0)))]
     return across + [[(j - .5, i - 1.5), (j - .5, i - .5)] for i,j in zip(*np.nonzero(np.diff(m, axis=1)))]
 
+# %% ../../nbs/05_images.ipynb #c90x1
 def outline(
     ax,          # A matplotlib axis that shows an image
     on:Tensor,   # Pixels inside, bool `(h, w)`
@@ -324,10 +328,10 @@ def outline(
         Of the lines
     """
     from matplotlib.collections import LineCollection
-    return ax.add_collection(LineCollection(_border(on), capstyle='projecting', **style), autolim=False)
+    return ax.add_collection(LineCollection(border_lines(on), capstyle='projecting', **style), autolim=False)
 
 # %% ../../nbs/05_images.ipynb #c93
-_DIM = .25 # brightness of what did not change, in the picture of what did
+DIMMED = .25 # brightness of what did not change, in the picture of what did
 
 def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     "Before, changed blocks, after: a row for each image."
@@ -336,7 +340,7 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
     for i,(before,between,after) in enumerate(axes):
         found = '' if cfs.valid[i] else ', not found'
         draw_image(before, cfs.x[i], title=f'before: p {cfs.before[i]:.2f}')
-        draw_image(between, torch.where(cfs.mask[i], cfs.xp[i], _DIM*cfs.x[i]), title='what changed')
+        draw_image(between, torch.where(cfs.mask[i], cfs.xp[i], DIMMED*cfs.x[i]), title='what changed')
         outline(between, cfs.mask[i].any(0), color=CHANGED, lw=1.5)
         draw_image(after, cfs.xp[i], title=f'as {aimed_at(cfs, i)}: p {cfs.prob[i]:.2f}{found}')
     return fig
@@ -345,7 +349,7 @@ def _plot_images(cfs:Counterfactuals, most:int=5): # A matplotlib figure
 def _show_images(cfs:Counterfactuals, most:int=10) -> str: # HTML
     "The picture of `_plot_images`, with its content in words as the alternative text."
     words = [f'image {name}: to {aimed_at(cfs, i)}, {len(cfs[i].changes())} blocks changed, '
-             f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}' for i,name in enumerate(_titles(cfs)[:most])]
+             f'certainty {cfs.before[i]:.2f} to {cfs.prob[i]:.2f}' for i,name in enumerate(row_titles(cfs)[:most])]
     more = f'<p>… and {len(cfs) - most:,} more images</p>' if len(cfs) > most else ''
     return figure_html(_plot_images(cfs, most), '; '.join(words)) + more
 

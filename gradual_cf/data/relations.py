@@ -302,7 +302,7 @@ class _Relation(NamedTuple):
         return then if self.when is None else then | ~self.when.holds(old, new, value)
 
 # %% ../../nbs/data/01_relations.ipynb #c22
-def _relation(text, columns:Sequence[Column]) -> _Relation:
+def parse_relation(text, columns:Sequence[Column]) -> _Relation:
     "Read a relation; raises `ValueError` for anything else."
     if not isinstance(text, str): raise ValueError(f'relations must be texts, got {text!r}')
     def part(side): # an event, an equality or any other sentence
@@ -326,7 +326,7 @@ class _Follower(NamedTuple):
     when:Callable|None # (before, now) -> bool `(n,)`; None where it always follows
     told:str         # Who says so
 
-def _consequence(r:_Relation) -> _Follower|None:
+def consequence_of(r:_Relation) -> _Follower|None:
     "What follows from a relation; None where it leaves a choice."
     then,when = r.then, r.when
     if isinstance(then, _Event): forces = then.by
@@ -335,7 +335,7 @@ def _consequence(r:_Relation) -> _Follower|None:
     return _Follower(then.group, r.groups - {then.group}, then.forced, when and when.holds, r.text)
 
 # %% ../../nbs/data/01_relations.ipynb #c30
-def _in_order(followers:Sequence[_Follower], columns) -> tuple:
+def ordered_followers(followers:Sequence[_Follower], columns) -> tuple:
     "Followers after those they need; raises `ValueError` for a circle, and for a column that is computed twice."
     always,out = [f.group for f in followers if f.when is None], []
     twice = [columns[g].name for g in dict.fromkeys(always) if always.count(g) > 1]
@@ -439,7 +439,7 @@ def _columns_present(r:_Relation, env:dict) -> np.ndarray: # bool `(n,)`
     return ~reduce(np.logical_or, [np.isnan(env[g]) for g in r.groups])
 
 # %% ../../nbs/data/01_relations.ipynb #c46
-class _Ties(NamedTuple):
+class TableRelations(NamedTuple):
     "All relations between the columns of a table."
     columns:tuple    # A `Column` for each group
     at:list          # Their entries, a slice each
@@ -478,7 +478,7 @@ class _Ties(NamedTuple):
         return np.concatenate(out, 1)
 
 # %% ../../nbs/data/01_relations.ipynb #c48
-def _strayed(ties:_Ties, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
+def _strayed(ties:TableRelations, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
     "Computed columns that differ from what they should be."
     out,after = np.zeros((len(next(iter(new.values()))), len(ties.columns)), bool), ties.followed(old, new)
     for g in ties.unchosen: out[:, g] = ~_agree_as_written(ties.columns[g], after[g], new[g])
@@ -487,12 +487,12 @@ def _strayed(ties:_Ties, old:dict, new:dict) -> np.ndarray: # bool `(n, g)`
 # %% ../../nbs/data/01_relations.ipynb #c53
 def _flat_rows(x:Tensor) -> np.ndarray: return x.detach().cpu().double().flatten(1).numpy() # `(n, d)`
 
-def _read_groups(t:_Ties, x:Tensor, groups) -> dict: # Group -> numbers `(n,)`
+def _read_groups(t:TableRelations, x:Tensor, groups) -> dict: # Group -> numbers `(n,)`
     "Rows as they are."
     v = _flat_rows(x)
     return {g: t.columns[g].kept(v[:, t.at[g]]) for g in groups}
 
-def _read_moved(t:_Ties, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numbers `(n,)`
+def _read_moved(t:TableRelations, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numbers `(n,)`
     "Rows as they will be, beside the numbers that they had."
     now,was,out = _flat_rows(xp), _flat_rows(x), {}
     for g,v in old.items():
@@ -500,7 +500,7 @@ def _read_moved(t:_Ties, xp:Tensor, x:Tensor, old:dict) -> dict: # Group -> numb
         out[g] = np.where((now[:, at] == was[:, at]).all(1), v, c.rounded(c.kept(now[:, at])))
     return out
 
-def _write_derived(t:_Ties, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group -> numbers before, now and then; `(n, d)`
+def _write_derived(t:TableRelations, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group -> numbers before, now and then; `(n, d)`
     "Write what follows; a number that is what it was gets the input's own entries."
     out = xp.clone()
     for g,(old,new,v) in led.items():
@@ -513,7 +513,7 @@ def _write_derived(t:_Ties, xp:Tensor, x:Tensor, led:dict) -> Tensor: # Group ->
 # %% ../../nbs/data/01_relations.ipynb #c55
 _EDGE = 1e-6 # Room for the rounding of 32 bits at a limit, in encoded units
 
-def _follows_within_limits(r:_Relations, enc:Encoded, xp:Tensor, old:dict, after:dict) -> np.ndarray: # bool `(n,)`
+def _follows_within_limits(r:Relations, enc:Encoded, xp:Tensor, old:dict, after:dict) -> np.ndarray: # bool `(n,)`
     "Whether columns that followed stay within the limits of table and rows."
     ok = np.ones(len(xp), bool)
     for g,new in after.items():
@@ -525,7 +525,7 @@ def _follows_within_limits(r:_Relations, enc:Encoded, xp:Tensor, old:dict, after
     return ok
 
 # %% ../../nbs/data/01_relations.ipynb #c57
-def _touched(ties:_Ties, group:int) -> _Ties:
+def _touched(ties:TableRelations, group:int) -> TableRelations:
     "The columns that are related to one column."
     moved:set[int] = {group}
     while more := {f.group for f in ties.followers if f.needs & moved} - moved: moved |= more
@@ -539,9 +539,9 @@ def _all_named(relations, followers) -> set: # Columns
 # %% ../../nbs/data/01_relations.ipynb #c59
 _RANGE_HALVINGS = 17 # Halvings of a range: what a number may become is known to a hundred-thousandth
 
-class _Relations:
+class Relations:
     "The relations, for the rows of a search."
-    def __init__(self, ties:_Ties):
+    def __init__(self, ties:TableRelations):
         self.ties,self.led = ties, ties.led
         of_all = np.arange(len(ties.columns))
         self.computed = torch.from_numpy(np.isin(of_all, ties.unchosen)) # Columns that cannot be chosen, bool `(g,)`
@@ -615,7 +615,7 @@ class _Relations:
 # %% ../../nbs/data/01_relations.ipynb #c67
 _SHUFFLES = 5 # Times that rows are shuffled
 
-def _check_together(ties:_Ties, env:dict):
+def _check_together(ties:TableRelations, env:dict):
     "Raise `ValueError` for relations that no row satisfies, neither training rows nor shuffled ones."
     if not (told := [r for r in ties.relations if not r.moves]): return
     known = ties._replace(followers=tuple(f for f in ties.followers if f.needs <= env.keys()))
@@ -650,7 +650,7 @@ def _check_moves(relations:Sequence[_Relation], columns, fixed:dict):
 # %% ../../nbs/data/01_relations.ipynb #c73
 _NAMED_ROWS = 5 # Rows that a warning names
 
-def _warn_of_rows(ties:_Ties, env:dict, df:pd.DataFrame):
+def _warn_of_rows(ties:TableRelations, env:dict, df:pd.DataFrame):
     "Warn about training rows that break a relation, or whose value differs from the derived one."
     bad = [(r.text, _columns_present(r, env) & ~r.kept(env, env)) for r in ties.relations if not r.moves]
     for name,function in ties.derive.items():
@@ -668,7 +668,7 @@ def _numbers_of(columns, df:pd.DataFrame) -> dict: # Group -> numbers `(n,)`, of
     return {g: c.one(c.read(df)) for g,c in enumerate(columns)}
 
 # %% ../../nbs/data/01_relations.ipynb #c78
-def _at_fault(ties:_Ties, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
+def _at_fault(ties:TableRelations, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
     "Changed columns that break a relation, and columns that did not follow."
     a,b = (_numbers_of(ties.columns, df) for df in (old, new))
     changed,out = np.stack([_differs(a[g], b[g]) for g in a], 1), _strayed(ties, a, b)
@@ -690,7 +690,7 @@ def _check_computed(followers, columns, named:dict):
             if (name := columns[f.group].name) in names:
                 raise ValueError(f'{arg} must not name a column that is computed, got {name!r} ({f.told})')
 
-def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations, `derive` and `causes`
+def _ties(table, df, links:tuple, fixed:dict) -> TableRelations: # A `_Table`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."
     columns,(relations,*more) = table.columns, links
     derive,causes = (told or {} for told in more)
@@ -698,16 +698,16 @@ def _ties(table, df, links:tuple, fixed:dict) -> _Ties: # A `_Table`; relations,
         raise ValueError(f'relations must be a list of texts, got {relations!r}')
     for arg,value in dict(derive=derive, causes=causes).items():
         if not isinstance(value, dict): raise ValueError(f'{arg} must be a dict of columns, got {value!r}')
-    told = tuple(_relation(text, columns) for text in relations)
+    told = tuple(parse_relation(text, columns) for text in relations)
     frame = partial(_rewritten, columns, table.dtypes, df.iloc[:1])
     computed = [_derived(columns, name, f, frame, df) for name,f in derive.items()]
     computed += [_caused(columns, name, pair, frame, df) for name,pair in causes.items()]
     _check_computed(computed, columns, {k: v for k,v in fixed.items() if k in ('immutable', 'levels', 'cost')})
     _check_moves(told, columns, fixed)
-    led = [f for f in map(_consequence, told) if f and columns[f.group].name not in fixed['immutable']]
+    led = [f for f in map(consequence_of, told) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
     columns = _unstepped(columns, {f.group for f in (*computed, *led)})
-    env,ties = _numbers_of(columns, df), _Ties(columns, table.at, told, _in_order([*computed, *led], columns), derive)
+    env,ties = _numbers_of(columns, df), TableRelations(columns, table.at, told, ordered_followers([*computed, *led], columns), derive)
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)
     return ties

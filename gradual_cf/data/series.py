@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np, pandas as pd, torch
 from torch import Tensor, nn
 
-from ..answers import _titles, aimed_at, CHANGED, Counterfactuals, went
+from ..answers import row_titles, aimed_at, CHANGED, Counterfactuals, went
 from ..core import changed_groups, check_range, Display, Domain, door, Encoded, group_sums
 from ..models.fitted import as_module
 from ..render import figure_html, plot_text, subplots
@@ -328,7 +328,7 @@ def _plot_series(cfs:Counterfactuals, most:int=5): # A matplotlib figure
         for l in table[(table.row == i) & (table.channel == p.channels[j])].itertuples():
             ax.axvspan(time[l.start], time[l.end - 1], color=CHANGED, alpha=.12, lw=0)
         ax.set_ylabel(plot_text(p.channels[j]), fontsize=8)
-        if not j: ax.set_title(plot_text(f'row {_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
+        if not j: ax.set_title(plot_text(f'row {row_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}'), fontsize=9)
     axes[-1, 0].set_xlabel(unit)
     axes[0, 0].legend(fontsize=8)
     return fig

@@ -13,18 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from .columns import (_bare, _bounds_inside, _entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval,
-                                     _inward_to_steps, _level_places, _objects, _offered, _plain_numbers, _rescaled,
-                                     _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
-from ..answers import _amount, _called, aimed_at, CHANGED, Counterfactuals, _ranges, _titles, went
+from .columns import (
+    _bare, _bounds_inside, entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval, inward_to_steps,
+    _level_places, _objects, _offered, _plain_numbers, _rescaled, _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
+from ..answers import cell_with_unit, display_name, aimed_at, CHANGED, Counterfactuals, region_lines, row_titles, went
 from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, door, Encoded,
                              Entrywise, same_cells, steps)
 from ..render import plot_text, subplots, value_text
 from ..models.fitted import as_module, coded_columns
-from .found import (_as_relation, _contradictions, _change_notes, _columns_in_words,
-                                   _found_categories, _found_roles, _guesses, _hanging, _hanging_told, _named_category, _pointing,
-                                   _roles_told, _tell, _with_step, Indicators)
-from .relations import _at_fault, _consequence, _in_order, _names_in, _relation, _Relations, _Ties, _ties
+from .found import (
+    _as_relation, _contradictions, _change_notes, _columns_in_words, _found_categories, _found_roles, _guesses, _hanging,
+    _hanging_told, _named_category, _pointing, _roles_told, log_findings, _with_step, Indicators)
+from .relations import (
+    _at_fault, consequence_of, ordered_followers, _names_in, parse_relation, Relations, TableRelations, _ties)
 
 # %% auto #0
 __all__ = ['tabular']
@@ -68,7 +69,7 @@ class _Table:
     grid:int          # Candidate values of a wide column
     keep:bool=True    # Whether a missing cell stays missing
     computed:Any=False# Columns that cannot be chosen and may follow others, bool `(g,)`
-    relations:Any=None# Relations between columns, `_Relations`; None if there are none
+    relations:Any=None# Relations between columns, `Relations`; None if there are none
     price:Any=None    # What changes cost, `_Cost`; None where nobody says so
     fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
     told:tuple=()     # What was found in the training rows, in sentences
@@ -87,7 +88,7 @@ class _Table:
 
     # What follows from the fields is worked out once: a single row is asked about many times
     @cached_property
-    def at(self) -> list: return _entry_slices(self.columns) # A slice for each column
+    def at(self) -> list: return entry_slices(self.columns) # A slice for each column
 
     @cached_property
     def group(self) -> np.ndarray: # Column of each entry, `(d,)`
@@ -126,7 +127,7 @@ class _Table:
         return np.array([getattr(c, field) for c in self.columns], float)[self.group]
 
 # %% ../../nbs/04_tables.ipynb #c10
-def _cast(s:pd.Series, dtype) -> pd.Series:
+def cast_column(s:pd.Series, dtype) -> pd.Series:
     "A column in another dtype where that holds all of its values, else as it is."
     if isinstance(dtype, pd.CategoricalDtype) and not s.dropna().isin(dtype.categories).all(): return s
     try: new = s.astype(dtype)
@@ -166,7 +167,7 @@ def _fitted_columns(table:_Table, data) -> pd.DataFrame:
     if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
     if got == names:
         other = [c for (c,dtype),own in zip(table.dtypes.items(), df.dtypes) if own is not dtype and own != dtype]
-        df = _columns_replaced(df, {c: _cast(df[c], table.dtypes[c]) for c in other})
+        df = _columns_replaced(df, {c: cast_column(df[c], table.dtypes[c]) for c in other})
         gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
         return _columns_replaced(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
     if not (missing := [c for c in names if c not in got]): raise ValueError(f'data must have distinct columns, got {got}')
@@ -176,7 +177,7 @@ def _fitted_columns(table:_Table, data) -> pd.DataFrame:
 # %% ../../nbs/04_tables.ipynb #c16
 def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
     "Limits moved inward to legal values."
-    ends = [end.copy() for end in _inward_to_steps(low, high, table.scales.digits, table.scales.parts)]
+    ends = [end.copy() for end in inward_to_steps(low, high, table.scales.digits, table.scales.parts)]
     for c,at in table.scales.between:
         i = at.start
         ends[0][:, i],ends[1][:, i] = _bounds_inside(c, low[:, i], high[:, i])
@@ -447,7 +448,7 @@ def _legal_columns(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarr
 # %% ../../nbs/04_tables.ipynb #c46
 _LISTED = 30 # Columns that an error lists
 
-def _check_names(columns:Sequence[Column], **named):
+def check_names(columns:Sequence[Column], **named):
     "Raise `ValueError` for a name that is not a column."
     known,owner = [c.name for c in columns], {s: c for c in columns for s in c.sources}
     for arg,names in named.items():
@@ -487,7 +488,7 @@ def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # boo
     rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
     if rows is value: _check_row_values(arg, rows, n)
     whole = partial(_category_names, columns)
-    for row in rows: _check_names(columns, **{arg: whole(row)})
+    for row in rows: check_names(columns, **{arg: whole(row)})
     return np.repeat([[c in row for c in names] for row in map(whole, rows)], n//len(rows), 0)
 
 # %% ../../nbs/04_tables.ipynb #c52
@@ -500,7 +501,7 @@ def _bound_rows(table:_Table, bounds, n:int) -> tuple:
     if rows is bounds: _check_row_values('bounds', rows, n)
     out = np.tile([[[-np.inf]], [[np.inf]]], (1, len(rows), len(table.columns)))
     for i,row in enumerate(rows):
-        _check_names(table.columns, bounds=list(row or ()))
+        check_names(table.columns, bounds=list(row or ()))
         for g,c in enumerate(table.columns):
             pair = (row or {}).get(c.name)
             if not (pair is None or pair is pd.NA or isinstance(pair, float) and np.isnan(pair)): out[:, i, g] = _interval(c, pair)
@@ -564,7 +565,7 @@ def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (
 # %% ../../nbs/04_tables.ipynb #c61
 def _ends(cfs:Counterfactuals, c:Column) -> list:
     "The smallest and the largest value of a column, in words."
-    write = c.text if c.measure or c.levels else lambda v: _amount(cfs, c.name, round(v, max(c.digits, 0)))
+    write = c.text if c.measure or c.levels else lambda v: cell_with_unit(cfs, c.name, round(v, max(c.digits, 0)))
     return [plot_text(write(float(v)), 14) for v in (c.low, max(c.high, c.low))]
 
 def _track(ax, y:float, cfs:Counterfactuals, c:Column, line):
@@ -578,7 +579,7 @@ def _track(ax, y:float, cfs:Counterfactuals, c:Column, line):
     for value,at,left,colour in ((line.before, a, a >= b, '.3'), (line.after, b, a < b, CHANGED)):
         shift,side = (9, 'left') if left else (-9, 'right')
         style = dict(textcoords='offset points', ha=side, fontsize=8, color=colour)
-        ax.annotate(plot_text(_amount(cfs, c.name, value)), (at, y), (shift, 7), **style)
+        ax.annotate(plot_text(cell_with_unit(cfs, c.name, value)), (at, y), (shift, 7), **style)
     for at,text in enumerate(_ends(cfs, c)):
         ax.annotate(text, (at, y), (0, -13), textcoords='offset points', ha='center', fontsize=7, color='.45')
 
@@ -604,10 +605,10 @@ _WIDE,_TALL = 84, .54 # Characters of a line, and inches of a change
 
 def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
     "A block for each row, a line for each change on its legal range, and what does as well; that, unless told, where a proof is known."
-    by_name,changes,around = {c.name: c for c in table.columns}, cfs.changes(), _ranges(cfs, ranges)
+    by_name,changes,around = {c.name: c for c in table.columns}, cfs.changes(), region_lines(cfs, ranges)
     known,y,heads,places = {(l.row, l.feature): l for l in around}, 0., [], []
     for i,some in changes.groupby('row'):
-        text = plot_text(f'row {_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', _WIDE)
+        text = plot_text(f'row {row_titles(cfs)[i]}: to be {aimed_at(cfs, i)}, {went(cfs, i)}', _WIDE)
         heads.append((y, text))
         y -= .6 + .3*text.count('\n')
         for line in some.itertuples():
@@ -626,7 +627,7 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
             _track(ax, at, cfs, c, line)
             if also is not None: _shade(ax, at, c, also)
     if around: ax.set_xlabel('shaded: values that are as good; a tip: all that follow, too', fontsize=8)
-    ax.set_yticks([at for at,_ in places], [plot_text(_called(cfs, l.feature), 24) for _,l in places], fontsize=8)
+    ax.set_yticks([at for at,_ in places], [plot_text(display_name(cfs, l.feature), 24) for _,l in places], fontsize=8)
     ax.set(xlim=(-.25, 1.25), ylim=(min(y, -1), .05), xticks=[])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
@@ -648,7 +649,7 @@ def _plot_many(table:_Table, cfs:Counterfactuals):
         ax.hlines(y, before, after, color=CHANGED, lw=min(2, 150/count), alpha=.5)
         ax.plot(before, y, 'o', color='.55', ms=min(5, 12*count**-.3))
         ax.plot(after, y, 'o', color=CHANGED, ms=min(5, 12*count**-.3))
-        ax.set_title(f'{plot_text(_called(cfs, name), 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
+        ax.set_title(f'{plot_text(display_name(cfs, name), 16)}\n{count:,} of {len(cfs):,}', fontsize=9)
         ax.set(xlim=(-.15, 1.1), ylim=(-.8, count - .2), yticks=[])
         names = {c.share(v): plot_text(value_text(v), 10) for v in c.levels[:_LEVELS]} if not c.ordered else dict(enumerate(_ends(cfs, c)))
         ax.set_xticks([*names], [*names.values()], fontsize=7, rotation=0 if c.ordered else 90)
@@ -675,8 +676,8 @@ def _check_frame(df, integer, siblings, categorical):
     if bad := [c for c in df.columns if isinstance(c, (bool, np.bool_))]: # Python takes them for 1 and 0
         raise ValueError(f'df must have columns named by text or numbers, got {bad}')
     raw = [Column(c, (c,)) for c in df.columns]
-    _check_names(raw, integer=integer, categorical=categorical)
-    for cols in siblings.values(): _check_names(raw, categorical=cols)
+    check_names(raw, integer=integer, categorical=categorical)
+    for cols in siblings.values(): check_names(raw, categorical=cols)
 
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
@@ -697,7 +698,7 @@ def _weights(c:Column, v) -> tuple[float, ...]: # Up, down
     return _weight(c.name, v[0]), _weight(c.name, v[1])
 
 # %% ../../nbs/04_tables.ipynb #c76
-def _column_cost(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
+def column_cost(c:Column, function:Callable, a:np.ndarray, b:np.ndarray) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
     "The cost that a function gives to changes of a column; raises `ValueError` if that is not a cost."
     before,after = (c.seen(c.kept(v)) for v in (a, b))
     v = np.broadcast_to(np.asarray(function(before, after), float), (len(a),))
@@ -726,7 +727,7 @@ class _Cost:
         for c,s,function in self.functions:
             rows = (x[:, s] != xp[:, s]).any(1).nonzero()[:, 0]
             if not len(rows): continue
-            v = _column_cost(c, function, *(t[rows, s].detach().cpu().double().numpy() for t in (x, xp)))
+            v = column_cost(c, function, *(t[rows, s].detach().cpu().double().numpy() for t in (x, xp)))
             paid = torch.zeros_like(out)
             paid[rows] = torch.from_numpy(v.copy()).to(out)
             out = out + paid
@@ -757,7 +758,7 @@ def _table_domain(table:_Table) -> Domain:
 # %% ../../nbs/04_tables.ipynb #c88
 def _offering(table:_Table, levels:dict) -> Domain:
     "The same table, of which some categories propose fewer levels; raises `ValueError` for others than it knows."
-    _check_names(table.columns, levels=list(levels))
+    check_names(table.columns, levels=list(levels))
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
     return _table_domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
@@ -765,14 +766,14 @@ def _offering(table:_Table, levels:dict) -> Domain:
 def _keeping(table:_Table) -> _Table:
     "The same table, which keeps the sums and products of its training rows, unless somebody says what hangs together."
     if table.relations is not None or table.price is not None: return table
-    told = tuple(_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
-    led = [f for f in map(_consequence, told) if f and not table.frozen[f.group]]
+    told = tuple(parse_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
+    led = [f for f in map(consequence_of, told) if f and not table.frozen[f.group]]
     columns = _unstepped(table.columns, [f.group for f in led])
-    try: ties = _Ties(columns, table.at, told, _in_order(led, columns), {})
+    try: ties = TableRelations(columns, table.at, told, ordered_followers(led, columns), {})
     except ValueError: return table # a circle
     computed = np.isin(np.arange(len(table.columns)), ties.always)
     if (table.frozen | computed).all() or not told: return table
-    return replace(table, columns=ties.columns, relations=_Relations(ties), computed=computed)
+    return replace(table, columns=ties.columns, relations=Relations(ties), computed=computed)
 
 def _read_as_codes(table:_Table, names:set) -> _Table: # Columns that a model reads as categories
     "The same table with categories in place of numbers that are codes."
@@ -854,7 +855,7 @@ def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relati
     unchosen = frozenset(np.flatnonzero(never & led).tolist())
     if ties is not None: table = replace(table, columns=ties.columns)
     return replace(table, frozen=fixed | (never & ~led), up=up | no_down & ~no_up, down=down | no_up & ~no_down,
-                   computed=computed, relations=None if ties is None else _Relations(ties._replace(never=unchosen)),
+                   computed=computed, relations=None if ties is None else Relations(ties._replace(never=unchosen)),
                    price=None if cost is None else _Cost(columns, table.at, cost, free))
 
 # %% ../../nbs/04_tables.ipynb #8ca441df
@@ -883,7 +884,7 @@ def _check_looks(columns, names, units, codes) -> dict: # As `Display` holds the
     for name,v in dict(names=names, units=units, codes=codes).items():
         if not isinstance(v, (dict, type(None))): raise ValueError(f'{name} must be a dict, got {v!r}')
     told = [c for c,v in (names or {}).items() if not isinstance(v, dict)] # a dict may also be words of classes, or a language
-    _check_names(columns, names=told, units=units or ())
+    check_names(columns, names=told, units=units or ())
     if bad := [c.name for c in columns if c.name in (units or {}) and (c.levels or c.measure)]:
         raise ValueError(f'units must name numbers, got {bad}')
     return {name: v for name,v in dict(names=names, units=units, codes=codes).items() if v}
@@ -990,7 +991,7 @@ def tabular(
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special, partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
                                 better=better or (), increase_only=increase_only, decrease_only=decrease_only, roles=roles or ())
-    _check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)
+    check_names(columns, **dict(roles=list(roles or ()), levels=levels) | named)
     without = [c.name for c in columns if c.name in levels and not c.levels]
     if without: raise ValueError(f'levels must name categories, got {without}')
     columns = _pointing(columns, better or {}, increase_only, decrease_only)
@@ -1011,6 +1012,6 @@ def tabular(
     if derive is None or derive:
         hangs = _hanging(table.columns, _fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
-    _tell(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
+    log_findings(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
           f'… and {len(table.told) - _MOST_TOLD + 1} more, which print(domain.text()) shows beside all columns'))
     return replace(_table_domain(table), data=df.copy(deep=False))

@@ -21,8 +21,9 @@ from ..models.asking import Adapted
 from ..models.decisions import FrameModel
 from ..models.of_texts import framed, of_texts
 from .images import _kept_names
-from .words import (_can_tag, _CLITIC, content_word, _ear, _fitting_proposals, _ids_now, _in_place, _lookup_form,
-    _nearest_words, _pipeline, _Pool, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, _word_spans)
+from .words import (
+    _can_tag, _CLITIC, content_word, _ear, _fitting_proposals, _ids_now, _in_place, lookup_form, _nearest_words, _pipeline, _Pool,
+    _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, word_spans)
 
 # %% auto #0
 __all__ = ['sentences']
@@ -45,14 +46,14 @@ class _Reader:
 
     @property
     def groups(self) -> tuple: return tuple(range(self.length)) # Names of the groups: the position of each word
-    def id(self, word): return self.vectors.index.get(_lookup_form(word), -1) # Its position in the table, -1 for none
+    def id(self, word): return self.vectors.index.get(lookup_form(word), -1) # Its position in the table, -1 for none
     def __getstate__(self): return vars(self) | dict(kept={}) # what was learnt is learnt again elsewhere
 
     def vector(self, word): return self.vectors.rows(torch.tensor(self.id(word)))
 
     def differ(self, old:str, new:str) -> dict: # Place -> (old word, new word) as written
         "Where two texts have different words."
-        words = [[t[a:b] for a,b in _known_word_places(self, t)] for t in (old, new)]
+        words = [[t[a:b] for a,b in known_word_places(self, t)] for t in (old, new)]
         return {p: (a, b) for p,(a,b) in enumerate(zip(*words)) if a != b}
 
 
@@ -87,7 +88,7 @@ def _read_once(reader, text) -> tuple:
     known = reader.kept.setdefault('texts', {})
     if (found := known.get(text)) is None:
         few = (spans := list(reader.tokenizer(text)))[:reader.length]
-        ids = [reader.vectors.index.get(_lookup_form(text[a:b]), -1) for a,b in few]
+        ids = [reader.vectors.index.get(lookup_form(text[a:b]), -1) for a,b in few]
         found = spans, ids, [not _glued(text, a, b) for a,b in few]
         if len(known) >= _READ_TEXTS: known.clear()
         known[text] = found
@@ -121,19 +122,21 @@ def _to_words(reader:_Reader, c:Tensor, x:Tensor) -> Tensor:
     return out
 
 # %% ../../nbs/06_texts.ipynb #c32
-def _known_word_places(reader, text): return _read_once(reader, text)[0][:reader.length] # Where the words stand that the network reads
+def known_word_places(reader, text) -> list: # (start, end) of each
+    "Where the words stand that the network reads."
+    return _read_once(reader, text)[0][:reader.length]
 
 # %% ../../nbs/06_texts.ipynb #c30
 def _constrain_texts(spans_of:Callable, enc:Encoded, raw, **rules) -> Encoded:
     "Freeze words, wherever they stand; raises `ValueError` for any other constraint."
     frozen,texts = enc.frozen.clone(), _raw_texts(raw)
     for row,text,kept in zip(frozen, texts, _kept_names('texts', len(texts), **rules)):
-        stays = {_lookup_form(w) for w in kept}
-        for p,span in enumerate(spans_of(text)): row[p] |= span is not None and _lookup_form(text[slice(*span)]) in stays
+        stays = {lookup_form(w) for w in kept}
+        for p,span in enumerate(spans_of(text)): row[p] |= span is not None and lookup_form(text[slice(*span)]) in stays
     return enc._replace(frozen=frozen)
 
 # %% ../../nbs/06_texts.ipynb #c36
-def _rewrite(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plain:Callable=str) -> str:
+def rewrite_words(text:str, spans:Sequence, new:dict, form:Callable=_in_case_of, plain:Callable=str) -> str:
     "Replace some words of a text; every other byte stays, but for what `plain` makes of it."
     parts,end = [],0
     for i in sorted(new):
@@ -159,7 +162,7 @@ def _decode_texts(reader:_Reader, x:Tensor, raw=None, legal:bool=True) -> list[s
     moved = (x != v.rows(ids)).any(2) & free
     names = iter(_named(reader, x[moved]))
     new = [{p: next(names) for p in m.nonzero()[:, 0].tolist()} for m in moved]
-    return [_rewrite(t, _read_once(reader, t)[0], n) for t,n in zip(texts, new)]
+    return [rewrite_words(t, _read_once(reader, t)[0], n) for t,n in zip(texts, new)]
 
 # %% ../../nbs/06_texts.ipynb #c45
 def _swapped_words(reader, cfs:Counterfactuals) -> list[dict]: # For each text, position -> (old word, new word) as written
@@ -169,7 +172,7 @@ def _swapped_words(reader, cfs:Counterfactuals) -> list[dict]: # For each text, 
 # %% ../../nbs/06_texts.ipynb #c47
 def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     "The words of texts, as the rule numbers them."
-    spans = [_known_word_places(reader, t) for t in texts]
+    spans = [known_word_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans): row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
     return _ear(reader).numbered(ids, spans)
@@ -198,7 +201,7 @@ def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 
     rule = reads_well() if reader.reads is None and _can_tag() else reader.reads
     if rule is None or rule.tagger is None: return np.full(1, np.nan)
     old,new = map(_raw_texts, (cfs.data, cfs.raw))
-    tags = [_tags(_pipeline(rule.tagger), texts, [_known_word_places(reader, t) for t in texts]) for texts in (old, new)]
+    tags = [_tags(_pipeline(rule.tagger), texts, [known_word_places(reader, t) for t in texts]) for texts in (old, new)]
     return np.array([tags[0][i][p] == tags[1][i][p] for i,p in zip(rows, at)], float)
 
 # %% ../../nbs/06_texts.ipynb #c53
@@ -206,7 +209,7 @@ def _text_measures(reader, cfs:Counterfactuals) -> dict: # Name -> `(n,)`; all b
     "Words changed, validity before the look-up, cosine of old and new word, share of real words."
     table = _changed_words(reader, cfs)
     found = cfs.prob if cfs.found is None else cfs.found
-    known = np.array([_lookup_form(v) in reader.vectors for v in table.after], bool)
+    known = np.array([lookup_form(v) in reader.vectors for v in table.after], bool)
     words = np.bincount(table.row.to_numpy(int), minlength=len(cfs))
     at = table.row, table.feature
     return dict(words=words, valid_before_snapping=found >= (cfs.tau or .5), cosine=np.array(table.cosine.dropna(), float),
@@ -222,7 +225,7 @@ def _legal_words(reader:_Reader, old, new) -> np.ndarray: # bool `(n, l)`
         before,after = (_read_once(reader, t)[0] for t in (a, b))
         ok[:] = len(before) == len(after) and gaps(a, before) == gaps(b, after)
         for p,(was,now) in enumerate(zip(before, after)):
-            k = reader.vectors.index.get(_lookup_form(b[slice(*now)]), -1)
+            k = reader.vectors.index.get(lookup_form(b[slice(*now)]), -1)
             swap = p < reader.length and may[p] and k >= 0 and reader.classes[k].item() >= 0
             ok[min(p, reader.length - 1)] &= swap or a[slice(*was)] == b[slice(*now)]
     return out
@@ -239,7 +242,7 @@ def _marked(reader, cfs:Counterfactuals, form:Callable, plain:Callable=str) -> s
         last = min(len(spans), max(first + _SHOWN, max(swaps, default=0) + _SHOWN//6))
         a,b = spans[first][0] if first else 0, spans[last - 1][1] if last < len(spans) else b
     here = [(start - a, end - a) for start,end in spans]
-    shown = _rewrite(text[a:b], here, swaps, lambda _, swap: form(*swap), plain)
+    shown = rewrite_words(text[a:b], here, swaps, lambda _, swap: form(*swap), plain)
     return '… '*(a > 0) + shown + ' …'*(b < len(text))
 
 # %% ../../nbs/06_texts.ipynb #c66
@@ -277,7 +280,7 @@ def _terminal(reader, cfs:Counterfactuals, colour:bool=False, names=None) -> str
 def _noted(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question."
     texts,ids,_ = _look_up_texts(reader, raw)
-    return enc._replace(notes=_ear(reader).note(texts, [_known_word_places(reader, t) for t in texts], ids))
+    return enc._replace(notes=_ear(reader).note(texts, [known_word_places(reader, t) for t in texts], ids))
 
 # %% ../../nbs/06_texts.ipynb #c76
 def _word_candidates(reader:_Reader, pool:_Pool, s, g, free) -> tuple:
@@ -341,7 +344,7 @@ def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candid
     if probe: of['probe'] = partial(probe[0], reader, probe[1]), *probe[2:]
     return Domain(**of | more)
 
-_TEXTS = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=_known_word_places,
+_TEXTS = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=known_word_places,
               project=_to_words) # What a reader gives
 
 # %% ../../nbs/06_texts.ipynb #sp2
@@ -349,7 +352,7 @@ _PLAIN = re.compile(r"\w+(?:['’]\w+)*")
 
 def _plain_spans(text:str) -> list: return [m.span() for m in _PLAIN.finditer(text)] # (start, end) of each word
 
-_UNIT,_KEPT_TEXTS = 2.**-20, 20_000 # What a word adds to 1, times its number; originals that are remembered, at most
+TEXT_UNIT,_KEPT_TEXTS = 2.**-20, 20_000 # What a word adds to 1, times its number; originals that are remembered, at most
 
 @dataclass(frozen=True, eq=False)
 class _Spliced(_Reader):
@@ -360,7 +363,7 @@ class _Spliced(_Reader):
 
     def differ(self, old:str, new:str) -> dict:
         "Where two texts have different words; '' for one that was left out."
-        a,b = ([t[s:e] for s,e in _known_word_places(self, t)] for t in (old, new))
+        a,b = ([t[s:e] for s,e in known_word_places(self, t)] for t in (old, new))
         if len(a) == len(b): return super().differ(old, new)
         out = {}
         for kind,i,to,j,end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -373,7 +376,7 @@ class _Spliced(_Reader):
 
     def may(self, word:str) -> bool: # As written
         "Whether a word may change, or be proposed."
-        said = self.allow(_lookup_form(word))
+        said = self.allow(lookup_form(word))
         if isinstance(said, (bool, np.bool_)): return bool(said)
         raise ValueError(f'allow must say True or False of a word for a function of texts, got {said!r} for {word!r}')
 
@@ -384,7 +387,7 @@ def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
     x = torch.zeros(len(texts), reader.length + 2)
     frozen = torch.ones(len(texts), reader.length + 1, dtype=torch.bool)
     for i,t in enumerate(texts):
-        spans = _known_word_places(reader, t)
+        spans = known_word_places(reader, t)
         if not spans: raise ValueError(f'data must have a word in every text, got none in row {i}: {t[:40]!r}')
         code = hashlib.blake2b(t.encode('utf8', 'surrogatepass'), digest_size=6).digest()
         key = int.from_bytes(code[:3], 'big'), int.from_bytes(code[3:], 'big') # below 2**24
@@ -394,7 +397,7 @@ def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
         frozen[i, :len(spans)] = torch.tensor([not reader.may(t[a:b]) for a,b in spans])
     return Encoded(x, frozen)
 
-def _word_at(reader:_Spliced, v:float) -> str: return '' if v < 0 else reader.vectors.words[round((v - 1)/_UNIT)]
+def _word_at(reader:_Spliced, v:float) -> str: return '' if v < 0 else reader.vectors.words[round((v - 1)/TEXT_UNIT)]
 
 def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "The original of each row with its words exchanged; gaps, punctuation and capitals stay."
@@ -406,7 +409,7 @@ def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> lis
         if lost: raise ValueError(f'x must come from texts that this domain encoded, got another original in row {lost[0]}')
         texts = [reader.seen[k] for k in keys]
     new = [{p: _word_at(reader, row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
-    return [_rewrite(t, _known_word_places(reader, t), n) if n else t for t,n in zip(texts, new)]
+    return [rewrite_words(t, known_word_places(reader, t), n) if n else t for t,n in zip(texts, new)]
 
 def _groups_spliced(shape) -> Tensor: # Long `(l + 2,)`
     "A group for each word, and one for the original."
@@ -419,9 +422,9 @@ def _legal_spliced(reader:_Spliced, old, new) -> np.ndarray: # bool `(n, 1)`
     "Whether only words that may change did, each into a word of the training texts, or was left out if that is allowed."
     ok = []
     for a,b in zip(_raw_texts(old), _raw_texts(new)):
-        swaps,spans = reader.differ(a, b), _known_word_places(reader, a)
-        may = lambda was, now: reader.may(was) and (_lookup_form(now) in reader.vectors if now else reader.leave_out)
-        same = _rewrite(a, spans, {p: now for p,(_,now) in swaps.items()}, lambda _, now: now) == b
+        swaps,spans = reader.differ(a, b), known_word_places(reader, a)
+        may = lambda was, now: reader.may(was) and (lookup_form(now) in reader.vectors if now else reader.leave_out)
+        same = rewrite_words(a, spans, {p: now for p,(_,now) in swaps.items()}, lambda _, now: now) == b
         ok.append([same and all(may(*swap) for swap in swaps.values())])
     return np.array(ok, bool).reshape(-1, 1)
 
@@ -439,7 +442,7 @@ def _as_function(reader, model) -> FrameModel:
 # %% ../../nbs/06_texts.ipynb #sp8
 def _vocabulary(texts:Sequence, spans_of:Callable, may:Callable) -> list: # The most used first
     "Words of letters that two texts or more use, and that may be proposed; all of them in fewer than ten texts."
-    used = Counter(w for t in texts for w in {_lookup_form(t[a:b]) for a,b in spans_of(t)})
+    used = Counter(w for t in texts for w in {lookup_form(t[a:b]) for a,b in spans_of(t)})
     least = 2 if len(texts) >= 10 else 1
     return [w for w,n in used.most_common() if n >= least and len(w) > 1 and w.isalpha() and may(w)][:2**20]
 
@@ -448,12 +451,12 @@ def _spliced_domain(texts, length, tokenizer, allow, leave_out) -> Domain:
     texts,length = _raw_texts(texts), 1024 if length is None else length
     if not texts: raise ValueError('vectors must be word vectors, or training texts for a function of texts, got none')
     _check_text_settings(length, 0., 1, 1)
-    spans_of = _plain_spans if tokenizer is _word_spans else tokenizer
+    spans_of = _plain_spans if tokenizer is word_spans else tokenizer
     allow = allow if callable(allow) else frozenset(allow).__contains__
     empty = _Spliced(_Vectors([], torch.zeros(0, 0)), length, spans_of, torch.zeros(0), allow=allow, leave_out=leave_out)
     words = _vocabulary(texts, spans_of, empty.may)
     reader = replace(empty, vectors=_Vectors(words, torch.zeros(len(words), 0)), classes=torch.zeros(len(words)))
-    own = dict(encode=_encode_spliced, decode=_decode_spliced, legal=_legal_spliced, words=_known_word_places,
+    own = dict(encode=_encode_spliced, decode=_decode_spliced, legal=_legal_spliced, words=known_word_places,
                measures=_count_words, write=_written_texts, adapt=_as_function)
     return _domain_of(reader, own, groups=_groups_spliced, confirm=_confirm_spliced, defaults='texts', spliced=reader)
 
@@ -464,7 +467,7 @@ _FULL,_FILTERED = (.2, 16, 32, 4), (0., 12, 8, 2) # Similarity, positions, words
 def sentences(
     vectors:Any,        # From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
     length:int|None=None, # Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
-    tokenizer:Callable=_word_spans, # Text -> (start, end) of each token
+    tokenizer:Callable=word_spans, # Text -> (start, end) of each token
     allow:Any=content_word, # Words that may change and be proposed: a collection, a test, or word -> class or None
     similarity:float|None=None, # Smallest cosine of both words, in [-1, 1]; None for 0 with a rule, .2 without
     common:int|None=10_000, # Propose the most frequent words only; None for all
@@ -483,7 +486,7 @@ def sentences(
         From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
     length : int | None, default None
         Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
-    tokenizer : Callable, default _word_spans
+    tokenizer : Callable, default word_spans
         Text -> (start, end) of each token
     allow : Any, default content_word
         Words that may change and be proposed: a collection, a test, or word -> class or None
@@ -540,6 +543,6 @@ class _Lookup(nn.Module):
         return self.model(self.rows(ids.long()))
 
 # %% ../../nbs/06_texts.ipynb #c93
-def _word_ids(vectors:_Vectors, data, length:int=256, tokenizer:Callable=_word_spans) -> Tensor: # Long `(n, l)`, or -1
+def _word_ids(vectors:_Vectors, data, length:int=256, tokenizer:Callable=word_spans) -> Tensor: # Long `(n, l)`, or -1
     "Texts as numbers of words, to train a `_Lookup` on."
     return _look_up_texts(_Reader(vectors, length, tokenizer, torch.zeros(len(vectors), dtype=torch.long)), data)[1]

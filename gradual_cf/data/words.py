@@ -33,12 +33,12 @@ _PIECE = re.compile(rf"""
   | [^\W_]+(?:[-'’][^\W_]+)*?(?={_CLITIC}) | [^\W_]+(?:[-'’][^\W_]+)*
   | \.\.+ | --+ | .""", re.X | re.I | re.S)
 
-def _word_spans(text:str) -> list: # (start, end) of each token, ascending
+def word_spans(text:str) -> list: # (start, end) of each token, ascending
     "Where the tokens of a text are, by the Penn Treebank's rules."
     return [m.span() for m in _PIECE.finditer(text) if m.lastgroup != 'gap']
 
 # %% ../../nbs/data/02_words.ipynb #c10
-def _lookup_form(word:str) -> str: # As vectors are named
+def lookup_form(word:str) -> str: # As vectors are named
     "Lower case, straight quotes."
     return "''" if word in ('"', '“', '”') else word.lower().replace('’', "'")
 
@@ -263,7 +263,7 @@ def corpus_vectors(
     -------
     _Vectors
     """
-    docs = [[_lookup_form(t[i:j]) for i,j in _word_spans(t)] for t in texts]
+    docs = [[lookup_form(t[i:j]) for i,j in word_spans(t)] for t in texts]
     count = Counter(w for d in docs for w in d)
     words = sorted((w for w,c in count.items() if c >= least), key=lambda w: (-count[w], w))
     if len(words) < dim: raise ValueError(f'dim must be at most the number of words ({len(words)}), got {dim}')
@@ -316,13 +316,13 @@ def ending(
     return next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), '')
 
 # %% ../../nbs/data/02_words.ipynb #c57
-def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=_word_spans) -> Tensor:
+def _word_classes(vectors:_Vectors, allow=content_word, tokenizer:Callable=word_spans) -> Tensor:
     "Read `allow` as a class for each word that is letters only, and found again as it is when it stands alone."
     rule = allow if callable(allow) else frozenset(allow).__contains__
     known,ids = {},[]
     for w in vectors.words:
         letters = re.fullmatch(r"[^\W\d_]{2,}(-[^\W\d_]+)*", w)
-        whole = letters and w == _lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
+        whole = letters and w == lookup_form(w) and list(tokenizer(w)) == [(0, len(w))]
         name = rule(w) if whole else None
         ids.append(-1 if name is None or name is False else known.setdefault(name, len(known)))
     if not known: raise ValueError(f'allow must leave words that may change, got none of {len(vectors):,}')
@@ -512,7 +512,7 @@ class _Fluency(NamedTuple):
         "Train both models on the words of a vocabulary, as `spans_of` finds them."
         texts,index = list(self.texts), {w: i for i,w in enumerate(words)}
         spans = [list(spans_of(t)) for t in texts]
-        lines = [[index.get(_lookup_form(t[a:b]), -1) for a,b in s] for t,s in zip(texts, spans)]
+        lines = [[index.get(lookup_form(t[a:b]), -1) for a,b in s] for t,s in zip(texts, spans)]
         if not any(i >= 0 for line in lines for i in line):
             raise ValueError(f'texts must hold words of the vocabulary, got none in {len(texts)} texts')
         nlp = None if self.tagger is None else _pipeline(self.tagger)

@@ -14,13 +14,13 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 from torch.nn.functional import pdist
 
-from ..answers import _explainer_of, _check_answers, Counterfactuals
+from ..answers import explainer_of, check_answers, Counterfactuals
 from ..core import changed_groups, check_range, comparable, door, Encoded, State, take_rows, Target, by_target
 from ..data.columns import MISSING
 from ..gradual import plausible
-from ..models.asking import _adapted, labels_of, predict
+from ..models.asking import adapt_model, labels_of, predict
 from ..render import plot_text, subplots
-from ..search.explainer import Explainer, _unbound
+from ..search.explainer import Explainer, unbound_model
 from ..models.targets import in_target, levels, NUMBERS
 from ..search.goals import fit_logits, leading, required, shortfall
 from ..search.plausible import held_back
@@ -361,8 +361,8 @@ def measures(
     pd.DataFrame
         Lines of metric, eps, mean, std, share
     """
-    _check_answers(cfs)
-    explainer = _explainer_of(explainer, cfs)
+    check_answers(cfs)
+    explainer = explainer_of(explainer, cfs)
     explainer.check_rows('measures')
     cfs = cfs[~cfs.unread] if cfs.unread.any() else cfs
     x,xp,target,train,domain = cfs.x, cfs.xp, cfs.tensors.target, explainer.x_train, cfs.domain
@@ -564,7 +564,7 @@ def _confirm_of(cfs:Counterfactuals, models:Sequence) -> Counterfactuals:
     "Ask other models about answers."
     if not isinstance(models, (list, tuple)) or not models:
         raise ValueError(f'models must be a list of at least one model, got {models!r}')
-    own = [_adapted(cfs.domain, _unbound(m)) for m in models]
+    own = [adapt_model(cfs.domain, unbound_model(m)) for m in models]
     said = [cfs.goal.agrees(predict(m, cfs.xp), _wanted_of(m, cfs)) for m in own]
     agreed = torch.stack(said).to(cfs.tensors.prob).mean(0)
     agreed[torch.from_numpy(np.flatnonzero(cfs.unread))] = torch.nan
@@ -589,7 +589,7 @@ def _change_lines(answers):
     return pd.concat(lines, ignore_index=True)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c54
-def _frames(out):
+def frames_of_parts(out):
     "Frames of a folder of parts, one at a time; or the frame itself."
     if isinstance(out, Counterfactuals):
         raise ValueError(f'out must be a folder of explain_dataset or its frame, got {len(out)} Counterfactuals: measures(cf, '
@@ -619,7 +619,7 @@ def summary(
         A line for each class to be reached and feature, the most frequent first
     """
     rows, parts, lines = pd.Series(dtype=float), [], []
-    for df in _frames(out):
+    for df in frames_of_parts(out):
         rows = rows.add(_goals_in_words(df[df.cf_valid]).value_counts(), fill_value=0)
         parts.append(_change_lines(df))
     for (target, feature), changes in pd.concat(parts).groupby(['target', 'feature']):

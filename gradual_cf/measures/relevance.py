@@ -15,8 +15,8 @@ from torch import nn, Tensor
 
 from ..answers import Counterfactuals
 from ..core import Domain, group_sums
-from ..data.images import _block_names, draw_image
-from ..data.words import _word_spans
+from ..data.images import block_names, draw_image
+from ..data.words import word_spans
 from ..models.asking import check_logits, labels_of, place, predict
 from ..render import figure_html, plot_text, render, subplots, without_math
 from ..models.targets import class_name, check_target
@@ -250,7 +250,7 @@ def _groups_of_row(domain, data, ids, i, spans) -> list: # Of (name, raw value o
     named = _BLOCKS.get(domain.kind, lambda ids: domain.display.names)(ids.cpu()) or [f'group {p}' for p in range(g)]
     return [(name, None) for name in named[:g]]
 
-_BLOCKS = dict(image=_block_names) # Kind of data -> names of its groups; others have those that they are shown with
+_BLOCKS = dict(image=block_names) # Kind of data -> names of its groups; others have those that they are shown with
 
 # %% ../../nbs/measures/01_relevance.ipynb #c56
 _FOR, _AGAINST = '#c0392b', '#2e6da4' # Colours of what speaks for and against
@@ -342,7 +342,7 @@ class Relevances:
         How to name and draw the inputs
     data : Any
         Raw inputs
-    spans : Callable, default _word_spans
+    spans : Callable, default word_spans
         Text -> (start, end) of the word of each group
     classes : tuple, default ()
         What the model calls its classes; () for 0, 1, …
@@ -354,7 +354,7 @@ class Relevances:
     target:Tensor  # The class explained, long `(n,)`
     domain:Domain  # How to name and draw the inputs
     data:Any       # Raw inputs
-    spans:Callable=_word_spans # Text -> (start, end) of the word of each group
+    spans:Callable=word_spans # Text -> (start, end) of the word of each group
     classes:tuple=() # What the model calls its classes; () for 0, 1, …
 
     @property
@@ -453,7 +453,7 @@ def relevance(
     target=None,       # Label of a class, one per row; None for the class predicted, or the counterfactuals' target
     rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
     first=None,        # Rule of the first layer; None for z^B on images
-    spans:Callable=_word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
+    spans:Callable=word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
 ) -> Relevances:
     """Which columns, pixels or words speak for a class.
 
@@ -471,7 +471,7 @@ def relevance(
         (layer type or types, rule); None for those that suit the domain
     first : default None
         Rule of the first layer; None for z^B on images
-    spans : Callable, default _word_spans
+    spans : Callable, default word_spans
         For texts with a tokenizer of their own: text -> (start, end) of each word
 
     Returns

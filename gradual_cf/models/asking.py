@@ -30,19 +30,19 @@ def cancelled_when(gone:Callable): # () -> whether nobody waits any more
     try: yield
     finally: del _GONE[get_ident()]
 
-def _go_on():
+def check_cancelled():
     "Raise `Cancelled` if nobody is waiting."
     gone = _GONE.get(get_ident())
     if gone is not None and gone(): raise Cancelled
 
-class _Over(Exception):
+class TimeOver(Exception):
     "The time limit has passed."
 
-def _until(model, until:float):
-    "A context in which a model raises `_Over` from some time on, in this thread; a plain function does not."
+def time_limit(model, until:float):
+    "A context in which a model raises `TimeOver` from some time on, in this thread; a plain function does not."
     me = get_ident()
     def check(*asked):
-        if time.perf_counter() > until and get_ident() == me: raise _Over
+        if time.perf_counter() > until and get_ident() == me: raise TimeOver
     return model.register_forward_pre_hook(check) if isinstance(model, nn.Module) else nullcontext()
 
 # %% ../../nbs/models/00_asking.ipynb #ac2
@@ -78,12 +78,12 @@ class Account:
 
 def account() -> Any: return _ACCOUNTS.get(get_ident()) # The `Account` of the question that this thread answers; or None
 
-_NO_MORE = 'no more may be asked'
+NO_MORE_CALLS = 'no more may be asked'
 
-def _what_ended(work:Callable) -> str: # '' where nothing ended it
+def run_until_limit(work:Callable) -> str: # '' where nothing ended it
     "Do something until it is done, or until a call fails or no more may be asked."
     try: work()
-    except Spent: return _NO_MORE
+    except Spent: return NO_MORE_CALLS
     except KeyboardInterrupt: return 'interrupted'
     except Exception:
         own = account()
@@ -148,7 +148,7 @@ def _release(modules:list):
 @contextmanager
 def evaluating(model): # A module, or any function of a tensor
     "Switch every sub-module to eval mode, and restore each on leaving; raises `Cancelled` if nobody is waiting."
-    _go_on()
+    check_cancelled()
     every = model.modules() if isinstance(model, nn.Module) else []
     modules = [m for m in every if hasattr(m, 'training')]  # what torch.jit froze has no mode
     _hold(modules)
@@ -209,7 +209,7 @@ def _narrowed_logits(z:Tensor, x:Tensor) -> Tensor: # Logits `(n, k)`, in the dt
     lost = (out.argmax(1) != z.argmax(1))[:, None] & best
     return torch.where(lost, out.detach().nextafter(torch.full_like(out, torch.inf)), out)
 
-class _Asked(nn.Module):
+class CastModel(nn.Module):
     "A model that takes and returns tensors in the dtype of the search, whatever it uses inside."
     def __init__(self, model):
         super().__init__()
@@ -226,7 +226,9 @@ class _Asked(nn.Module):
         self.single = _is_lead(self.model, z)
         return two_classes(z.to(x)) if self.single else _narrowed_logits(z, x) if z.ndim == 2 else z.to(x)
 
-def _given_model(model) -> Any: return model.model if isinstance(model, _Asked) else model # As somebody handed it over
+def given_model(model) -> Any: # Without its `CastModel`
+    "A model as somebody handed it over."
+    return model.model if isinstance(model, CastModel) else model
 
 # %% ../../nbs/models/00_asking.ipynb #c29
 def answers_numbers(model) -> bool:
@@ -234,16 +236,16 @@ def answers_numbers(model) -> bool:
     return getattr(model, 'kind', None) == 'number'
 
 # %% ../../nbs/models/00_asking.ipynb #c32
-def _gives_plain_logits(model, x):
+def gives_plain_logits(model, x):
     "Whether a model returns nothing but logits in the dtype of its input."
     with evaluating(model), torch.no_grad(): out = _pass(model, x)
     if not isinstance(out, Tensor) or out.dtype != x.dtype: return False
     return not _is_lead(model, out)
 
 # %% ../../nbs/models/00_asking.ipynb #c34
-def _asked_in_float(model):
-    "The same model, through `_Asked` where it computes in 16 bits."
-    return _Asked(model) if not isinstance(model, _Asked) and _home(model)[1] in _SHORT else model
+def cast_model(model):
+    "The same model, through `CastModel` where it computes in 16 bits."
+    return CastModel(model) if not isinstance(model, CastModel) and _home(model)[1] in _SHORT else model
 
 # %% ../../nbs/models/00_asking.ipynb #c36
 def _few(rows):
@@ -258,7 +260,7 @@ def _shape_error(z):
 # %% ../../nbs/models/00_asking.ipynb #c39
 _WIDTHS = {False: (2, np.inf), True: (1, 1)} # Fewest and most columns of logits, and of numbers
 
-def _check_finite(z, numbers:bool=False):
+def check_finite(z, numbers:bool=False):
     "Raise `ValueError` unless `z` is a matrix of finite numbers with two columns or more, one for numbers; returns it."
     fewest,most = _WIDTHS[numbers]
     if not isinstance(z, Tensor) or z.ndim != 2 or not fewest <= z.shape[1] <= most:
@@ -294,7 +296,7 @@ def check_logits(
     Tensor
         `z` itself
     """
-    _check_finite(z, numbers)
+    check_finite(z, numbers)
     if z.shape[1] == 1: return z
     if (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
         raise ValueError('model must return raw logits, got probabilities (rows sum to 1): remove the softmax, or say '
@@ -455,7 +457,7 @@ def predict_changed(model, x:Tensor, row:Tensor, at:Tensor, v:Tensor) -> Tensor:
     with evaluating(model), torch.no_grad(): return _read_logits(charged(ask, len(v)))
 
 # %% ../../nbs/models/00_asking.ipynb #c56
-def _check_steady(model, x:Tensor):
+def check_deterministic(model, x:Tensor):
     "Raise `ValueError` if a model answers the same question in two ways."
     a,b = predict(model, x), predict(model, x)
     far = (a - b).abs().max().item()
@@ -468,7 +470,7 @@ _NO_GRADIENT = "model must be differentiable for this search, got {}; use maskin
 
 def with_graph(model, x:Tensor) -> Tensor: # Its input, which requires grad, `(n, *s)` -> logits with a graph, `(n, k)`
     "Ask a model so that a gradient can be taken; raises `ValueError` if it refuses such an input."
-    _go_on()
+    check_cancelled()
     before = x.detach().clone()
     with torch.enable_grad():
         try: out = put_to(model, x)
@@ -507,7 +509,7 @@ def _check_outputs(out:Tensor, kind:str):
         raise ValueError(f"kind must be 'proba' for a model whose answers sum to one, got {kind!r}")
 
 # %% ../../nbs/models/00_asking.ipynb #kc16
-_CHOOSE = 'got {} outputs: choose one by predictor(model, domain, output=…)'
+CHOOSE_OUTPUT = 'got {} outputs: choose one by predictor(model, domain, output=…)'
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 _ROUNDED = 1e-12 # Lead that rounding explains: a tie
 
@@ -515,7 +517,7 @@ def log_odds(out:Tensor, kind:str='proba', threshold:float=.5) -> Tensor: # `(n,
     "Answers of one of `KINDS` as logits, `(n, 1)` for numbers; raises `ValueError` for those of another."
     single = out.ndim == 1 or out.shape[1] == 1
     if kind == 'number' and not single:
-        raise ValueError(f'model must answer with one number, {_CHOOSE.format(out.shape[1])}')
+        raise ValueError(f'model must answer with one number, {CHOOSE_OUTPUT.format(out.shape[1])}')
     _check_outputs(out, kind)
     if kind == 'proba':
         out = out.clamp(_LEAST, 1 - _LEAST)
@@ -558,11 +560,11 @@ def _unanimous(least:Tensor, said:list) -> Tensor: # Least log-probabilities `(n
     whole = (share.amax(1, keepdim=True) + share.sum(1, keepdim=True)).log() # above 0 where a class would be above doubt
     return torch.where(same, least, least - (whole + _DOUBT).clamp_min(0))
 
-class _Agreed(nn.Module):
+class JointModel(nn.Module):
     "Several models as one: a class is as probable as the most doubtful of them says; the last column is doubt."
     def __init__(self, models:list):
         super().__init__()
-        self.models = nn.ModuleList(m if isinstance(m, _Asked) else _Asked(m) for m in models)
+        self.models = nn.ModuleList(m if isinstance(m, CastModel) else CastModel(m) for m in models)
         if any(answers_numbers(m.model) for m in self.models):
             raise ValueError('model must be a list of models that answer with classes, '
                              'got one that answers with numbers')
@@ -578,16 +580,16 @@ class _Agreed(nn.Module):
         doubt = (1 - least.exp().sum(1, keepdim=True)).clamp_min(torch.finfo(least.dtype).tiny)
         return torch.cat([least, doubt.log()], 1) + _OFFSET
 
-def _differentiable(model) -> bool:
+def is_differentiable(model) -> bool:
     "Whether a gradient leads to the input; of several models, through each."
-    if isinstance(model, _Agreed): return all(_differentiable(m.model) for m in model.models)
+    if isinstance(model, JointModel): return all(is_differentiable(m.model) for m in model.models)
     return getattr(model, 'differentiable', True)
 
 # %% ../../nbs/models/00_asking.ipynb #5c57c07d
 def labels_of(model) -> Any: # In the order of its outputs; () where it names none
     "The labels of a model's classes; raises `ValueError` for several models with different labels."
-    if isinstance(model, _Asked): return labels_of(model.model)
-    if not isinstance(model, _Agreed):
+    if isinstance(model, CastModel): return labels_of(model.model)
+    if not isinstance(model, JointModel):
         own = tuple(getattr(model, 'classes_', ()))
         return () if any(map(np.ndim, own)) else own # a list for each of several outputs
     named = [labels for m in model.models if (labels := labels_of(m))]
@@ -595,29 +597,29 @@ def labels_of(model) -> Any: # In the order of its outputs; () where it names no
     raise ValueError(f'model must be a list of models with the same class labels, got {[*map(list, named)]}')
 
 # %% ../../nbs/models/00_asking.ipynb #c69
-def _adapted(domain, model):
+def adapt_model(domain, model):
     "A model as the domain reads it; a list as one that says yes where all of them do."
     if not isinstance(model, (list, tuple)): return domain.adapt(model)
     if len(model) < 2:
         raise ValueError(f'model must be one model or a list of at least two, got a list of {len(model)}')
-    return _Agreed([domain.adapt(m) for m in model])
+    return JointModel([domain.adapt(m) for m in model])
 
 # %% ../../nbs/models/00_asking.ipynb #1640332c
-def _line_to_write(model, way:str) -> str: # `way`: the method that answers
+def predictor_line(model, way:str) -> str: # `way`: the method that answers
     "The line that lets anything be asked which answers a frame."
     curves = hasattr(model, 'predict_survival_function')
     by = 'predictor(by, domain), with by(rows) = 1 - their curves at a time, for what happens by then, or '*curves
     return (f"write {by}predictor(lambda rows: model.{way}(rows), domain, kind='number') and aim at an interval, or "
             "kind='proba' if it gives probabilities")
 
-def _check_one_output(known):
+def check_one_output(known):
     "Raise `ValueError` for a classifier of several outputs, of which nobody chose one."
     if known is None or not len(known.classes) or not np.ndim(known.classes[0]): return
-    raise ValueError(f'model must have one output, {_CHOOSE.format(len(known.classes))}')
+    raise ValueError(f'model must have one output, {CHOOSE_OUTPUT.format(len(known.classes))}')
 
 _FIT = 'predictor(net, domain, scaled=False), or scaled= the scaler, lets it read what it was trained on'
 
-def _one_class_for_all(model, domain, z:Tensor, classes=()) -> str: # Logits of training rows `(n, k)`
+def constant_class_note(model, domain, z:Tensor, classes=()) -> str: # Logits of training rows `(n, k)`
     "What is to be said of a network that reads encoded rows and answers all of them alike; '' for others."
     as_it_is = isinstance(model, nn.Module) and not isinstance(model, Adapted)
     said = z.argmax(1).unique()
@@ -626,7 +628,7 @@ def _one_class_for_all(model, domain, z:Tensor, classes=()) -> str: # Logits of 
     return f'the network says {label!r} of all {len(z):,} training rows, scaled as the domain encodes them: {_FIT}'
 
 # %% ../../nbs/models/00_asking.ipynb #b348c7d5
-class _Decoded(nn.Module):
+class DecodedColumns(nn.Module):
     "Column by column, in the order of the frame: along the line of each; a category of several columns as these."
     def __init__(self, columns, names):
         super().__init__()

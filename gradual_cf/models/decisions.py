@@ -14,7 +14,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..core import check_range
-from .asking import (_CHOOSE, account, Adapted, charged, FEW, KINDS, known_rows, log_odds, said_once, Spent)
+from .asking import CHOOSE_OUTPUT, account, Adapted, charged, FEW, KINDS, known_rows, log_odds, said_once, Spent
 
 # %% auto #0
 __all__ = []
@@ -70,11 +70,11 @@ def _tree_by_tree(forest):
     try: return one if np.array_equal(getattr(one, method)(row), said) else forest
     except (AttributeError, TypeError): return forest # of a version that has other names for this
 
-def _single_threaded(model):
+def single_threaded(model):
     "A shallow copy that asks in this thread alone."
     if hasattr(model, 'steps'):
         model = copy.copy(model)
-        model.steps = [(name, _single_threaded(step)) for name,step in model.steps]
+        model.steps = [(name, single_threaded(step)) for name,step in model.steps]
     elif (one := _tree_by_tree(model)) is not model: return one
     elif getattr(model, 'n_jobs', None) not in (None, 1):
         model = copy.copy(model)
@@ -104,11 +104,11 @@ def cut_of(model) -> tuple|None: # The model under it, its method, probability f
     if _positive(last) == last.classes_[1]: at -= _LESS
     else: at = -at if odds else 1 - at
     if odds: at = 1/(1 + np.exp(-at))
-    return _with_end(model, inner), method, float(np.clip(at, _NEVER, 1 - _NEVER))
+    return replace_last_step(model, inner), method, float(np.clip(at, _NEVER, 1 - _NEVER))
 
-def _with_end(model, inner):
+def replace_last_step(model, inner):
     "A pipeline with another model at its end; for what is no pipeline, that model."
-    return _with_last(model, _with_end(model.steps[-1][1], inner)) if hasattr(model, 'steps') else inner
+    return _with_last(model, replace_last_step(model.steps[-1][1], inner)) if hasattr(model, 'steps') else inner
 
 # %% ../../nbs/models/02_decisions.ipynb #d14
 _HAIR = 1e-6 # Lead of a class that wins where the numbers do not tell
@@ -187,7 +187,7 @@ class Predictor:
         frame:pd.DataFrame, # Raw rows
     ) -> Tensor:            # Centred log-odds, `(n, k)` in 64 bits; `(n, 1)` for numbers
         "Ask about a frame."
-        z = log_odds(_asked_of(self, frame), self.kind, self.threshold)
+        z = log_odds(model_answer(self, frame), self.kind, self.threshold)
         return overruled(z, self.decides(frame)) if self.over else z
 
     def decides(self,
@@ -215,7 +215,7 @@ def _columns_as_fitted(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
     "A frame with the columns that a model was fitted on, in its order; itself where it is so already."
     return frame[list(names)] if names and tuple(frame.columns) != tuple(names) else frame
 
-def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
+def model_answer(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     frame = _columns_as_fitted(frame, predictor.names)
     given = frame.copy()
@@ -226,7 +226,7 @@ def _asked_of(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
         hint = f'; if numbers are codes there, tabular(X, categorical=…) names such columns, of {whole[:5]}'*('unknown categor' in str(e))
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}{hint}') from e
     _check_columns_unwritten(given, frame)
-    if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must have one output, {_CHOOSE.format(len(out))}')
+    if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must have one output, {CHOOSE_OUTPUT.format(len(out))}')
     try: out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     except (TypeError, ValueError):
         raise ValueError(f'model must return probabilities or numbers, got {np.ravel(np.array(out, object))[0]!r}: of labels, hand over '

@@ -17,7 +17,7 @@ from pandas.util import hash_pandas_object
 from torch import nn, Tensor
 
 from ..core import atomic, cache_dir
-from .asking import _Agreed, _Asked
+from .asking import JointModel, CastModel
 
 # %% auto #0
 __all__ = ['program_of', 'fingerprints_of']
@@ -144,8 +144,8 @@ def fingerprint(*parts, paths=False) -> str: # What pickle can write, functions 
 # %% ../../nbs/models/08_fingerprints.ipynb #c39b
 def _model_parts(model):
     "What a model is made of."
-    if isinstance(model, _Asked): return _model_parts(model.model)
-    if isinstance(model, _Agreed): return [_model_parts(m) for m in model.models]
+    if isinstance(model, CastModel): return _model_parts(model.model)
+    if isinstance(model, JointModel): return [_model_parts(m) for m in model.models]
     asked = getattr(model, 'predictor', None)
     if asked is None: return model
     return asked.ask if asked.source is None else asked.source, asked.kind, asked.threshold, asked.names, asked.over

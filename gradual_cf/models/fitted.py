@@ -18,13 +18,13 @@ import torch
 from torch import nn, Tensor
 
 from ..core import Domain, door
-from .asking import _Agreed, _check_one_output, _Decoded, _line_to_write, Adapted, log_odds
+from .asking import JointModel, check_one_output, DecodedColumns, predictor_line, Adapted, log_odds
 from .glass import (_as_scores, _catboost_parsed, _from_catboost, _from_pairs,
                                      _from_xgboost, _with_code)
-from .decisions import (_single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel,
-                                         names_of, of_array,
-                                         of_labels, of_margins, opened, Predictor)
-from .trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _Unfit, _widened_to_64, exact
+from gradual_cf.models.decisions import (
+    single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array, of_labels, of_margins, opened,
+    Predictor)
+from .trees import TreeEnsemble, EXPONENTIAL, Link, TreeNodes, Unreadable, widen_to_64, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -45,9 +45,9 @@ def _like_sklearn(model) -> Predictor:
     _check_learnt(model)
     try: regressor,detector = is_regressor(model),is_outlier_detector(model)
     except (AttributeError, TypeError): regressor,detector = 'Regressor' in type(model).__name__,False
-    own,cut = _single_threaded(model),None if regressor or detector else cut_of(model)
+    own,cut = single_threaded(model),None if regressor or detector else cut_of(model)
     if cut is not None: model = cut[0]
-    one = own if cut is None else _single_threaded(model)
+    one = own if cut is None else single_threaded(model)
     how = dict(proba='predict_proba', decision='decision_function') | (dict(number='predict') if regressor else {})
     if cut is not None: how = {kind: method for kind,method in how.items() if method == cut[1]}
     elif of_margins(model): how.pop('proba')
@@ -60,7 +60,7 @@ def _like_sklearn(model) -> Predictor:
     labels = framed(own.predict) if named and hasattr(own, 'predict') else None
     if not kinds and labels is None:
         numbers = not hasattr(model, 'classes_')
-        told = f'which may give numbers: {_line_to_write(model, "predict")}' if numbers else 'which does not predict'
+        told = f'which may give numbers: {predictor_line(model, "predict")}' if numbers else 'which does not predict'
         raise ValueError(f'model must have predict_proba or decision_function, got {type(model).__name__}, {told}')
     ways = [(framed(getattr(one, how[kind])), kind) for kind in kinds]
     if not ways and labels is not None: ways = [(partial(of_labels, labels, classes), 'proba')]
@@ -101,8 +101,8 @@ def _catboost(model) -> Predictor:
     return Predictor(ask, kind, model, names, at, len(names), classes, labels=labels)
 
 # %% ../../nbs/models/04_fitted.ipynb #b7f37e75
-_ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
-_MOMENTARY = '_ONNX_MODELS', # What is no part of the program, for a fingerprint of its code
+ONNX_MODELS:Any = WeakKeyDictionary() # Session -> the bytes of its model
+_MOMENTARY = 'ONNX_MODELS', # What is no part of the program, for a fingerprint of its code
 _ONNX_OPTIONS = 'intra_op_num_threads', 'inter_op_num_threads', 'graph_optimization_level', 'execution_mode'
 
 def _opened_again(model:bytes, providers:list, told:dict):
@@ -115,18 +115,18 @@ def _opened_again(model:bytes, providers:list, told:dict):
 
 def _taken_apart(session) -> tuple:
     "A session as `copyreg` takes it: how to make another, and of what."
-    if session not in _ONNX_MODELS:
+    if session not in ONNX_MODELS:
         raise TypeError('an ONNX session is copied by the bytes of its model, got one that does not hold them')
     options = session.get_session_options()
     told = {name: getattr(options, name) for name in _ONNX_OPTIONS}
-    return _opened_again, (_ONNX_MODELS[session], session.get_providers(), told)
+    return _opened_again, (ONNX_MODELS[session], session.get_providers(), told)
 
 def _remember_onnx(session):
     "Keep the bytes of a session's model, if it holds them."
     model,path = getattr(session, '_model_bytes', None), getattr(session, '_model_path', None)
     if path and not model: model = Path(path).read_bytes()
     if not model: return
-    _ONNX_MODELS[session] = model
+    ONNX_MODELS[session] = model
     copyreg.pickle(type(session), _taken_apart)
 
 # %% ../../nbs/models/04_fitted.ipynb #c40
@@ -174,13 +174,13 @@ def recognised(
     if any(hasattr(model, method) for method in asked): return _like_sklearn(model)
     if callable(model): return None
     ways = [way for way in dir(model) if way.startswith('predict') and callable(getattr(model, way, None))]
-    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {_line_to_write(model, ways[0])}')
+    if ways: raise ValueError(f'model must be something that can be asked, got {type(model).__name__}: {predictor_line(model, ways[0])}')
     raise ValueError(f'model must be something that can be asked, got {type(model).__name__}, which does not predict: '
                      'predictor(fn, domain, kind=…) takes any function of rows, such as predictor(lambda rows: '
                      "booster.predict(xgboost.DMatrix(rows)), domain, kind='proba')")
 
 # %% ../../nbs/models/04_fitted.ipynb #d52b
-def _asked_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
+def ask_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
     "The same model, asked in another way."
     if p is model.predictor: return model
     new = FrameModel(p, model.write, model.columns)
@@ -189,10 +189,11 @@ def _asked_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to
 
 def settled(model, rows) -> Any: # A model, or several that must agree; raw training rows
     "The same model, asked so that it decides as its own `predict` does."
-    if isinstance(model, _Agreed): return _Agreed([settled(m.model, rows) for m in model.models])
-    return _asked_through(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
+    if isinstance(model, JointModel): return JointModel([settled(m.model, rows) for m in model.models])
+    return ask_through(model, decided_as(model.predictor, model.framed(rows))) if isinstance(model, FrameModel) else model
 
-def _may_deny(model) -> bool: # Whether a model has a `predict` that is not in its numbers already
+def may_deny(model) -> bool: # Of a class that its numbers name
+    "Whether a model has a `predict` that is not in its numbers already."
     return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
 
 _BY_LARGEST = 'RandomForest ExtraTrees DecisionTree ExtraTree HistGradientBoosting GradientBoosting LogisticRegression LGBM'.split()
@@ -208,8 +209,8 @@ def _names_largest(p:Predictor) -> bool:
 
 def decisions(model, rows, z=None) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
     "The classes that a model's own `predict` names, where it has to be asked beside the numbers `z`."
-    if not isinstance(model, _Agreed):
-        if not len(rows) or not _may_deny(model): return None
+    if not isinstance(model, JointModel):
+        if not len(rows) or not may_deny(model): return None
         clear = z is not None and _names_largest(model.predictor) and bool((z.topk(2).values.diff() < -_CLEAR).all())
         return None if clear else model.decides(rows)
     each = [said for m in model.models if (said := decisions(m.model, rows)) is not None]
@@ -218,8 +219,8 @@ def decisions(model, rows, z=None) -> Tensor|None: # Long `(n,)`, -1 where sever
 
 def ruled(model) -> Any:
     "The same model, or several, with `predict` over the numbers."
-    if isinstance(model, _Agreed): return _Agreed([ruled(m.model) for m in model.models])
-    return _asked_through(model, replace(model.predictor, over=True)) if _may_deny(model) else model
+    if isinstance(model, JointModel): return JointModel([ruled(m.model) for m in model.models])
+    return ask_through(model, replace(model.predictor, over=True)) if may_deny(model) else model
 
 # %% ../../nbs/models/04_fitted.ipynb #c54
 def _exact_model(model:FrameModel) -> nn.Module:
@@ -228,7 +229,7 @@ def _exact_model(model:FrameModel) -> nn.Module:
     uneven = any(c.knots is not None for c in model.columns) # rows are drawn on even scales
     if model.predictor.source is None or model.predictor.over or not model.columns or uneven: return model
     alone = _catboost_parsed if library == 'catboost' else _from_pairs if library == 'interpret' else None # needs the table
-    return exact(model, _parsed if alone is None else partial(alone, model)) or model
+    return exact(model, parse_trees if alone is None else partial(alone, model)) or model
 
 # %% ../../nbs/models/04_fitted.ipynb #c56
 def _matched(predictor:Predictor, names:Sequence) -> Predictor:
@@ -247,7 +248,7 @@ def as_module(model, write:Callable, names:Sequence, columns:Sequence=()) -> Any
     "Make any fitted model a module that takes encoded rows; `model` itself where it is one already."
     if isinstance(model, Adapted): return model
     predictor = recognised(model)
-    _check_one_output(predictor)
+    check_one_output(predictor)
     return model if predictor is None else _exact_model(FrameModel(_matched(predictor, names), write, columns))
 
 # %% ../../nbs/models/04_fitted.ipynb #3e44fd73
@@ -291,7 +292,7 @@ _FIRST_FEW = 5 # Models of several, which read the same columns
 
 def coded_columns(model, names:Sequence) -> set: # Columns of the frame
     "The columns that a fitted model, or what stands before it, reads as categories."
-    if several := model if isinstance(model, (list, tuple)) else [m.model for m in model.models] if isinstance(model, _Agreed) else ():
+    if several := model if isinstance(model, (list, tuple)) else [m.model for m in model.models] if isinstance(model, JointModel) else ():
         return set().union(*(coded_columns(m, names) for m in several))
     known = getattr(model, 'predictor', model) # of what `predictor` made
     if isinstance(known, Predictor): known = known.source or getattr(known.ask, '__self__', None)
@@ -329,7 +330,7 @@ class TensorModel(Adapted):
         return log_odds(out if self.output is None else out[self.output], self.kind, self.threshold)
 
 # %% ../../nbs/models/04_fitted.ipynb #c63
-class _Affine(nn.Module):
+class Affine(nn.Module):
     "Entry by entry: times a factor, plus a shift; a scaler of scikit-learn may follow."
     def __init__(self, times, plus):
         super().__init__()
@@ -347,7 +348,7 @@ def _scaler(scaled, width:int) -> nn.Module:
     two = scaled.transform(np.full((1, width), 2., float)).ravel()
     affine = np.allclose(two - one, one - zero)
     if not affine: raise ValueError(f'scaled must be an affine scaler or a module, got {scaled!r}')
-    return _Affine(one - zero, zero)
+    return Affine(one - zero, zero)
 
 # %% ../../nbs/models/04_fitted.ipynb #c76
 @door()
@@ -428,7 +429,7 @@ def _scaled_network(known:Predictor, domain, scaled, output=None):
     other = any(c.knots is not None or len(c.sources) > 1 and not np.array_equal(c.rows, np.eye(c.width)) for c in columns)
     other = other or [s for c in columns for s in c.sources] != list(names) # 0/1 columns of one category lie apart
     width = sum(c.width if len(c.sources) == 1 else len(c.sources) for c in columns)
-    raw = _Decoded(columns, names) if other else _Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
+    raw = DecodedColumns(columns, names) if other else Affine(entries('span'), entries('origin')) # the entries of a category stay 0 and 1
     if scaled is not False: raw = nn.Sequential(raw, _scaler(scaled, width))
     return TensorModel(*told, raw, output)
 
@@ -490,7 +491,7 @@ _CALLED = {'PartialNode': 'functools.partial', 'MethodNode': 'types.MethodType'}
 
 _MAY_BE_CALLED = 'sklearn.utils.validation.check_array'
 
-def _values_in(whole) -> Iterator[tuple]: # (estimator, name), and a value
+def all_values(whole) -> Iterator[tuple]: # (estimator, name), and a value
     "All that a fitted model, or anything else, is made of, however deep, and what part of it holds that."
     todo,seen = [('', '', whole)], {}
     while todo:
@@ -509,7 +510,7 @@ def _strange_types(path) -> list: # By name
     import zipfile
     from skops.io import get_untrusted_types
     with zipfile.ZipFile(path) as z: schema = json.loads(z.read('schema.json'))
-    nodes = [node for _,node in _values_in(schema) if isinstance(node, dict) and '__loader__' in node]
+    nodes = [node for _,node in all_values(schema) if isinstance(node, dict) and '__loader__' in node]
     name = lambda node: f'{node.get("__module__")}.{node.get("__class__")}'
     known = lambda n: n['__loader__'] == 'PartialNode' and name(n['content']['func']) == _MAY_BE_CALLED
     called = {_CALLED[n['__loader__']] for n in nodes if n['__loader__'] in _CALLED and not known(n)}
@@ -524,7 +525,7 @@ def _check_grown(left, right, leaf, what:str):
 
 def _check_trees(model):
     "Raise `ValueError` for a tree that cannot be walked."
-    for _,one in _values_in(model):
+    for _,one in all_values(model):
         if type(one).__name__ == 'Tree':
             if not len(one.value) == one.node_count == len(one.children_left):
                 raise ValueError('holds a Tree with more nodes than values')
@@ -551,13 +552,14 @@ def _read_catboost(catboost, path:str):
     model = catboost.CatBoost().load_model(path)
     return model if len(model.classes_) else catboost.CatBoostRegressor().load_model(path)
 
-_READERS = { # Ending -> library, and how it reads a path
+FILE_READERS = { # Ending -> library, and how it reads a path
     **dict.fromkeys(('.json', '.ubj'), ('xgboost', lambda xgboost, path: xgboost.Booster(model_file=path))),
     '.txt': ('lightgbm', lambda lightgbm, path: lightgbm.Booster(model_file=path)),
     '.cbm': ('catboost', _read_catboost), '.onnx': ('onnxruntime', _read_onnx), '.skops': ('skops', _read_skops)}
 
-def _read_file(path, trusted:Sequence=()) -> Any: # What was written a moment ago need not be tried in another process
-    library,read = _READERS[Path(path).suffix]
+def read_model_file(path, trusted:Sequence=()) -> Any: # A fitted model
+    "Read a model that was written a moment ago, which need not be tried in another process."
+    library,read = FILE_READERS[Path(path).suffix]
     module = importlib.import_module(library)
     return read(module, str(path), tuple(trusted)) if library == 'skops' else read(module, str(path))
 
@@ -590,13 +592,13 @@ def load_fitted(
     """
     if isinstance(trusted, str): raise ValueError(f'trusted must be a list of names of types, got {trusted!r}')
     path = Path(path)
-    if path.suffix not in _READERS:
-        raise ValueError(f'path must end in one of {sorted(_READERS)}, got {path.name!r}; {_INSTEAD}')
-    library = _READERS[path.suffix][0]
+    if path.suffix not in FILE_READERS:
+        raise ValueError(f'path must end in one of {sorted(FILE_READERS)}, got {path.name!r}; {_INSTEAD}')
+    library = FILE_READERS[path.suffix][0]
     if not path.is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
     try:
         _check_survived(path, library)
-        return _read_file(path, trusted)
+        return read_model_file(path, trusted)
     except ImportError as e: raise ImportError(f'{path.name} needs {library}: pip install {library}') from e
     except Exception as e: # its first line says why, what follows is a stack of C++
         raise ValueError(f'path must be a readable file of {library}, got {str(path)!r}: {str(e).partition(chr(10))[0]}') from e
@@ -608,19 +610,19 @@ def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
     return np.where(short > t, np.nextafter(short, np.float32(-np.inf)), short)
 
 # %% ../../nbs/models/04_fitted.ipynb #ec20
-def _sklearn_tree(tree, value:np.ndarray) -> _Nodes: # `tree` is a `tree_`; values of its nodes, `(m, k)`
+def _sklearn_tree(tree, value:np.ndarray) -> TreeNodes: # `tree` is a `tree_`; values of its nodes, `(m, k)`
     "A tree of scikit-learn as nodes."
-    bound = _widened_to_64(_rounded_down(tree.threshold))
+    bound = widen_to_64(_rounded_down(tree.threshold))
     way = getattr(tree, 'missing_go_to_left', np.zeros(tree.node_count))
     feature = np.where(tree.children_left < 0, -1, tree.feature)
-    return _Nodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
+    return TreeNodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
 
 # %% ../../nbs/models/04_fitted.ipynb #ec23
-def _mean_over(trees:list, values:list, kind:str) -> _Ensemble: # `tree_` of each, values of its nodes `(m, k)`
-    link = _Link(np.zeros(values[0].shape[1]), kind)
-    return _Ensemble([_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)], link)
+def _mean_over(trees:list, values:list, kind:str) -> TreeEnsemble: # `tree_` of each, values of its nodes `(m, k)`
+    link = Link(np.zeros(values[0].shape[1]), kind)
+    return TreeEnsemble([_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)], link)
 
-def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-learn
+def _from_forest(model) -> TreeEnsemble|None: # Forests and single trees of scikit-learn
     "The mean of the class shares, or of the numbers, of all trees."
     trees = [t.tree_ for t in getattr(model, 'estimators_', [model])]
     if trees[0].value.shape[1] != 1: return None
@@ -631,7 +633,7 @@ def _from_forest(model) -> _Ensemble|None: # Forests and single trees of scikit-
     return _mean_over(trees, values, 'proba' if classes else 'number')
 
 # %% ../../nbs/models/04_fitted.ipynb #ec29
-def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
+def _from_boosting(model) -> TreeEnsemble|None: # Gradient boosting of scikit-learn
     "The start, a value or another model, and all trees."
     stages,k = model.estimators_, model.estimators_.shape[1]
     other = model.init not in (None, 'zero') and not type(model.init).__name__.startswith('Dummy')
@@ -639,11 +641,11 @@ def _from_boosting(model) -> _Ensemble|None: # Gradient boosting of scikit-learn
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
     double = 2. if model.loss == 'exponential' else 1.
-    grown = _Ensemble(trees, _Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
+    grown = TreeEnsemble(trees, Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
     return _behind_start(model.init_, grown) if other else grown
 
 # %% ../../nbs/models/04_fitted.ipynb #ec32
-def _hist_tree(p, k:int, width:int) -> _Nodes:
+def _hist_tree(p, k:int, width:int) -> TreeNodes:
     "A tree of histogram boosting as nodes."
     n = p.nodes
     words = [np.flatnonzero(np.unpackbits(w.view(np.uint8), bitorder='little')) for w in p.raw_left_cat_bitsets]
@@ -653,15 +655,15 @@ def _hist_tree(p, k:int, width:int) -> _Nodes:
     bound = np.where(named, np.nan, n['num_threshold'])
     left,right = (n[side].astype(np.int64) for side in ('left', 'right'))
     missing = n['missing_go_to_left'].astype(bool)
-    return _Nodes(feature, bound, listed, missing, left, right, _as_scores(n['value'], k, width))
+    return TreeNodes(feature, bound, listed, missing, left, right, _as_scores(n['value'], k, width))
 
 # %% ../../nbs/models/04_fitted.ipynb #ec34
-def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
+def _from_hist(model) -> TreeEnsemble|None: # Histogram boosting of scikit-learn
     "The baseline and all trees, with the codes of the categories."
     k = len(model._predictors[0])
     trees = [_hist_tree(p, i, k) for stage in model._predictors for i,p in enumerate(stage)]
     kind = 'logit' if hasattr(model, 'classes_') else 'number'
-    whole = _Ensemble(trees, _Link(model._baseline_prediction.ravel(), kind, curve=_EXPONENTIAL.get(model.loss)))
+    whole = TreeEnsemble(trees, Link(model._baseline_prediction.ravel(), kind, curve=EXPONENTIAL.get(model.loss)))
     if model._preprocessor is None: return whole
     named = np.asarray(model.is_categorical_)
     order = np.r_[np.flatnonzero(named), np.flatnonzero(~named)]
@@ -671,7 +673,7 @@ def _from_hist(model) -> _Ensemble|None: # Histogram boosting of scikit-learn
 # %% ../../nbs/models/04_fitted.ipynb #ec59
 _ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
 
-def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> _Nodes:
+def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> TreeNodes:
     "A tree of LightGBM as nodes, splits first; `told` are the lines of its text."
     part = lambda name, kind: np.array(told.get(name, '').split(), kind)
     leaves,how,bound = int(told['num_leaves']), part('decision_type', int), part('threshold', float)
@@ -684,59 +686,59 @@ def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> _Nodes:
     missing = ~named & np.where(treats == 0, bound >= 0, default)
     value,start,many = part('leaf_value', float), part('leaf_const', float), part('num_features', int)
     if told.get('is_linear') == '1': value = np.where(many > 0, value, start)
-    tree = _Nodes(after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), listed + [None]*leaves,
+    tree = TreeNodes(after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), listed + [None]*leaves,
                   after(missing, False), left, right, _as_scores(np.r_[np.zeros(splits), value]*weight, k, width))
     zeros = after((treats == 1) & ~named, False)
     if not many.sum(): return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
-    if zeros.any(): raise _Unfit('linear leaves where zero counts as missing')
+    if zeros.any(): raise Unreadable('linear leaves where zero counts as missing')
     leaf = np.repeat(np.arange(leaves), many)
     slope,start = (_as_scores(v*weight, k, width) for v in (part('leaf_coeff', float), start[leaf]))
     return tree._replace(lines=(splits + leaf, part('leaf_features', int), slope, start))
 
 # %% ../../nbs/models/04_fitted.ipynb #ec68
 _LIGHTGBM_KINDS = dict(binary='logit', multiclass='logit') | dict.fromkeys(
-    ('regression', 'regression_l1', 'huber', 'quantile', 'mape', 'fair', *_EXPONENTIAL), 'number') # Objective -> what the sum of leaves is
+    ('regression', 'regression_l1', 'huber', 'quantile', 'mape', 'fair', *EXPONENTIAL), 'number') # Objective -> what the sum of leaves is
 
-def _from_lightgbm(model) -> _Ensemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
-    "All trees of LightGBM; raises `_Unfit` for objectives unknown here."
+def _from_lightgbm(model) -> TreeEnsemble|None: # `LGBMClassifier`, `LGBMRegressor`, `Booster`
+    "All trees of LightGBM; raises `Unreadable` for objectives unknown here."
     booster = getattr(model, 'booster_', model)
     head,*texts = booster.model_to_string().partition('\nend of trees')[0].split('\nTree=')
     lines = lambda text: {name: v for name,_,v in (line.partition('=') for line in text.splitlines())}
     told,trees = lines(head), [lines(t) for t in texts]
     objective,k = told.get('objective', 'none').split()[0], int(told['num_tree_per_iteration'])
-    if objective not in _LIGHTGBM_KINDS: raise _Unfit(f'the objective {objective!r}, which is unknown here')
+    if objective not in _LIGHTGBM_KINDS: raise Unreadable(f'the objective {objective!r}, which is unknown here')
     weight = k/len(trees) if 'average_output' in told else 1.
     nodes = [_lightgbm_tree(t, i % k, k, weight) for i,t in enumerate(trees)]
-    link = _Link(np.zeros(k), _LIGHTGBM_KINDS[objective], curve=_EXPONENTIAL.get(objective))
-    return _Ensemble(nodes, link, codes=booster.pandas_categorical or {})
+    link = Link(np.zeros(k), _LIGHTGBM_KINDS[objective], curve=EXPONENTIAL.get(objective))
+    return TreeEnsemble(nodes, link, codes=booster.pandas_categorical or {})
 
 # %% ../../nbs/models/04_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
 
-def _curve_of(fold) -> tuple: # -1 or 1, function
+def curve_of_fold(fold) -> tuple: # -1 or 1, function
     "The curve behind a fold as one that rises, and the sign of what it reads."
     curve = fold.calibrators[0]
     falls = curve.a_ > 0 if fold.method == 'sigmoid' else not curve.increasing_
     return (-1., partial(_from_other_side, curve.predict)) if falls else (1., curve.predict)
 
-def _from_fold(fold, k:int, width:int) -> _Ensemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
+def _from_fold(fold, k:int, width:int) -> TreeEnsemble|None: # One of `calibrated_classifiers_`, and the sum it adds to
     "Trees of scikit-learn for two classes and the curve behind them, as one that rises; None for others."
     inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
     plain = type(inner).__module__.startswith('sklearn.') and not hasattr(inner, 'calibrated_classifiers_')
-    e = _parsed(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
+    e = parse_trees(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
     if e is None or list(fold.classes) != list(inner.classes_): return None
-    sign,follows = _curve_of(fold)
+    sign,follows = curve_of_fold(fold)
     trees = [t._replace(value=sign*_as_scores(t.value[:, 0], k, width)) for t in e.trees]
-    return e._replace(trees=trees, link=_Link(sign*e.link.base, 'proba', calibrated=(follows,)))
+    return e._replace(trees=trees, link=Link(sign*e.link.base, 'proba', calibrated=(follows,)))
 
-def _from_calibrated(model) -> _Ensemble|None: # `CalibratedClassifierCV`
+def _from_calibrated(model) -> TreeEnsemble|None: # `CalibratedClassifierCV`
     "The trees of all folds, each adding to the sum of its own; None for several classes, or a fold that is not read."
     if len(model.classes_) != 2: return None
     many = model.calibrated_classifiers_
     folds = [e for k,fold in enumerate(many) if (e := _from_fold(fold, k, len(many)))]
     if len(folds) < len(many) or any((e.codes, e.order) != (folds[0].codes, folds[0].order) for e in folds): return None
     base,curves = zip(*((e.link.base, *e.link.calibrated) for e in folds))
-    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=_Link(np.concatenate(base), 'proba', calibrated=curves))
+    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=Link(np.concatenate(base), 'proba', calibrated=curves))
 
 # %% ../../nbs/models/04_fitted.ipynb #o8333558
 def _votes(tree, weight:float, k:int) -> np.ndarray: # Of k classes -> `(m, 1)` or `(m, k)`
@@ -747,23 +749,23 @@ def _votes(tree, weight:float, k:int) -> np.ndarray: # Of k classes -> `(m, 1)` 
     out[np.arange(len(best)), best] = weight/(k - 1)
     return out
 
-def _from_adaboost(model) -> _Ensemble|None: # SAMME, of classes
+def _from_adaboost(model) -> TreeEnsemble|None: # SAMME, of classes
     "Trees that vote; None for regressors, and for other parts than trees that know all classes."
     k,trees = len(getattr(model, 'classes_', ())), [getattr(e, 'tree_', None) for e in model.estimators_]
     if not k or None in trees or any(len(e.classes_) < k for e in model.estimators_): return None
     weight = model.estimator_weights_[:len(trees)]/model.estimator_weights_.sum()
     nodes = [_sklearn_tree(t, _votes(t, w, k)) for t,w in zip(trees, weight)]
-    return _Ensemble(nodes, _Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
+    return TreeEnsemble(nodes, Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
 
-def _plain(e:_Ensemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
+def _plain(e:TreeEnsemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
     return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed) and e.link.curve is None
 
-def _on_columns(t:_Nodes, own) -> _Nodes: # A tree that was grown on some columns alone
+def _on_columns(t:TreeNodes, own) -> TreeNodes: # A tree that was grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
 
-def _from_bagging(model) -> _Ensemble|None:
+def _from_bagging(model) -> TreeEnsemble|None:
     "The mean of the shares, or the numbers, of trees on columns of their own."
-    parts,k = [_parsed(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
+    parts,k = [parse_trees(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
     mean = all(_plain(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
     if not mean or any(len(getattr(e, 'classes_', ())) < k for e in model.estimators_): return None
     every = [(t, own) for e,own in zip(parts, model.estimators_features_) for t in e.trees]
@@ -771,15 +773,15 @@ def _from_bagging(model) -> _Ensemble|None:
     return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
 
 # %% ../../nbs/models/04_fitted.ipynb #ensb0003
-def _part_of(model, handed:Any=None) -> _Ensemble: # `handed`: what becomes of its rows
-    "A model within another: one sum of leaves, or of one term a column; raises `_Unfit` for anything else."
+def _part_of(model, handed:Any=None) -> TreeEnsemble: # `handed`: what becomes of its rows
+    "A model within another: one sum of leaves, or of one term a column; raises `Unreadable` for anything else."
     *steps,last = [step for _,step in getattr(model, 'steps', [('', model)])]
-    e = _parsed(last)
+    e = parse_trees(last)
     if e is None:
-        link = _Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
-        return _Ensemble([], link, terms=((model, 0, 1., handed),))
+        link = Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
+        return TreeEnsemble([], link, terms=((model, 0, 1., handed),))
     one = _plain(e._replace(terms=(), views=())) and len(e.link.base) == 1
-    if not one or steps and e.mixed: raise _Unfit(f'{type(last).__name__} within it')
+    if not one or steps and e.mixed: raise Unreadable(f'{type(last).__name__} within it')
     if not steps: return e
     first = [] if handed is None else [SimpleNamespace(transform=handed)]
     return e._replace(views=((*first, *steps),)*len(e.trees))
@@ -788,23 +790,23 @@ def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.vie
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
 
-def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> _Ensemble: # Of regressors
+def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> TreeEnsemble: # Of regressors
     "A line over what several ensembles say, one sum."
     trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
     terms = tuple((m, 0, w*v, handed) for e,w in zip(parts, weight) for m,_,v,handed in e.terms)
-    link = _Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number')
-    return _Ensemble(trees, link, terms=terms, views=_views_of(parts))
+    link = Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number')
+    return TreeEnsemble(trees, link, terms=terms, views=_views_of(parts))
 
-def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> _Ensemble: # Signs with which curves rise
+def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> TreeEnsemble: # Signs with which curves rise
     "A sum for each ensemble, a curve behind each, and what follows the mean of curves."
     n,each = len(parts), list(enumerate(zip(parts, sign)))
     trees = [t._replace(value=s*_as_scores(t.value[:, 0], i, n)) for i,(e,s) in each for t in e.trees]
     terms = tuple((m, i, s*v, handed) for i,(e,s) in each for m,_,v,handed in e.terms)
     base = np.concatenate([s*e.link.base for _,(e,s) in each])
-    link = _Link(base, 'proba', calibrated=tuple(curves), last=last)
-    return _Ensemble(trees, link, terms=terms, views=_views_of(parts))
+    link = Link(base, 'proba', calibrated=tuple(curves), last=last)
+    return TreeEnsemble(trees, link, terms=terms, views=_views_of(parts))
 
-def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> _Ensemble: # Of two classes
+def _over_shares(parts:list, weight:np.ndarray, last:Any=None) -> TreeEnsemble: # Of two classes
     "A line over the shares of several ensembles: one sum and one curve for each, and what follows their mean."
     n,sign = len(parts), np.where(np.asarray(weight) < 0, -1., 1.)
     curves = [partial(_share_of, s*e.link.factor, n*w) if e.link.kind == 'logit' else partial(np.multiply, n*abs(w))
@@ -819,24 +821,24 @@ def _start_of(kind:str, total:np.ndarray) -> np.ndarray: # Twice the log-odds, o
 
 def _as_32_bits(rows) -> Any: return rows.astype(np.float32) if hasattr(rows, 'tocsr') else np.asarray(rows, np.float32)
 
-def _behind_start(model, grown:_Ensemble) -> _Ensemble: # Trees that add to what another model says
+def _behind_start(model, grown:TreeEnsemble) -> TreeEnsemble: # Trees that add to what another model says
     "Trees beside the model of their start: one sum of numbers, or two sums and what both log-odds make of a share."
     start = _part_of(model, _as_32_bits)
     if grown.link.kind == 'number': return _over_numbers([grown, start], np.ones(2))
-    if len(grown.link.base) > 1: raise _Unfit('another model as its start, and several classes')
+    if len(grown.link.base) > 1: raise Unreadable('another model as its start, and several classes')
     curves = [partial(np.multiply, 2*grown.link.factor), partial(_start_of, start.link.kind)]
     return _side_by_side([grown, start], np.ones(2), curves, partial(_shifted_logistic, 0.))
 
-def _over_many_shares(models:list, weight:np.ndarray) -> _Ensemble: # Of more than two classes
-    "The mean of shares that are sums of leaves; raises `_Unfit` where a part's are not."
-    parts = [_parsed(e) for e in models]
-    if not all(_plain(e) and e.link.kind == 'proba' for e in parts): raise _Unfit('a vote about several classes')
+def _over_many_shares(models:list, weight:np.ndarray) -> TreeEnsemble: # Of more than two classes
+    "The mean of shares that are sums of leaves; raises `Unreadable` where a part's are not."
+    parts = [parse_trees(e) for e in models]
+    if not all(_plain(e) and e.link.kind == 'proba' for e in parts): raise Unreadable('a vote about several classes')
     e = _over_numbers(parts, weight)
     return e._replace(link=e.link._replace(kind='proba'))
 
-def _from_voting(model) -> _Ensemble|None: # Soft; or of regressors
+def _from_voting(model) -> TreeEnsemble|None: # Soft; or of regressors
     "The mean of several ensembles: of numbers one sum, of shares of two classes one sum and one curve for each."
-    if getattr(model, 'voting', 'soft') != 'soft': raise _Unfit('votes that are counted')
+    if getattr(model, 'voting', 'soft') != 'soft': raise Unreadable('votes that are counted')
     used = [i for i,(_,e) in enumerate(model.estimators) if not isinstance(e, str)] # others were dropped
     weight = np.ones(len(used)) if model.weights is None else np.asarray(model.weights, float)[used]
     weight,classes = weight/weight.sum(), getattr(model, 'classes_', None)
@@ -844,16 +846,16 @@ def _from_voting(model) -> _Ensemble|None: # Soft; or of regressors
     parts = [_part_of(e) for e in model.estimators_]
     return (_over_numbers if classes is None else _over_shares)(parts, weight)
 
-def _from_stacking(model) -> _Ensemble|None: # Of two classes, or of regressors
+def _from_stacking(model) -> TreeEnsemble|None: # Of two classes, or of regressors
     "A line over what several ensembles say: of numbers one sum, of shares one sum and one curve for each, and a last curve."
     last = model.final_estimator_
     line = hasattr(last, 'coef_') and np.size(last.coef_) == len(model.estimators_) and not hasattr(last, 'support_')
-    if model.passthrough or not line: raise _Unfit('a stack that is no line over one number a model')
+    if model.passthrough or not line: raise Unreadable('a stack that is no line over one number a model')
     parts = [_part_of(e) for e in model.estimators_]
     weight,start = (np.ravel(v).astype(float) for v in (last.coef_, last.intercept_))
     if not hasattr(model, 'classes_'): return _over_numbers(parts, weight, start)
     if type(last).__name__ not in ('LogisticRegression', 'LogisticRegressionCV') or {*model.stack_method_} != {'predict_proba'}:
-        raise _Unfit('a stack whose last model is no logistic regression of shares')
+        raise Unreadable('a stack whose last model is no logistic regression of shares')
     return _over_shares(parts, weight, partial(_shifted_logistic, start[0]))
 
 def _shifted_logistic(start:float, total:np.ndarray) -> np.ndarray: return 1/(1 + np.exp(-total - start))
@@ -862,13 +864,13 @@ def _shifted_logistic(start:float, total:np.ndarray) -> np.ndarray: return 1/(1 
 def _isolated(far:float, offset:float, depth:np.ndarray) -> np.ndarray: # -> probability to be no outlier
     return 1/(1 + np.exp(2.**(-depth/far) + offset))
 
-def _from_isolation(model) -> _Ensemble:
+def _from_isolation(model) -> TreeEnsemble:
     "How deep rows fall, in all trees together."
     depth = [a + b - 1. for a,b in zip(model._decision_path_lengths, model._average_path_length_per_tree)]
     each = zip(model.estimators_, depth, model.estimators_features_)
     trees = [_on_columns(_sklearn_tree(e.tree_, v[:, None]), own) for e,v,own in each]
     mean, = sys.modules[type(model).__module__]._average_path_length([model._max_samples])
-    return _Ensemble(trees, _Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
+    return TreeEnsemble(trees, Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
 
 # %% ../../nbs/models/04_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,
@@ -878,7 +880,7 @@ _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoostin
           'Voting': _from_voting, 'Stacking': _from_stacking, 'catboost': _from_catboost,
           'IsolationForest': _from_isolation} # Library, or kind of scikit-learn's -> reader
 
-def _parsed(source) -> Any: # A fitted model -> `_Ensemble`, or None
+def parse_trees(source) -> Any: # A fitted model -> `TreeEnsemble`, or None
     "The trees of a fitted model; None where they cannot be read."
     library,name = type(source).__module__.split('.')[0], type(source).__name__
     if library == 'sklearn': library = name.removesuffix('Classifier').removesuffix('Regressor')

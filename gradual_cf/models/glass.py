@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np, pandas as pd
 
 from .decisions import FrameModel
-from .trees import _Ensemble, _EXPONENTIAL, _Link, _Nodes, _random_rows, _Unfit, _widened_to_64
+from .trees import TreeEnsemble, EXPONENTIAL, Link, TreeNodes, random_rows, Unreadable, widen_to_64
 
 # %% auto #0
 __all__ = []
@@ -46,37 +46,37 @@ class _Term:
         if not isinstance(known, dict): return np.nextafter(known[bins[half] - 2], -np.inf), None
         return np.nan, [i for i,v in enumerate(self.levels[f]) if known[str(v)] in bins[:half]]
 
-    def arrays(self) -> _Nodes:
+    def arrays(self) -> TreeNodes:
         "The nodes as arrays."
         feature,bound,listed,left,right,value = zip(*self.nodes)
         feature,left,right = (np.array(v, int) for v in (feature, left, right))
         missing = np.zeros(len(left), bool)
-        return _Nodes(feature, np.array(bound, float), list(listed), missing, left, right, np.array(value)[:, None])
+        return TreeNodes(feature, np.array(bound, float), list(listed), missing, left, right, np.array(value)[:, None])
 
 # %% ../../nbs/models/03_glass.ipynb #g6
-def _from_pairs(model, source) -> _Ensemble|None: # A `FrameModel` of a table, and an explainable boosting of interpret
+def _from_pairs(model, source) -> TreeEnsemble|None: # A `FrameModel` of a table, and an explainable boosting of interpret
     """Its terms as trees; None without pairs, of which sums know more, and for several classes.
 
-    Raises `_Unfit` for cells that trees cannot read.
+    Raises `Unreadable` for cells that trees cannot read.
     """
     terms = list(zip(source.term_features_, source.term_scores_))
     if all(len(f) < 2 for f,_ in terms) or any(np.ndim(s) > len(f) for f,s in terms): return None
     place = {s: c for c in model.columns for s in c.sources}
     columns = [place[name] for name in model.predictor.names or place]
-    if any(c.missing or len(c.sources) > 1 for c in columns): raise _Unfit('terms of pairs, in a table with missing cells')
+    if any(c.missing or len(c.sources) > 1 for c in columns): raise Unreadable('terms of pairs, in a table with missing cells')
     levels,trees = {i: list(c.levels) for i,c in enumerate(columns) if c.levels}, []
     for features,scores in terms:
         bins = [source.bins_[f][min(len(source.bins_[f]), len(features)) - 1] for f in features]
         for f,known in zip(features, bins):
             unknown = [v for v in levels.get(f, ()) if str(v) not in known] if isinstance(known, dict) else []
-            if unknown: raise _Unfit(f'levels that it was not fitted on, such as {unknown[0]!r}')
+            if unknown: raise Unreadable(f'levels that it was not fitted on, such as {unknown[0]!r}')
         term = _Term(features, bins, levels)
         inner = np.asarray(scores, float)[(slice(1, -1),)*len(features)]
         term.grown(inner, [np.arange(1, s + 1) for s in inner.shape])
         trees.append(term.arrays())
     base = np.atleast_1d(np.asarray(source.intercept_, float))
-    link = _Link(base, 'logit' if hasattr(source, 'classes_') else 'number')
-    return _Ensemble(trees, link, codes=levels)
+    link = Link(base, 'logit' if hasattr(source, 'classes_') else 'number')
+    return TreeEnsemble(trees, link, codes=levels)
 
 # %% ../../nbs/models/03_glass.ipynb #ec26
 def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
@@ -88,10 +88,10 @@ def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
 # %% ../../nbs/models/03_glass.ipynb #ec14
 def _below(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that stay under the 32-bit numbers `t` after rounding."
-    return _widened_to_64(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
+    return widen_to_64(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
 
 # %% ../../nbs/models/03_glass.ipynb #ec40
-def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of the JSON, and the score it adds to
+def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> TreeNodes: # A tree of the JSON, and the score it adds to
     "A tree of XGBoost as nodes."
     left,right = np.array(t['left_children']), np.array(t['right_children'])
     at = np.array(t['split_conditions'], np.float32)
@@ -100,7 +100,7 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> _Nodes: # A tree of t
     swapped = np.isin(np.arange(len(left)), list(named))
     left,right = np.where(swapped, right, left), np.where(swapped, left, right)
     missing,value = np.array(t['default_left'], bool) ^ swapped, np.where(left < 0, at, 0.)*weight
-    return _Nodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
+    return TreeNodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
                   [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
 
 # %% ../../nbs/models/03_glass.ipynb #ec43
@@ -115,14 +115,14 @@ _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'm
 _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror',
                       'count:poisson', 'reg:gamma', 'reg:tweedie')
 
-def _where_missing_is(trees:list, code:float) -> list: # `_Nodes`
+def _where_missing_is(trees:list, code:float) -> list: # `TreeNodes`
     "The same trees where a number of 32 bits stands for missing ones."
     named = any(t.listed.count(None) < len(t.listed) for t in trees)
-    if named or np.isinf(code): raise _Unfit(f'{code:g} for what is missing, beside categories or without an end')
-    below,upto = (float(f(np.array([code]))[0]) for f in (_below, _widened_to_64))
+    if named or np.isinf(code): raise Unreadable(f'{code:g} for what is missing, beside categories or without an end')
+    below,upto = (float(f(np.array([code]))[0]) for f in (_below, widen_to_64))
     return [_with_code(t, below, upto, t.feature >= 0) for t in trees]
 
-def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
+def _from_xgboost(model) -> TreeEnsemble|None: # `XGBClassifier`, `XGBRegressor`, `Booster`
     "All trees of XGBoost; None for linear boosters, leaves of several numbers, and objectives unknown here."
     used = model.get_booster() if hasattr(model, 'get_booster') else model
     if used is not model and getattr(model, 'early_stopping_rounds', None): used = used[:model.best_iteration + 1]
@@ -134,7 +134,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     told = learner['learner_model_param']
     base = np.atleast_1d(json.loads(told['base_score'])).astype(float)
     if objective == 'binary:logistic': base = np.log(base/(1 - base))
-    curve = _EXPONENTIAL.get(objective.partition(':')[2])
+    curve = EXPONENTIAL.get(objective.partition(':')[2])
     if curve is not None: base = np.log(base)
     base = np.broadcast_to(base, (max(int(told['num_class']), 1),)).copy()
     trees = [_xgboost_tree(t, k, len(base), weights[i] if weights else 1.)
@@ -142,7 +142,7 @@ def _from_xgboost(model) -> _Ensemble|None: # `XGBClassifier`, `XGBRegressor`, `
     code = getattr(model, 'missing', None)
     if code is not None and not np.isnan(code): trees = _where_missing_is(trees, float(code))
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return _Ensemble(trees, _Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number', curve=curve), codes=codes)
+    return TreeEnsemble(trees, Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number', curve=curve), codes=codes)
 
 # %% ../../nbs/models/03_glass.ipynb #o86a2f02
 _CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
@@ -165,7 +165,7 @@ def _flattened(top:dict, *names:str) -> list: # `names`: what children are calle
     return out
 
 def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column, border or None, whether missing goes left
-    "What a split of CatBoost asks; raises `_Unfit` for one that asks about several columns."
+    "What a split of CatBoost asks; raises `Unreadable` for one that asks about several columns."
     info = told['features_info']
     if s['split_type'] == 'FloatFeature':
         f = info['float_features'][s['float_feature_index']]
@@ -174,9 +174,10 @@ def _asked_by_split(s:dict, told:dict, ctrs:list, first:int) -> tuple: # Column,
     if s['split_type'] == 'OnlineCtr':
         elements = ctrs[s['split_index'] - first]
         if len(elements) > 1 or elements[0]['combination_element'] != 'cat_feature_value':
-            raise _Unfit('a split on a combination of columns: fitted with max_ctr_complexity=1, or a larger one_hot_max_size, it is read')
+            raise Unreadable('a split on a combination of columns: '
+                             'fitted with max_ctr_complexity=1, or a larger one_hot_max_size, it is read')
         at = elements[0]['cat_feature_index']
-    if at is None: raise _Unfit(f"a split of kind {s['split_type']}")
+    if at is None: raise Unreadable(f"a split of kind {s['split_type']}")
     return info['categorical_features'][at]['flat_feature_index'], None, True
 
 def _levels_right(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A column and its levels -> bool `(levels, splits)`
@@ -192,10 +193,10 @@ def _levels_right(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A c
             path = Path(folder, 'asked.json')
             path.write_text(json.dumps(parts))
             return CatBoost().load_model(str(path), format='json').calc_leaf_indexes(rows) > 0
-    except (OSError, CatBoostError) as e: raise _Unfit(f'splits on levels that CatBoost does not tell: {e}') from e
+    except (OSError, CatBoostError) as e: raise Unreadable(f'splits on levels that CatBoost does not tell: {e}') from e
 
 def _up_to(border:float) -> float: # The largest of 32 bits, or its opposite, asks whether a number is missing
-    return border if abs(border) >= np.finfo(np.float32).max else _widened_to_64(np.array([border]))[0]
+    return border if abs(border) >= np.finfo(np.float32).max else widen_to_64(np.array([border]))[0]
 
 def _as_nested(tree:dict, k:int) -> dict: # A symmetric tree of the JSON, as others stand there
     "All nodes of a level ask the same, and the first question is the lowest bit of a leaf's number."
@@ -203,16 +204,16 @@ def _as_nested(tree:dict, k:int) -> dict: # A symmetric tree of the JSON, as oth
     for s in tree.get('splits') or (): nodes = [dict(split=s, left=low, right=high) for low,high in zip(nodes[::2], nodes[1::2])]
     return nodes[0]
 
-def _catboost_tree(nodes:list, asks:dict, k:int) -> _Nodes: # Number of a split -> what it asks, as `_Nodes` tells it
+def _catboost_tree(nodes:list, asks:dict, k:int) -> TreeNodes: # Number of a split -> what it asks, as `TreeNodes` tells it
     "A flattened tree of CatBoost as nodes."
     asked = [asks[node['split']['split_index']] if 'split' in node else (-1, np.nan, None, False) for node in nodes]
     feature,bound,listed,missing = zip(*asked)
     value = np.array([np.broadcast_to(node.get('value', 0.), k) for node in nodes], float)
     left,right = (np.array([node[side] for node in nodes]) for side in ('left', 'right'))
-    return _Nodes(np.array(feature), np.array(bound, float), list(listed), np.array(missing, bool), left, right, value)
+    return TreeNodes(np.array(feature), np.array(bound, float), list(listed), np.array(missing, bool), left, right, value)
 
-def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A frame of one row; column -> levels, where it has categories
-    "Trees of CatBoost; None for a loss unknown here; raises `_Unfit` where a split asks about several columns."
+def _from_catboost(model, row:Any=None, levels:Any=None) -> TreeEnsemble|None: # A frame of one row; column -> levels of categories
+    "Trees of CatBoost; None for a loss unknown here; raises `Unreadable` where a split asks about several columns."
     told,names = _catboost_json(model), list(model.feature_names_)
     info,loss = told.get('features_info', {}), (model.get_all_params() or {}).get('loss_function', '').split(':')[0]
     kind = _CATBOOST_KINDS.get(loss)
@@ -233,25 +234,25 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> _Ensemble|None: # A 
         ways = _levels_right(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
         asks |= {i: (f, np.nan, np.flatnonzero(~way).tolist(), True) for i,way in zip(mine, ways.T)}
     nodes = [_catboost_tree(tree, asks, len(bias)) for tree in trees]
-    link = _Link(np.array(bias, float), kind, curve=_EXPONENTIAL.get(loss.lower()))
-    return _Ensemble([t._replace(value=t.value*scale) for t in nodes], link, codes={f: list(levels[names[f]]) for f in named})
+    link = Link(np.array(bias, float), kind, curve=EXPONENTIAL.get(loss.lower()))
+    return TreeEnsemble([t._replace(value=t.value*scale) for t in nodes], link, codes={f: list(levels[names[f]]) for f in named})
 
-def _catboost_parsed(model:FrameModel, source) -> _Ensemble|None:
+def _catboost_parsed(model:FrameModel, source) -> TreeEnsemble|None:
     "The same of a model of a table."
     if not model.predictor.names or any(c.ordered and c.levels for c in model.columns): return None # boxes cut an order in two
-    row = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
+    row = model.write(random_rows(model.columns, [np.zeros(0)]*len(model.columns)))[list(model.predictor.names)].iloc[[0]]
     return _from_catboost(source, row, {c.sources[0]: c.levels for c in model.columns if c.levels and len(c.sources) == 1})
 
 # %% ../../nbs/models/03_glass.ipynb #a7d00002
 _MOST_GROWTH = 30 # A tree may have so many times as many nodes
 
-def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes: # `(below, upto]`: missing
-    "The same tree with two more questions wherever that number is on the other side; `_Unfit` where too many are."
+def _with_code(n:TreeNodes, below:float, upto:float, where:np.ndarray) -> TreeNodes: # `(below, upto]`: missing
+    "The same tree with two more questions wherever that number is on the other side; `Unreadable` where too many are."
     if not (where & (n.feature >= 0) & (n.missing != (upto <= n.bound))).any(): return n
     made:list = [] # [node that it is a copy of, bound, missing, left, right]
     def node(i:int, bound:float, missing:bool, left:Any=None, right:Any=None) -> int:
         "A node, and what is below it: calls."
-        if len(made) > _MOST_GROWTH*len(n.left): raise _Unfit('a number that stands for missing ones, at too many cuts')
+        if len(made) > _MOST_GROWTH*len(n.left): raise Unreadable('a number that stands for missing ones, at too many cuts')
         me = len(made)
         made.append([i, bound, missing, -1, -1])
         if left is not None: made[me][3:] = [left(), right()]
@@ -275,4 +276,4 @@ def _with_code(n:_Nodes, below:float, upto:float, where:np.ndarray) -> _Nodes: #
     copied(0, {})
     copy,bound,missing,left,right = (np.array(v) for v in zip(*made))
     listed = [n.listed[i] for i in copy]
-    return _Nodes(n.feature[copy], bound.astype(float), listed, missing.astype(bool), left, right, n.value[copy])
+    return TreeNodes(n.feature[copy], bound.astype(float), listed, missing.astype(bool), left, right, n.value[copy])

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np, torch
 from torch import Tensor, nn
 
-from ..core import _read_json, atomic, check_range
+from ..core import read_json, atomic, check_range
 from .asking import place, predict
 
 # %% auto #0
@@ -33,7 +33,7 @@ def seeded(seed:int|None): # None to draw from the global generator as usual
 # %% ../../nbs/models/01_networks.ipynb #c9
 _NETWORKS = {}
 
-def _registered(f:Callable) -> Callable: # Makes a network from arguments that JSON can hold -> the same, with a `seed`
+def register_network(f:Callable) -> Callable: # Makes a network from arguments that JSON can hold -> the same, with a `seed`
     "Register a constructor of networks, so that `load_model` can call it again; its arguments go to `model.spec`."
     signature = inspect.signature(f)
     @functools.wraps(f)
@@ -49,7 +49,7 @@ def _registered(f:Callable) -> Callable: # Makes a network from arguments that J
     return make
 
 # %% ../../nbs/models/01_networks.ipynb #c11
-@_registered
+@register_network
 def tabular_mlp(
     d:int,        # Encoded columns, `d`
     k:int=2,      # Classes, ≥ 2
@@ -79,7 +79,7 @@ def tabular_mlp(
     return nn.Sequential(*hidden, nn.Linear(width, k))
 
 # %% ../../nbs/models/01_networks.ipynb #c15
-@_registered
+@register_network
 def digit_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 8
     k:int=10,          # Classes, ≥ 2
@@ -114,7 +114,7 @@ def digit_cnn(
     return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
 
 # %% ../../nbs/models/01_networks.ipynb #c17
-@_registered
+@register_network
 def strided_cnn(
     shape=(1, 28, 28), # Image shape, `(c, h, w)`; sides of at least 4
     k:int=10,          # Classes, ≥ 2
@@ -150,7 +150,7 @@ def _over_time(i, o, w): return nn.Conv1d(i, o, w, padding='same'), nn.BatchNorm
 
 def _pooled(i, k): return nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(i, k)
 
-@_registered
+@register_network
 def series_cnn(
     channels:int=1, # Channels of a series
     k:int=2,        # Classes, ≥ 2
@@ -187,7 +187,7 @@ class _Shortcut(nn.Module):
 
     def forward(self, x): return (self.long(x) + self.short(x)).relu()
 
-@_registered
+@register_network
 def series_resnet(
     channels:int=1, # Channels of a series
     k:int=2,        # Classes, ≥ 2
@@ -266,7 +266,7 @@ def _best_after(conv, x, at, diff):
     return torch.maximum(_best_touched(a, at, conv, diff), rest[:, :, None]).relu()
 
 # %% ../../nbs/models/01_networks.ipynb #c30
-@_registered
+@register_network
 def text_cnn(
     e:int,           # Entries of a word vector, `e`
     k:int=2,         # Classes, ≥ 2
@@ -461,12 +461,12 @@ def save_model(
     return Path(path)
 
 # %% ../../nbs/models/01_networks.ipynb #c53
-def _read_checkpoint(path:str|Path) -> tuple[dict, dict]:
+def read_checkpoint(path:str|Path) -> tuple[dict, dict]:
     "Weights by name, and what `save_model` wrote beside them; raises `ValueError` for a file that is not safetensors."
     from safetensors import SafetensorError, safe_open
     try:
         with safe_open(path, framework='pt') as f:
-            return {k: f.get_tensor(k) for k in f.keys()}, _read_json((f.metadata() or {}).get('gradual_cf', '{}'))
+            return {k: f.get_tensor(k) for k in f.keys()}, read_json((f.metadata() or {}).get('gradual_cf', '{}'))
     except FileNotFoundError: raise ValueError(f'path must be an existing model file, got {str(path)!r}') from None
     except (SafetensorError, OSError, ValueError) as e:
         raise ValueError(f'path must be a safetensors file, got {str(path)!r} ({e})') from None
@@ -495,7 +495,7 @@ def load_model(
     ValueError
         If it does not fit
     """
-    weights,meta = _read_checkpoint(path)
+    weights,meta = read_checkpoint(path)
     model = _rebuild(meta.get('spec') or {}, weights) if model is None else model
     try: model.load_state_dict(weights)
     except RuntimeError as e: raise ValueError(f'path must hold weights that fit the network, got {str(path)!r}: {e}') from None

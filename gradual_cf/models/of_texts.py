@@ -13,7 +13,7 @@ import numpy as np, pandas as pd
 
 from .decisions import FrameModel, Predictor
 from .fitted import recognised
-from .trees import _Unfit
+from .trees import Unreadable
 
 # %% auto #0
 __all__ = []
@@ -97,18 +97,18 @@ class Weights(NamedTuple):
         return float(self.w @ v/(np.sqrt(v @ v) or 1. if self.normed else 1.) + self.b)
 
 def _counts_words(step):
-    "Raise `_Unfit` for a vectorizer that does more than count words."
+    "Raise `Unreadable` for a vectorizer that does more than count words."
     kind = type(step).__name__
-    if kind not in ('TfidfVectorizer', 'CountVectorizer'): raise _Unfit(f'{kind} is no vectorizer of words that is read')
+    if kind not in ('TfidfVectorizer', 'CountVectorizer'): raise Unreadable(f'{kind} is no vectorizer of words that is read')
     more = dict(ngram_range=(1, 1), analyzer='word', binary=False) # what is read
     told = {name: getattr(step, name) for name,v in more.items() if getattr(step, name) != v}
     if getattr(step, 'sublinear_tf', False): told['sublinear_tf'] = True
-    if told: raise _Unfit(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in told.items())}')
+    if told: raise Unreadable(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in told.items())}')
 
 def _normed(step) -> bool:
-    "Whether a Tf-idf step divides by the Euclidean norm; raises `_Unfit` for another norm."
-    if step.norm not in ('l2', None): raise _Unfit(f'{type(step).__name__} has norm={step.norm!r}')
-    if getattr(step, 'sublinear_tf', False): raise _Unfit(f'{type(step).__name__} has sublinear_tf=True')
+    "Whether a Tf-idf step divides by the Euclidean norm; raises `Unreadable` for another norm."
+    if step.norm not in ('l2', None): raise Unreadable(f'{type(step).__name__} has norm={step.norm!r}')
+    if getattr(step, 'sublinear_tf', False): raise Unreadable(f'{type(step).__name__} has sublinear_tf=True')
     return step.norm == 'l2'
 
 def _last_weights(last) -> tuple: # `(d,)`, number
@@ -118,13 +118,13 @@ def _last_weights(last) -> tuple: # `(d,)`, number
         return b - a, float(q - p)
     w = getattr(last, 'coef_', None)
     linear = w is not None and type(last).__module__.startswith('sklearn.linear_model') or type(last).__name__ == 'LinearSVC'
-    if not linear or len(getattr(last, 'classes_', ())) != 2: raise _Unfit(f'{type(last).__name__} is no linear model of two classes')
+    if not linear or len(getattr(last, 'classes_', ())) != 2: raise Unreadable(f'{type(last).__name__} is no linear model of two classes')
     return np.asarray(w, float).ravel(), float(np.ravel(last.intercept_)[0])
 
 def _weights_of(model) -> Weights:
-    "The weights of a pipeline; raises `_Unfit` with the step that prevents it."
+    "The weights of a pipeline; raises `Unreadable` with the step that prevents it."
     steps = [step for _,step in getattr(model, 'steps', ()) if step is not None and step != 'passthrough']
-    if len(steps) < 2: raise _Unfit(f'{type(model).__name__} is no pipeline of a vectorizer and a model')
+    if len(steps) < 2: raise Unreadable(f'{type(model).__name__} is no pipeline of a vectorizer and a model')
     first,*middle,last = steps
     _counts_words(first)
     d = len(first.vocabulary_)
@@ -136,7 +136,7 @@ def _weights_of(model) -> Weights:
         if kind == 'TfidfTransformer' and basis is None and not normed:
             idf,normed = idf*(step.idf_ if step.use_idf else 1.), _normed(step)
         elif kind == 'TruncatedSVD' and basis is None: basis = step.components_
-        else: raise _Unfit(f'{kind} is a step that is not read')
+        else: raise Unreadable(f'{kind} is a step that is not read')
     if basis is not None: w = basis.T @ w
     return Weights(first.build_analyzer(), first.vocabulary_, idf, w, b, normed)
 
@@ -148,7 +148,7 @@ def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(
     p = model.predictor
     if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'
     try: found = _weights_of(p.source)
-    except (_Unfit, AttributeError) as e: return None, str(e)
+    except (Unreadable, AttributeError) as e: return None, str(e)
     shift,said = float(np.log(p.threshold/(1 - p.threshold))), np.asarray(z[:, 1] - z[:, 0])
     ours,near = np.array([found.lead(t) for t in texts]) - shift, np.abs(said) < _FAR
     if not np.allclose(ours[near], said[near], rtol=_SAME, atol=_SAME): return None, 'its weights do not say what it says'

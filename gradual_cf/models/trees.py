@@ -20,7 +20,7 @@ from .decisions import FrameModel, numbers_of
 __all__ = []
 
 # %% ../../nbs/models/06_trees.ipynb #ec8
-class _Nodes(NamedTuple):
+class TreeNodes(NamedTuple):
     "The nodes of trees as arrays, one entry a node."
     feature:np.ndarray # Column of the model that is asked about, long `(m,)`; -1 for a leaf
     bound:np.ndarray   # A number goes left up to here, 64 bits, `(m,)`; NaN where levels are listed
@@ -32,14 +32,14 @@ class _Nodes(NamedTuple):
     lines:tuple=()     # Leaf, column, slope and value at 0 of each part, where leaves are lines
 
 # %% ../../nbs/models/06_trees.ipynb #wid00002
-def _widened_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
+def widen_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
     "The largest 64-bit numbers that round to at most the 32-bit numbers `t`."
     t = t.astype(np.float32)
     middle = (t.astype(float) + np.nextafter(t, np.float32(np.inf)))/2
     return np.where(middle.astype(np.float32) <= t, middle, np.nextafter(middle, -np.inf))
 
 # %% ../../nbs/models/06_trees.ipynb #7918da4c
-class _Curve(NamedTuple):
+class MonotoneCurve(NamedTuple):
     "What makes a number of a sum and only rises, or only falls."
     of:Any         # Numbers `(n,)` -> `(n,)`; NaN beyond where it is known
     rises:bool=True
@@ -65,14 +65,14 @@ class _Curve(NamedTuple):
                 a,b = np.where(there, a, middle + 1), np.where(there, middle, b)
             return a
         least,most = (np.where(at < 0, -1., 1.)*np.abs(at).view(float) for at in (first(0), first(1) - 1))
-        return np.where(least < -_FARTHEST, -np.inf, least), np.where(most > _FARTHEST, np.inf, most)
+        return np.where(least < -SUM_LIMIT, -np.inf, least), np.where(most > SUM_LIMIT, np.inf, most)
 
-_EXPONENTIAL:dict[str, _Curve] = dict.fromkeys(('poisson', 'gamma', 'tweedie'), _Curve(np.exp)) # What boosting fits by its logarithm
+EXPONENTIAL:dict[str, MonotoneCurve] = dict.fromkeys(('poisson', 'gamma', 'tweedie'), MonotoneCurve(np.exp)) # Fitted by a logarithm
 _LARGEST = np.float64(np.finfo(float).max).view(np.int64) # The largest number, as a whole one
-_FARTHEST = 1e308 # From here on a sum has no end
+SUM_LIMIT = 1e308 # From here on a sum has no end
 _CURVED = 1e-12 # What a curve may round, relative to its number
 
-class _Link(NamedTuple):
+class Link(NamedTuple):
     "How scores become answers."
     base:np.ndarray     # Added to the scores, `(k,)`
     kind:str            # What the sum is, one of `KINDS`
@@ -80,7 +80,7 @@ class _Link(NamedTuple):
     threshold:float=.5  # Probability from which the second of two classes is decided
     calibrated:tuple=() # Of each sum a function that never falls, `(n,)` -> probabilities; none where nothing follows
     last:Any=None       # … and one of their mean
-    curve:Any=None      # A `_Curve` that makes a number of the sum
+    curve:Any=None      # A `MonotoneCurve` that makes a number of the sum
 
     def log_odds(self, scores:np.ndarray) -> Tensor: # `(n, k)` -> log-odds of all classes, `(n, classes)`, or numbers
         "What the model answers where it has these scores."
@@ -100,10 +100,10 @@ class _Link(NamedTuple):
         return mean if self.last is None else self.last(mean)
 
 # %% ../../nbs/models/06_trees.ipynb #ec10
-class _Ensemble(NamedTuple):
+class TreeEnsemble(NamedTuple):
     "Trees of any library."
-    trees:list         # `_Nodes` for each tree
-    link:_Link         # What the sum of leaves means
+    trees:list         # `TreeNodes` for each tree
+    link:Link         # What the sum of leaves means
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
     terms:tuple=()     # Models beside them that may be sums: each, its score, weight, what becomes of its rows
@@ -128,7 +128,7 @@ def _axis_of(c, bounds:np.ndarray) -> _Axis: # Cuts of a number
     return _Axis(c, len(bounds) + 1 if c.ordered else len(c.levels), bounds)
 
 # %% ../../nbs/models/06_trees.ipynb #8db4cec2
-class _Grown(NamedTuple):
+class CellTrees(NamedTuple):
     "All nodes of an ensemble, over the cells of a table."
     axes:list           # `_Axis` of each column of the table
     group:np.ndarray    # Column asked about, long `(m,)`; -1 for a leaf
@@ -143,7 +143,7 @@ class _Grown(NamedTuple):
     goes:np.ndarray     # Whether each level goes left, bool `(lines, most cells + 1)`
 
 # %% ../../nbs/models/06_trees.ipynb #77b928df
-class _Unfit(Exception):
+class Unreadable(Exception):
     "What cannot be read: why, or the numbers of features that read several columns."
 
 class _ModelColumns(NamedTuple):
@@ -154,11 +154,11 @@ class _ModelColumns(NamedTuple):
     codes:dict       # Column of the model -> levels in the order of their codes
     coded:bool       # Whether cuts ask for codes of levels too
 
-def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
-    "Find each column of the model in the table; raises `_Unfit` where it reads another."
+def model_columns(e:TreeEnsemble, columns, names, frame) -> _ModelColumns:
+    "Find each column of the model in the table; raises `Unreadable` where it reads another."
     place = {s: (g, i) for g,c in enumerate(columns) for i,s in enumerate(c.sources)}
     names = [names[i] for i in e.order] if e.order else list(names)
-    if any(n not in place for n in names): raise _Unfit('a column that the table does not have')
+    if any(n not in place for n in names): raise Unreadable('a column that the table does not have')
     coded = {f: list(frame[n].dtype.categories) for f,n in enumerate(names)
              if isinstance(frame[n].dtype, pd.CategoricalDtype)}
     codes = dict(zip(coded, e.codes)) if isinstance(e.codes, list) else e.codes
@@ -167,12 +167,12 @@ def _reader(e:_Ensemble, columns, names, frame) -> _ModelColumns:
 
 # %% ../../nbs/models/06_trees.ipynb #bc234646
 def _level_numbers(c) -> np.ndarray: # One a level; NaN for missing
-    "Levels that are numbers; raises `_Unfit` for others."
+    "Levels that are numbers; raises `Unreadable` for others."
     try: return np.array([np.nan if pd.isna(v) else float(v) for v in c.levels], float)
-    except ValueError as e: raise _Unfit('levels that the model reads as numbers') from e
+    except ValueError as e: raise Unreadable('levels that the model reads as numbers') from e
 
 # %% ../../nbs/models/06_trees.ipynb #29b3df04
-def _levels_as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
+def levels_as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers, one a level; NaN for missing
     "The levels of a category as column `f` of the model reads them."
     c = r.columns[r.group[f]]
     if len(c.sources) > 1: return c.rows[:, r.source[f]]
@@ -181,14 +181,14 @@ def _levels_as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Number
     return _level_numbers(c)
 
 # %% ../../nbs/models/06_trees.ipynb #733385a2
-def _level_ways(r:_ModelColumns, n:_Nodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
+def _level_ways(r:_ModelColumns, n:TreeNodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
     "Where each level goes at node `i`, and a missing one."
-    seen = _levels_as_read(r, n.feature[i], n.listed[i] is not None)
+    seen = levels_as_read(r, n.feature[i], n.listed[i] is not None)
     left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
     return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
 
 # %% ../../nbs/models/06_trees.ipynb #97b8419c
-def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
+def joined_nodes(trees:list) -> tuple: # `TreeNodes` of all, tree of each node, roots
     "All trees in one list of nodes."
     sizes = [len(t.feature) for t in trees]
     roots = np.r_[0, np.cumsum(sizes)[:-1]].astype(int)
@@ -196,12 +196,12 @@ def _all_nodes(trees:list) -> tuple: # `_Nodes` of all, tree of each node, roots
     stack = lambda name: np.concatenate([np.asarray(getattr(t, name)) for t in trees])
     left,right = (stack(side).astype(int) + roots[tree] for side in ('left', 'right'))
     listed = [codes for t in trees for codes in t.listed]
-    nodes = _Nodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
+    nodes = TreeNodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
     return nodes, tree, roots
 
 # %% ../../nbs/models/06_trees.ipynb #54ab79a4
-def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the table
-    "Cells between all cuts of each column; raises `_Unfit` where levels of a number are listed."
+def _axes_of(r:_ModelColumns, n:TreeNodes) -> list: # `_Axis` of each column of the table
+    "Cells between all cuts of each column; raises `Unreadable` where levels of a number are listed."
     axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
     for g,c in enumerate(r.columns):
         bounds = n.bound[asked == g]
@@ -210,15 +210,15 @@ def _axes_of(r:_ModelColumns, n:_Nodes) -> list: # `_Axis` of each column of the
     return axes
 
 def _check_bounds(c, bounds:np.ndarray):
-    "Raise `_Unfit` for cuts that do not suit a column."
-    if not c.levels and np.isnan(bounds).any(): raise _Unfit('a number that the model reads as a category')
-    if c.kind == 'date' and len(bounds): raise _Unfit('a date that the model reads')
-    if np.isneginf(bounds).any(): raise _Unfit('a cut below all numbers')
+    "Raise `Unreadable` for cuts that do not suit a column."
+    if not c.levels and np.isnan(bounds).any(): raise Unreadable('a number that the model reads as a category')
+    if c.kind == 'date' and len(bounds): raise Unreadable('a date that the model reads')
+    if np.isneginf(bounds).any(): raise Unreadable('a cut below all numbers')
 
 # %% ../../nbs/models/06_trees.ipynb #8115f50a
-def _over_cells(e:_Ensemble, r:_ModelColumns) -> _Grown:
+def trees_over_cells(e:TreeEnsemble, r:_ModelColumns) -> CellTrees:
     "The ensemble over the cells of a table."
-    n,tree,roots = _all_nodes(e.trees)
+    n,tree,roots = joined_nodes(e.trees)
     axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
     numeric = np.array([not a.column.levels for a in axes]) # trees ask for the levels of all others
     cut = np.full(len(group), -1)
@@ -229,10 +229,10 @@ def _over_cells(e:_Ensemble, r:_ModelColumns) -> _Grown:
         row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
     goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
     for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
-    return _Grown(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
+    return CellTrees(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
 
 # %% ../../nbs/models/06_trees.ipynb #047ef284
-def _left_of(t:_Grown, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.ndarray: # bool `(w,)`
+def _left_of(t:CellTrees, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.ndarray: # bool `(w,)`
     "Whether cells go left at nodes."
     number = t.cut[node] >= 0
     left = np.where(number, cell <= t.cut[node], False)
@@ -241,7 +241,7 @@ def _left_of(t:_Grown, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.
     return np.where(gone, t.missing[node], left) if gone.any() else left
 
 # %% ../../nbs/models/06_trees.ipynb #568cc5ae
-def _leaves_of(t:_Grown, cells:np.ndarray) -> np.ndarray: # Of rows, `(n, g)` -> nodes, `(n, t)`
+def _leaves_of(t:CellTrees, cells:np.ndarray) -> np.ndarray: # Of rows, `(n, g)` -> nodes, `(n, t)`
     "The leaf that each row reaches in each tree."
     at,size = np.tile(t.roots, (len(cells), 1)), np.array([a.size for a in t.axes])
     while (inner := t.group[at] >= 0).any():
@@ -252,17 +252,17 @@ def _leaves_of(t:_Grown, cells:np.ndarray) -> np.ndarray: # Of rows, `(n, g)` ->
     return at
 
 # %% ../../nbs/models/06_trees.ipynb #c111
-def _levels_in(m:_Trees, x:Tensor, g:int) -> np.ndarray: # `(n,)`
+def levels_of_rows(m:TreeModel, x:Tensor, g:int) -> np.ndarray: # `(n,)`
     "The level of each row; the cell for missing values where there is none."
     part = x[:, m.first[g]:m.first[g + 1]].detach().cpu()
     return np.where(part.amax(1).numpy() > 0, part.argmax(1).numpy(), m.grown.axes[g].size)
 
-def _tree_cells(m:_Trees, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
+def _tree_cells(m:TreeModel, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
     "In which cell of each column rows lie."
     frame,cell = m.write(x), np.zeros((len(x), len(m.grown.axes)), int)
     numbers,place = numbers_of(frame), {name: j for j,name in enumerate(frame.columns)} # all columns at once
     for g,a in enumerate(m.grown.axes):
-        if not a.column.ordered: cell[:, g] = _levels_in(m, x, g)
+        if not a.column.ordered: cell[:, g] = levels_of_rows(m, x, g)
         elif len(a.bounds):
             name = a.column.sources[0] # of an ordered level, its position
             raw = a.column.floats(frame[name]) if numbers is None else numbers[:, place[name]]
@@ -272,9 +272,9 @@ def _tree_cells(m:_Trees, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(
 # %% ../../nbs/models/06_trees.ipynb #c181
 _TOGETHER = 128 # Rows that are read together
 
-class _Trees(FrameModel):
+class TreeModel(FrameModel):
     "A model whose trees are read."
-    def __init__(self, model:FrameModel, e:_Ensemble, t:_Grown):
+    def __init__(self, model:FrameModel, e:TreeEnsemble, t:CellTrees):
         super().__init__(model.predictor, model.write, model.columns)
         self.ensemble,self.link = e,e.link._replace(threshold=self.predictor.threshold)
         self.outputs = max(self.outputs, 1 if e.link.calibrated else len(e.link.base))
@@ -306,7 +306,7 @@ class _Trees(FrameModel):
 _DRAWN = 256 # Rows on which a reading is compared with the library
 _COMPARED = 1000 # Training rows on which it is compared once more, at `fit`
 
-def _random_rows(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
+def random_rows(columns, bounds:list) -> Tensor: # Columns of a table, and the cuts of each -> encoded rows
     "Random rows: levels, numbers of the range, and numbers at cuts."
     rng,parts = np.random.default_rng(0), []
     for c,cuts in zip(columns, bounds):
@@ -332,26 +332,26 @@ def _same_scores(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
     return bool(near.all())
 
 # %% ../../nbs/models/06_trees.ipynb #c188
-_UNREAD = (_Unfit, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
+_UNREAD = (Unreadable, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
-def _read_exactly(model:FrameModel, parsed:Callable) -> _Trees|None:
+def read_exactly(model:FrameModel, parsed:Callable) -> TreeModel|None:
     "The trees of a model over the cells of its table; None where they cannot be read."
     try:
         e = parsed(model.predictor.source)
         if e is None or e.terms or any(e.views): return None
-        frame = model.write(_random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
+        frame = model.write(random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
-        return _Trees(model, e, _over_cells(e, _reader(e, model.columns, names, frame)))
-    except _Unfit as why: model.unread = str(why)
+        return TreeModel(model, e, trees_over_cells(e, model_columns(e, model.columns, names, frame)))
+    except Unreadable as why: model.unread = str(why)
     except _UNREAD: pass
     return None
 
 # %% ../../nbs/models/06_trees.ipynb #c190
 def exact(model:FrameModel, parsed:Callable) -> FrameModel|None: # `parsed`: a fitted model -> its trees, or None
     "Read the trees of a fitted model, and check the reading against the model itself."
-    trees = _read_exactly(model, parsed)
+    trees = read_exactly(model, parsed)
     if trees is None or trees.ensemble.leans: return None
-    x = _random_rows(model.columns, [a.bounds for a in trees.grown.axes])
+    x = random_rows(model.columns, [a.bounds for a in trees.grown.axes])
     ours,theirs = trees.scores(x), model(x)
     if not _same_scores(ours, theirs): return None
     apart = (ours - theirs).abs()[theirs.abs() < _FAR]

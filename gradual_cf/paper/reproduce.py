@@ -90,7 +90,7 @@ def _code_digest():
 # %% ../../nbs/paper/01_reproduce.ipynb #c36
 def _run_part(name, part, path, out, tell):
     "The kept result of a part of an experiment, or a new one that is kept from now on; says which."
-    e,new = _EXPERIMENTS[name], []
+    e,new = EXPERIMENTS[name], []
     def make():
         new.append(part)
         start,got = time.perf_counter(), e.run(part, path)
@@ -158,7 +158,7 @@ def _write_report(e, name, done, made, out):
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c45
 def reproduce(
-    name:str,          # One of `_EXPERIMENTS`
+    name:str,          # One of `EXPERIMENTS`
     out:Any='results', # Folder of what is written; it is made where missing
     rows:int|None=None,# Rows to explain, ≥ 1, where the experiment has a choice; None for its own number
     path=None,         # Data folder; None for `GRADUAL_CF_DATA`
@@ -170,7 +170,7 @@ def reproduce(
     Parameters
     ----------
     name : str
-        One of `_EXPERIMENTS`
+        One of `EXPERIMENTS`
     out : Any, default 'results'
         Folder of what is written; it is made where missing
     rows : int | None, default None
@@ -187,9 +187,9 @@ def reproduce(
     _Report
         Results, comparison, how they were made, files
     """
-    if name not in _EXPERIMENTS: raise ValueError(f'name must be one of {list(_EXPERIMENTS)}, got {name!r}')
+    if name not in EXPERIMENTS: raise ValueError(f'name must be one of {list(EXPERIMENTS)}, got {name!r}')
     check_range('rows', rows, none=True, least=1, whole=True)
-    e = _EXPERIMENTS[name]
+    e = EXPERIMENTS[name]
     shared = dict(seed=seed) | (dict(rows=rows or e.rows) if e.rows else {})
     parts = [part | shared for part in e.parts(path)]
     done = [_run_part(name, part, path, Path(out), tell) for part in parts]
@@ -505,7 +505,7 @@ def _figure(name, title):
     return _Experiment(title, parts, _run_figure)
 
 # %% ../../nbs/paper/01_reproduce.ipynb #c132
-_EXPERIMENTS = { # Name -> what `reproduce` runs
+EXPERIMENTS = { # Name -> what `reproduce` runs
     'table2': _text_table('table2', 'what counts, and what to say instead'),
     'table3': _text_table('table3', 'four reviews with vectors of 100 and 300 entries', (100, 300)),
     'table4': _applicant('heloc', 'HELOC'),

@@ -14,9 +14,9 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import predict
-from ..render import _written_file, csv_text, figure_html, render, subplots
-from ..use.audit import _share_line
-from ..use.drawing import _png_of_pixels as _picture_file
+from ..render import write_file, csv_text, figure_html, render, subplots
+from ..use.audit import share_with_interval
+from ..use.drawing import png_bytes as _picture_file
 
 # %% auto #0
 __all__ = ['questions', 'survey', 'tally']
@@ -141,7 +141,7 @@ class _Sheet:
 
     def save(self): # Write the file, where there is one
         if self.path is None: return
-        _written_file(self.path, csv_text(self.df).encode())
+        write_file(self.path, csv_text(self.df).encode())
 
 # %% ../../nbs/paper/00_survey.ipynb #c36
 _SIDE = 224 # pixels of the picture in the widget
@@ -205,7 +205,7 @@ def _survey_page(qs, title='What do you see?'):
 # %% ../../nbs/paper/00_survey.ipynb #c44
 def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
     "Write the survey as one HTML page that can be sent by mail."
-    return _written_file(path, _survey_page(qs, title).encode())
+    return write_file(path, _survey_page(qs, title).encode())
 
 # %% ../../nbs/paper/00_survey.ipynb #c56
 _PROXY = 'judge model (a proxy, no person)'
@@ -242,7 +242,7 @@ class _Tally:
 def _shares_taken(who, by, method, right):
     "A line for each method: how many of its images were taken for their target."
     for m, g in pd.DataFrame(dict(method=method, right=right)).groupby('method', sort=False):
-        line = _share_line(g.right.to_numpy(float)) # Wilson's interval, at 95% (Wilson, 1927)
+        line = share_with_interval(g.right.to_numpy(float)) # Wilson's interval, at 95% (Wilson, 1927)
         yield dict(method=m, by=by, who=who, answers=len(g), right=int(g.right.sum()), share=line['value'],
                    low=line['low'], high=line['high'])
 

@@ -17,12 +17,12 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 import gradual_cf
-from ..answers import _NOT_READ, told_of
-from ..core import arrow_frame, arrow_table, atomic, check_range, door, Question, _read_json, RULES
+from ..answers import NOT_READ, told_of
+from ..core import arrow_frame, arrow_table, atomic, check_range, door, Question, read_json, RULES
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
-from ..search.explainer import Explainer, _why_unread_rows, _with_unread
+from ..search.explainer import Explainer, why_unread, insert_unread
 from ..models.targets import CLASSES, listed, NUMBERS
 from .workers import cut, open_source, processes
 from ..models.fingerprints import fingerprints_of, fingerprint, versions_of
@@ -98,12 +98,12 @@ def _answers(explainer, data, asked:dict):
     "What `explain` says; of rows of which none can be read, too."
     try: return explainer.explain(data, **asked)
     except ValueError:
-        rows,why = _why_unread_rows(explainer, data)
+        rows,why = why_unread(explainer, data)
         if not why or not all(why): raise
     enc = explainer.encode(one := explainer.domain.decode(explainer.x_train[:1], None))
     z = explainer.logits(one, enc.x)
     aims = explainer.aimed(asked['target'], z.expand(len(why), -1))
-    return _with_unread(explainer.measure(Question(one, enc, z, aims[:1]), enc.x, standing=False), (rows, why, aims))
+    return insert_unread(explainer.measure(Question(one, enc, z, aims[:1]), enc.x, standing=False), (rows, why, aims))
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000002
 def _arrow_type(cells):
@@ -286,7 +286,7 @@ class Batches:
         cf = _explainer_from(self.source)
         aim = self.question['target'] if self.column is None else rows[self.column].to_numpy()
         with _one_thread(): cfs = _answers(cf, _raw_rows(cf, rows), self.question | dict(target=aim))
-        why = np.array([words.removeprefix(_NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
+        why = np.array([words.removeprefix(NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
         lines = pd.DataFrame(index=range(len(cfs)))
         proof = [words or None if no is None else None for words,no in zip(cfs.proof, why)]
         told = dict(told_of(cfs)) | dict(cf_proof=np.array(proof, object), cf_unread=why)
@@ -418,7 +418,7 @@ def _manifest(explainer, f, source, size, known):
 def _manifest_in(out) -> dict:
     "The manifest of a folder; raises `ValueError` where it cannot be read, or is of another form."
     path = Path(out)/_MANIFEST
-    try: told = _read_json(path.read_text())
+    try: told = read_json(path.read_text())
     except (OSError, ValueError): raise ValueError(f'out must hold a readable {_MANIFEST}, got {str(path)!r}') from None
     if (form := told.get('format')) == _FORMAT: return told
     raise ValueError(f'out must hold a {_MANIFEST} of format {_FORMAT}, got {form!r} in {str(out)!r}, written by gradual_cf '

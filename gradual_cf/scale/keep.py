@@ -19,21 +19,21 @@ from ..core import Domain
 from ..data import images, series, tables
 from ..data.columns import Category, Column, Date, Integer, Ordinal
 from ..data.found import Indicators
-from ..data.relations import _consequence, _in_order, _relation, _Relations, _Ties
-from ..models.asking import _Asked, predict
+from ..data.relations import consequence_of, ordered_followers, parse_relation, Relations, TableRelations
+from ..models.asking import CastModel, predict
 from ..models.decisions import FrameModel
-from ..models.fitted import (_Affine, _ONNX_MODELS, _read_file, _values_in, load_fitted, predictor, recognised, TensorModel)
+from ..models.fitted import Affine, ONNX_MODELS, read_model_file, all_values, load_fitted, predictor, recognised, TensorModel
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
-from ..search.confirmed import _panel_told, _take_panel
-from ..search.explainer import _check_model
+from ..search.confirmed import ensemble_to_record, ensemble_from_record
+from ..search.explainer import checked_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.judge import held_places
-from ..search.opened import _Part
-from ..search.plausible import _ClassPCA, Plausibility
+from ..search.opened import ModelPart
+from ..search.plausible import ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
-from ..models.trees import _Link, _Nodes
+from ..models.trees import Link, TreeNodes
 from ..models.fingerprints import fingerprints_of, locked, versions_of, fingerprint
 
 # %% auto #0
@@ -41,8 +41,8 @@ __all__ = []
 
 # %% ../../nbs/scale/02_keep.ipynb #k7
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
-    _Part, _Link, _Nodes, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
-    Plausibility, _ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
+    ModelPart, Link, TreeNodes, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
+    Plausibility, ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
     put_back, share)}
 
 # %% ../../nbs/scale/02_keep.ipynb #k13
@@ -56,11 +56,11 @@ def _ties_told(relations, where:str) -> dict|None:
                                   "say it as a relation, such as 'total == first + second'")
     return dict(texts=texts, led=[f.told for f in ties.followers], never=ties.never)
 
-def _ties_again(told, table) -> _Relations|None:
+def _ties_again(told, table) -> Relations|None:
     if told is None: return None
-    sentences = tuple(_relation(text, table.columns) for text in told['texts'])
-    led = [f for f in map(_consequence, sentences) if f and f.told in told['led']]
-    return _Relations(_Ties(table.columns, table.at, sentences, _in_order(led, table.columns), {}, told['never']))
+    sentences = tuple(parse_relation(text, table.columns) for text in told['texts'])
+    led = [f for f in map(consequence_of, sentences) if f and f.told in told['led']]
+    return Relations(TableRelations(table.columns, table.at, sentences, ordered_followers(led, table.columns), {}, told['never']))
 
 def _prices_told(price) -> dict|None:
     "What changes cost as weights; raises `ValueError` for functions."
@@ -111,14 +111,14 @@ def _checked_domain(domain:Domain) -> dict:
 def _own_model(cf) -> Any:
     "The model of an explainer, without what the package put around it."
     model = cf.model
-    while isinstance(model, (_Asked, images._InRange)): model = model.model
+    while isinstance(model, (CastModel, images._InRange)): model = model.model
     return model
 
 def _scaling_told(module) -> list|None: # Factors and shifts, one pair for each step; None for another module
     "What a network's rows go through first."
     steps = list(module) if isinstance(module, nn.Sequential) else [module]
     steps = [s for s in steps if not isinstance(s, nn.Identity)]
-    return [(s.times, s.plus) for s in steps] if all(isinstance(s, _Affine) for s in steps) else None
+    return [(s.times, s.plus) for s in steps] if all(isinstance(s, Affine) for s in steps) else None
 
 def _network_told(model) -> dict|None: # None for what cannot be written
     "A network, and how it is asked."
@@ -159,7 +159,7 @@ def _fitted_told(model:FrameModel) -> dict|None: # None for what cannot be writt
         return dict(file='model.txt', write=lambda path: path.write_bytes(booster.model_to_string().encode()), asked=told)
     if library == 'catboost': return dict(file='model.cbm', write=partial(_write_catboost, p.source), asked=told)
     if library == 'onnxruntime':
-        held = _ONNX_MODELS.get(p.source)
+        held = ONNX_MODELS.get(p.source)
         return held and dict(file='model.onnx', write=lambda path: path.write_bytes(held), asked=told)
     if library == 'sklearn':
         kept = p.whole if told['own'] else p.source
@@ -172,7 +172,7 @@ _WRAPPERS = 'XGBClassifier', 'XGBRegressor', 'XGBRFClassifier', 'XGBRFRegressor'
 
 def _network_from(net, told) -> nn.Module:
     if told is None: return net
-    scaled = [_Affine(*pair) for pair in told['scaled']]
+    scaled = [Affine(*pair) for pair in told['scaled']]
     scaled = nn.Sequential(*scaled) if len(scaled) > 1 else scaled[0] if scaled else None
     return TensorModel(net, told['kind'], told['threshold'], scaled, told['output'])
 
@@ -213,7 +213,8 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
     path = folder/told['file']
     try:
         told['write'](path)
-        again = type(cf)(_model_again(path, told['asked'], cf.domain, read=_read_file), cf.domain, cf.settings, classes=cf.classes or None)
+        loaded = _model_again(path, told['asked'], cf.domain, read=read_model_file)
+        again = type(cf)(loaded, cf.domain, cf.settings, classes=cf.classes or None)
         same = _logits_of(again, x).equal(_logits_of(cf, x))
     except (OSError, MemoryError): raise # of the place, not of the model
     except Exception as e: # every library has errors of its own
@@ -261,12 +262,12 @@ def _check_model_holds_none(cf):
              for row in np.ascontiguousarray(v.astype(form))}
     def refuse(part, where):
         raise ValueError(f'rows must be True for a model that keeps training rows, got False: {part} has them in {where!r}')
-    for (part,name),v in _values_in([model.predictor.source, model.predictor.whole]):
+    for (part,name),v in all_values([model.predictor.source, model.predictor.whole]):
         trees = type(v).__module__.startswith('sklearn.neighbors') and hasattr(v, 'get_tree_stats')
         there = isinstance(v, np.ndarray) and v.ndim == 2 and v.dtype.kind == 'f' and any(row.tobytes() in known for row in v)
         if trees or there or name in _HOLDERS and v is not None: refuse(part, name)
     source = model.predictor.source
-    raw:Any = _ONNX_MODELS.get(source) if type(source).__module__.startswith('onnxruntime') else None
+    raw:Any = ONNX_MODELS.get(source) if type(source).__module__.startswith('onnxruntime') else None
     for name in _OPERATORS if raw else ():
         if bytes([0x22, len(name)]) + name.encode() in raw: refuse('the ONNX file', name) # the type of a node
     if raw and any(row in raw for row in known): refuse('the ONNX file', 'a tensor')
@@ -337,7 +338,7 @@ def save_explainer(cf, folder:str|Path, rows:bool=True) -> Path: # Whether its t
     if rows: cf.check_rows('save with rows=True')
     folder,mine = Path(folder), {cf.Settings.__name__: cf.Settings}
     _check_place(folder)
-    own = lambda: dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=_panel_told(cf))
+    own = lambda: dict(x=cf.x_train.contiguous(), z=cf.z_train, labels=cf.labels, jurors=ensemble_to_record(cf))
     learnt:Any
     domain,learnt = (cf.domain, own()) if rows else _without_rows(cf)
     to_plain(cf.settings, {}, 'settings', _KNOWN | mine)
@@ -373,13 +374,13 @@ def _remembered(cf, learnt:dict, rows:bool, given:bool):
     "An explainer with what it had learnt."
     x,known = learnt['x'].to(*cf.place), learnt['z'].to(*cf.place)
     few = x[:_ASKED_ROWS]
-    cf.model,z = _check_model(cf, cf.domain.decode(few, None, False), few)
+    cf.model,z = checked_model(cf, cf.domain.decode(few, None, False), few)
     _check_same_model(z, known[:_ASKED_ROWS], given)
     cf.x_train,cf.z_train = x, known
     if rows:
         cf.labels = learnt['labels']
         cf._learn()
-        _take_panel(cf, learnt['jurors'])
+        ensemble_from_record(cf, learnt['jurors'])
         return cf
     there = lambda v: v if v is None else v.to(*cf.place)
     cf.stats,cf.spread,cf.summary,cf.held = (learnt[name] for name in ('stats', 'spread', 'digests', 'held'))

@@ -27,7 +27,7 @@ import torch
 import gradual_cf
 from ..core import check_range
 from ..gradual import GradualCF
-from ..models.fitted import _READERS
+from ..models.fitted import FILE_READERS
 from ..render import json_value, once
 from .keep import _manifest_of
 from ..use.letter import check_evidence, letter
@@ -385,7 +385,7 @@ def _needs(folder:Path) -> list: # Packages with their versions, as pip reads th
     "What must be installed to read a folder; raises `ValueError` for one without a model."
     model = _manifest_of(folder)['model']
     if model['file'] is None: raise ValueError(f'cf must have a model that can be saved without pickle: {model["why"]}')
-    library = _READERS.get(Path(model['file']).suffix, ('safetensors',))[0]
+    library = FILE_READERS.get(Path(model['file']).suffix, ('safetensors',))[0]
     names = 'gradual_cf', 'torch', 'numpy', 'pandas', *(('sklearn',) if library == 'skops' else ()), library
     asked = lambda name: f'{name.replace("sklearn", "scikit-learn")}=={import_module(name).__version__.partition("+")[0]}'
     return list(map(asked, names))

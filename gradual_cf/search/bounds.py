@@ -10,45 +10,45 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from .boxes import _as_sets, _Boxes, _Grid, _legal_ends, _open, _cost_at, _Question, _Seen, _wide
-from ..models.trees import _Ensemble, _levels_as_read, _levels_in, _Nodes, _random_rows, _reader, _Trees
+from .boxes import levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, wide_columns
+from ..models.trees import TreeEnsemble, levels_as_read, levels_of_rows, TreeNodes, random_rows, model_columns, TreeModel
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/search/07_bounds.ipynb #c6
-class _Splits(NamedTuple):
+class TreeSplits(NamedTuple):
     "What nodes of trees do with the cells of a table."
-    e:_Ensemble    # The trees
+    e:TreeEnsemble    # The trees
     group:list     # Column that each node asks about, for each tree, `(m,)`; -1 for a leaf
     edges:list     # Last position of each cell but the last, for each number, `(cells - 1,)`
     left:list      # Whether cells go left, for each column, bool `(its nodes, cells)`
     own:Any        # Positions of rows, rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
-    lines:Any=None # `_LeafLines`, where leaves are lines
+    lines:Any=None # `LeafLines`, where leaves are lines
 
 # %% ../../nbs/search/07_bounds.ipynb #1967d61a
 _MOST_BYTES = 2e9 # What tables of leaves may take
 
-def _bytes_of(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
+def table_bytes(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
     "What tables would take: cells and nodes of each column, `(g,)`."
     words = -(-leaves//64)
     return float(24*cells.sum()*trees*words + (cells*nodes).sum())
 
-def _bytes_read(m:_Trees) -> float:
+def tree_bytes(m:TreeModel) -> float:
     "The same of trees that are read exactly."
     t = m.grown
     leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
     nodes,leaves = np.bincount(t.group[~leaf], minlength=len(cells)), int(np.bincount(t.tree[leaf]).max())
-    return _bytes_of(cells, nodes, len(t.roots), leaves)
+    return table_bytes(cells, nodes, len(t.roots), leaves)
 
-def _check_size(size:float):
+def check_table_size(size:float):
     "Raise `ValueError` where tables would be too large."
     if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
 
-def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
+def splits_of_trees(m:TreeModel, grid:Grid) -> TreeSplits:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
     t,edges,left,ids = m.grown, [], [], []
-    _check_size(_bytes_read(m))
+    check_table_size(tree_bytes(m))
     for g,a in enumerate(t.axes):
         ids.append(np.flatnonzero(t.group == g))
         cells = np.arange(a.size)
@@ -57,7 +57,7 @@ def _nodes_read(m:_Trees, grid:_Grid) -> _Splits:
         edges.append(grid.up_to(g, a.bounds))
     group = [t.group[t.tree == i] for i in range(len(t.roots))]
     own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x)).T)]
-    return _Splits(m.ensemble, group, edges, left, own, _lines_of(m) if m.ensemble.leans else None)
+    return TreeSplits(m.ensemble, group, edges, left, own, _lines_of(m) if m.ensemble.leans else None)
 
 # %% ../../nbs/search/07_bounds.ipynb #c8
 def _by_value(value:np.ndarray, leaf:np.ndarray) -> np.ndarray: # Leaves of a tree, the largest first
@@ -102,7 +102,7 @@ class _LeafBits(NamedTuple):
     upto:list         # The same for any cell up to here; None for a category
     since:list        # … from here on
     spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
-    lines:Any=None    # `_LeafLines` by bits, those of a leaf together
+    lines:Any=None    # `LeafLines` by bits, those of a leaf together
 
 _AT_A_TIME = 2**20 # Words that are gathered at a time
 
@@ -123,7 +123,7 @@ def _sides_of(nodes:list, size:int) -> _Sides: # (tree, words, words) of each, t
     start = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
     return _Sides(tree[start], start, left, right)
 
-def _leaf_bits_of(nodes:_Splits, aim:np.ndarray) -> _LeafBits: # Weights of scores, `(k,)`
+def leaf_bits(nodes:TreeSplits, aim:np.ndarray) -> _LeafBits: # Weights of scores, `(k,)`
     "The tables of an ensemble for one weighted sum of its scores."
     trees,made = nodes.e.trees, []
     for t,group in zip(trees, nodes.group): made.append(_leaf_bits(t.left, t.right, t.value @ aim, group < 0))
@@ -146,7 +146,7 @@ def _leaf_bits_of(nodes:_Splits, aim:np.ndarray) -> _LeafBits: # Weights of scor
                           since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
 
 # %% ../../nbs/search/07_bounds.ipynb #41233ce1
-def _own_left_over(nodes:_Splits, words:_LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
+def _own_left_over(nodes:TreeSplits, words:_LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
     "The leaves that rows leave in a column: those of their cells, where nodes send them as they send their cells."
     out,other = words.cell[g][cell], np.flatnonzero((nodes.left[g][:, cell] != left).any(0))
     if len(other): out[other] = _left_over(words, g, left[:, other])
@@ -174,9 +174,9 @@ def _spans_of(words:_LeafBits, g:int) -> tuple: # First and last cell, `(t, leav
 # %% ../../nbs/search/07_bounds.ipynb #c13
 _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
-class _TreeBound:
+class TreeBound:
     "A bound of trees for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, nodes:_Splits, words:_LeafBits, need:np.ndarray, slack:float):
+    def __init__(self, q:BoxQuestion, nodes:TreeSplits, words:_LeafBits, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
         left = zip(nodes.own(q.rows.x), cells)
@@ -221,7 +221,7 @@ class _TreeBound:
                 self.any[g, number] = np.bitwise_or.reduce(self.words.cell[g][:-1][self.q.sets[g].masks[number]], 0)
         return np.stack([self.any[g, number] for number in some.tolist()])[at]
 
-    def met(self, b:_Boxes, first:np.ndarray, last:np.ndarray, g:int) -> np.ndarray: # `(b, t, w)`
+    def met(self, b:Boxes, first:np.ndarray, last:np.ndarray, g:int) -> np.ndarray: # `(b, t, w)`
         "The leaves that boxes meet in one column."
         if self.q.grid.named[g]: out = self.of_sets(g, b.low[:, g])
         else:
@@ -237,14 +237,14 @@ class _TreeBound:
             if len(alone): out[alone] = self.own[g][b.row[alone]]
         return out
 
-    def at(self, b:_Boxes, g:int) -> np.ndarray: # `(b, t, w)`
+    def at(self, b:Boxes, g:int) -> np.ndarray: # `(b, t, w)`
         "The leaves that the corners of boxes leave in one column."
         out = self.words.cell[g][self.cells(g, b.corner[:, g])]
         odd = np.flatnonzero(self.strange[b.row, g] & b.stays[:, g])
         if len(odd): out[odd] = self.own[g][b.row[odd]]
         return out
 
-    def ranges(self, b:_Boxes, first, last) -> tuple: # Least, largest, whether one may be missing, `(b, f)` each
+    def ranges(self, b:Boxes, first, last) -> tuple: # Least, largest, whether one may be missing, `(b, f)` each
         "Between which numbers those of lines are in boxes."
         l,own = self.lines, self.numbers[b.row]
         low,high = np.full(own.shape, np.inf), np.full(own.shape, -np.inf)
@@ -261,11 +261,11 @@ class _TreeBound:
             gone[:, f] |= (may & np.isnan(levels)).any(1)
         return np.where(stays, np.fmin(low, own), low), np.where(stays, np.fmax(high, own), high), gone
 
-    def corners_alone(self, b:_Boxes) -> tuple: # As `ranges`
+    def corners_alone(self, b:Boxes) -> tuple: # As `ranges`
         "The numbers of lines at corners."
-        at = _as_sets(self.q, b.corner)
+        at = levels_as_sets(self.q, b.corner)
         alone = b._replace(low=at, high=at, stays=b.corner == self.q.rows.own[b.row])
-        return self.ranges(alone, *_legal_ends(self.q, b.row, at, at))
+        return self.ranges(alone, *legal_ends(self.q, b.row, at, at))
 
     def parts(self, low:np.ndarray, high:np.ndarray) -> np.ndarray: # `(b, f)` each -> `(b, p)`
         "What each part of lines adds at most."
@@ -287,18 +287,18 @@ class _TreeBound:
         top = v.argmax(2)
         return top, np.take_along_axis(v, top[:, :, None], 2)[:, :, 0]
 
-    def leant(self, b:_Boxes, open_, top, within, point) -> np.ndarray: # `(b, asks)`
+    def leant(self, b:Boxes, open_, top, within, point) -> np.ndarray: # `(b, asks)`
         "What the lines of best leaves gain in each column; if none does, 1 for what may be cut."
         l = self.lines
         with np.errstate(invalid='ignore'): far = self.parts(*within[:2]) - self.parts(*point[:2])
         far = np.where((top[:, l.tree] == l.leaf) & np.isfinite(far), far, 0.)
         gain = np.maximum(far @ (l.group[l.number][:, None] == np.array(self.asks)), 0.)*open_[:, self.asks]
-        return np.where(gain.max(1, keepdims=True, initial=0.) > 0, gain, _wide(self.q, b)[:, self.asks])
+        return np.where(gain.max(1, keepdims=True, initial=0.) > 0, gain, wide_columns(self.q, b)[:, self.asks])
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
+    def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound:
         "Look at boxes."
-        n,open_ = len(b.row), _open(self.q, b)
-        first,last = _legal_ends(self.q, b.row, b.low, b.high)
+        n,open_ = len(b.row), open_columns(self.q, b)
+        first,last = legal_ends(self.q, b.row, b.low, b.high)
         rest = self.fixed[b.row] # what columns leave that keep their own value
         for g in self.asks:
             i = np.flatnonzero(~open_[:, g])
@@ -312,7 +312,7 @@ class _TreeBound:
         ends = None if self.sums is None else self.sums.ends(b, open_, (first, last))
         near,far = (self.beside(ends, k) for k in (0, 1)) # what sums add at corners, and at most
         most,here,slack = self.spare(b.row, best, far), np.full(n, -np.inf), np.full(n, self.slack)
-        seen = _Seen(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=slack)
+        seen = BoxBound(most, here, np.zeros(n), np.full(n, -1), np.zeros(n, np.int64), slack=slack)
         i = np.flatnonzero(seen.most >= 0)
         if not len(i): return seen
         some,point = b.take(i), None
@@ -329,7 +329,7 @@ class _TreeBound:
     def beside(self, ends, which:int) -> np.ndarray: # `(b, k)`, or of one sum
         return np.zeros((1, 1)) if ends is None else self.sums.base + ends[which].sum(1)
 
-    def cut_sums(self, b:_Boxes, i:np.ndarray, ends:list, less:np.ndarray, seen:_Seen):
+    def cut_sums(self, b:Boxes, i:np.ndarray, ends:list, less:np.ndarray, seen:BoxBound):
         "Cut boxes where sums promise more than trees do, or trees nothing; writes to `seen`."
         gain = (ends[1] - ends[0]).max(2)
         j = np.flatnonzero((gain.max(1) > 0) & ((less < 0) | (seen.column[i] < 0)))
@@ -344,7 +344,7 @@ class _TreeBound:
         share = link.share(link.base + sign*(leaves @ self.words.adds + more + way*self.slack))
         return sign*share - self.need[row] + way*_SHARE_SLACK
 
-    def corners(self, b:_Boxes, open_, rest, first, last, top, best, lines) -> tuple: # `(b, t)`; columns, positions
+    def corners(self, b:Boxes, open_, rest, first, last, top, best, lines) -> tuple: # `(b, t)`; columns, positions
         "What the leaves of corners add, and where the best leaves of most trees leave them."
         words,inside = rest.copy(), []
         for g in self.asks:
@@ -371,7 +371,7 @@ class _TreeBound:
         if len(rest): column[rest],upper[rest] = self.anywhere(b.take(rest), first[rest], last[rest])
         return here, column, upper
 
-    def cuts(self, g:int, b:_Boxes, first, last, top, gain) -> np.ndarray: # `(b,)`
+    def cuts(self, g:int, b:Boxes, first, last, top, gain) -> np.ndarray: # `(b,)`
         "Where to cut a column, so that the leaves that promise most are apart from the corner."
         if self.q.grid.named[g]: return self.split_sets(g, b, top, gain)
         low,high = _spans_of(self.words, g)
@@ -389,7 +389,7 @@ class _TreeBound:
         middle = b.low[:, g] + (b.high[:, g] - b.low[:, g])//2
         return np.where(bad, np.where(b.stays[:, g], beside, middle), upper)
 
-    def split_sets(self, g:int, b:_Boxes, top, gain) -> np.ndarray: # Numbers of sets, `(b,)`
+    def split_sets(self, g:int, b:Boxes, top, gain) -> np.ndarray: # Numbers of sets, `(b,)`
         "The levels of a box that the heaviest leaf is met in."
         sets = self.q.sets[g]
         heavy = gain.argmax(1)
@@ -403,7 +403,7 @@ class _TreeBound:
             out[i] = sets.number(part)
         return out
 
-    def anywhere(self, b:_Boxes, first, last) -> tuple: # Columns, positions, `(b,)` each
+    def anywhere(self, b:Boxes, first, last) -> tuple: # Columns, positions, `(b,)` each
         "A cut of boxes whose bound is what the corner says: between two cells of any column; none in a single cell."
         column,upper = np.full(len(b.row), -1), np.zeros(len(b.row), np.int64)
         for i in range(len(b.row)):
@@ -439,7 +439,7 @@ def _has(words:np.ndarray, top:np.ndarray) -> np.ndarray: # `(b, t, w)`, `(b, t)
     return (one >> (top & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
 
 # %% ../../nbs/search/07_bounds.ipynb #ln000002
-class _LeafLines(NamedTuple):
+class LeafLines(NamedTuple):
     "Leaves that are lines: a part for each leaf and number."
     group:np.ndarray  # Column of the table of each number, `(f,)`
     levels:list       # What its levels are, NaN for a missing one; None where it is the column itself
@@ -452,7 +452,7 @@ class _LeafLines(NamedTuple):
     low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
     high:np.ndarray
 
-def _lines_by_bits(nodes:_Splits, aim:np.ndarray) -> _LeafLines:
+def _lines_by_bits(nodes:TreeSplits, aim:np.ndarray) -> LeafLines:
     "Lines of one weighted sum of scores, by bits."
     l,bit = nodes.lines, np.zeros(len(nodes.lines.tree), int)
     for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
@@ -460,9 +460,9 @@ def _lines_by_bits(nodes:_Splits, aim:np.ndarray) -> _LeafLines:
         place[order] = np.arange(len(order))
         bit[l.tree == i] = place[l.leaf[l.tree == i]]
     order = np.lexsort((bit, l.tree))
-    return _LeafLines(*l[:3], *(v[order] for v in (l.tree, bit, l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
+    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit, l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
 
-def _ends_of_nodes(t:_Nodes, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
+def _ends_of_nodes(t:TreeNodes, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
     "Between which numbers rows of each node lie."
     low = np.full((len(t.feature), len(columns)), -np.inf)
     high = -low
@@ -472,16 +472,16 @@ def _ends_of_nodes(t:_Nodes, columns:np.ndarray) -> tuple: # Columns of the mode
         high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
     return low, high
 
-def _lines_of(m:_Trees) -> _LeafLines:
+def _lines_of(m:TreeModel) -> LeafLines:
     "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
     trees = m.ensemble.trees
-    frame = m.write(_random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
-    r = _reader(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
+    frame = m.write(random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
+    r = model_columns(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
     columns,levels,found = np.unique(np.concatenate([t.lines[1] for t in trees if t.lines])), [], []
     group = r.group[columns]
     for f,g in zip(columns, group):
         c = m.columns[g]
-        levels.append(_levels_as_read(r, f, False) if len(c.levels) else None)
+        levels.append(levels_as_read(r, f, False) if len(c.levels) else None)
         if c.ordered and len(c.levels): # positions are what it is
             if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
             levels.append(None)
@@ -496,9 +496,9 @@ def _lines_of(m:_Trees) -> _LeafLines:
         frame,out = m.write(t), []
         for g,v in zip(group, levels):
             c = m.columns[g]
-            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][_levels_in(m, t, g)])
+            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][levels_of_rows(m, t, g)])
         return np.stack(out, 1)
-    return _LeafLines(group, levels, read, *map(np.concatenate, zip(*found)))
+    return LeafLines(group, levels, read, *map(np.concatenate, zip(*found)))
 
 # %% ../../nbs/search/07_bounds.ipynb #a4bend2
 class _Lines(NamedTuple):
@@ -513,7 +513,7 @@ class _Bend(NamedTuple):
     of:Any    # Numbers -> the same shape
     lines:Any # Smallest and largest input of units, `(b, u)` each -> `_Lines`
 
-def _behind_others(n:int, bend:_Bend) -> _Bend:
+def bend_last_units(n:int, bend:_Bend) -> _Bend:
     "An activation of all units but the first `n`, which go along as they are."
     def lines(low, high):
         still = np.ones((len(low), n))
@@ -521,7 +521,7 @@ def _behind_others(n:int, bend:_Bend) -> _Bend:
         return _Lines(*(np.concatenate(sides, 1) for sides in zip(own, rest)))
     return _Bend(lambda x: np.concatenate([x[..., :n], bend.of(x[..., n:])], -1), lines)
 
-def _with_one_kink(share:float) -> _Bend: # 0 <= share <= 1: the slope below 0
+def leaky_relu(share:float) -> _Bend: # 0 <= share <= 1: the slope below 0
     "ReLU, or a leaky one."
     def lines(low, high):
         on,off = low >= 0, high <= 0
@@ -531,7 +531,7 @@ def _with_one_kink(share:float) -> _Bend: # 0 <= share <= 1: the slope below 0
         return _Lines(above, np.where(on | off, 0., -low*high*(1 - share)/width), below, np.zeros_like(below))
     return _Bend(lambda x: np.where(x > 0, x, share*x) if share else np.maximum(x, 0), lines)
 
-_RELU = _with_one_kink(0.)
+RELU = leaky_relu(0.)
 
 def _above_ramp(least:float, most:float, low:np.ndarray, high:np.ndarray) -> tuple: # Slope, and what it is at 0
     "The line above a ramp: through the left end and the upper kink, or the upper number."
@@ -541,7 +541,7 @@ def _above_ramp(least:float, most:float, low:np.ndarray, high:np.ndarray) -> tup
     flat = (low >= most) | (high - most > most - low) # leaves less room
     return np.where(flat, 0., slope), np.where(flat, most, start - slope*low)
 
-def _ramp(least:float, most:float) -> _Bend:
+def ramp(least:float, most:float) -> _Bend:
     "Nothing below a number, nothing more above another, and what it is given between them."
     def lines(low, high):
         above,rise = _above_ramp(least, most, low, high)
@@ -590,15 +590,16 @@ def _sigmoid(x:np.ndarray) -> np.ndarray: return .5 + .5*np.tanh(x/2)
 def _softplus(x:np.ndarray) -> np.ndarray: return np.logaddexp(0, x)
 def _elu(share:float, x:np.ndarray) -> np.ndarray: return np.where(x > 0, x, share*np.expm1(np.minimum(x, 0)))
 
-_SIGMOID = _s_shaped(_sigmoid, lambda x: _sigmoid(x)*_sigmoid(-x), .5)
-_TANH = _s_shaped(np.tanh, lambda x: 1 - np.tanh(x)**2, 0.)
-_SOFTPLUS = _bent_upwards(_softplus, _sigmoid)
+SIGMOID = _s_shaped(_sigmoid, lambda x: _sigmoid(x)*_sigmoid(-x), .5)
+TANH = _s_shaped(np.tanh, lambda x: 1 - np.tanh(x)**2, 0.)
+SOFTPLUS = _bent_upwards(_softplus, _sigmoid)
 
-def _elu_of(share:float) -> _Bend: # 0 < share <= 1
+def elu(share:float) -> _Bend: # 0 < share <= 1
+    "The exponential linear unit, which falls to minus `share`."
     return _bent_upwards(partial(_elu, share), lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0))))
 
 # %% ../../nbs/search/07_bounds.ipynb #c22
-class _Net(NamedTuple):
+class LayerNet(NamedTuple):
     "Layers with an activation between them, and what stands in front."
     weight:list          # `(out, in)` of each layer
     bias:list            # `(out,)` of each layer
@@ -606,9 +607,9 @@ class _Net(NamedTuple):
     scale:np.ndarray|float=1. # What entries are multiplied by before the first layer, `(d,)`
     shift:np.ndarray|float=0. # What is added then, `(d,)`
 
-class _Layers(NamedTuple):
+class Layers(NamedTuple):
     "How what layers read follows from the columns of a table."
-    net:_Net         # The layers
+    net:LayerNet         # The layers
     owner:np.ndarray # Column of each feature, `(j,)`; -1 for one that never moves
     slope:np.ndarray # Of a number's feature, for each encoded unit, `(j,)`
     shift:np.ndarray # What it is at zero; a feature that never moves, `(j,)`
@@ -620,13 +621,13 @@ class _Layers(NamedTuple):
         for w,b,f in zip(self.net.weight, self.net.bias, self.net.bends): x = f.of(x @ w.T + b)
         return x @ self.net.weight[-1].T + self.net.bias[-1]
 
-def _layers_on_table(net:_Net, grid:_Grid) -> _Layers:
+def layers_on_table(net:LayerNet, grid:Grid) -> Layers:
     "Layers that read encoded rows, as they are or scaled."
     owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
     scale,shift = (np.broadcast_to(v, owner.shape) for v in (net.scale, net.shift))
     part = lambda g: slice(grid.first[g], grid.first[g + 1])
     levels = {g: np.diag(scale[part(g)]) + shift[part(g)] for g in np.flatnonzero(grid.named).tolist()}
-    return _Layers(net, owner, scale, shift, levels, lambda x: x*scale + shift)
+    return Layers(net, owner, scale, shift, levels, lambda x: x*scale + shift)
 
 # %% ../../nbs/search/07_bounds.ipynb #c24
 def _gained(gain:np.ndarray, rate:np.ndarray, budget:np.ndarray) -> np.ndarray: # `(…, g)`, `(…)` -> `(…)`
@@ -642,7 +643,7 @@ def _cost_of(gain, rate) -> np.ndarray:
     "What gains cost at their rates."
     with np.errstate(divide='ignore', invalid='ignore'): return np.where((gain > 0) & np.isfinite(rate), gain/rate, 0.)
 
-def _needed(gain:np.ndarray, rate:np.ndarray, want:np.ndarray) -> tuple: # `(b, g)`, `(b,)` -> `(b,)`, `(b, g)`
+def cheapest_shares(gain:np.ndarray, rate:np.ndarray, want:np.ndarray) -> tuple: # `(b, g)`, `(b,)` -> `(b,)`, `(b, g)`
     "What a wanted gain costs at least, inf where it cannot be had; and which share is taken of each."
     order = np.argsort(-rate, -1)
     gain,cost = (np.take_along_axis(v, order, -1) for v in (gain, _cost_of(gain, rate)))
@@ -658,15 +659,15 @@ _ANY = 1e15 # More than any budget
 
 class _Reach:
     "How far the features of boxes may go, and at what cost."
-    def __init__(self, m:_LayerBound, b:_Boxes, budget:np.ndarray):
+    def __init__(self, m:LayerBound, b:Boxes, budget:np.ndarray):
         q = self.q = m.q
         self.m,self.b = m, b
-        first,last = _legal_ends(q, b.row, b.low, b.high)
+        first,last = legal_ends(q, b.row, b.low, b.high)
         none = (first > last) | q.grid.named
         self.ends = np.where(none, b.corner, first), np.where(none, b.corner, last)
         self.corner = m.features(b.row, b.corner)
         self.far = [m.features(b.row, at) for at in self.ends]
-        self.cost = [_cost_at(q.grid, q.rows, q.price, b.row, at) - b.cost for at in self.ends]
+        self.cost = [cost_at(q.grid, q.rows, q.price, b.row, at) - b.cost for at in self.ends]
         for g in q.price.tables: self.cost[0][:, g] = self.cost[1][:, g] = 0. # nothing is known of the way
         self.costs,self.left = np.maximum(*self.cost), np.clip(budget - b.cost.sum(1), 0, _ANY)
         self.low,self.high = (side(side(*self.far), self.corner) for side in (np.minimum, np.maximum))
@@ -686,13 +687,13 @@ class _Reach:
         "What each column offers to linear functions of the features."
         low,high = ((slope*(far - self.corner)[:, None]) @ self.m.of_column for far in self.far)
         gain,ends = np.maximum(np.maximum(low, high), 0), np.where(high >= low, *(v[:, None] for v in self.ends[::-1]))
-        rate = np.maximum(*(_rate(v, cost[:, None]) for v,cost in zip((low, high), self.cost)))
+        rate = np.maximum(*(gain_per_cost(v, cost[:, None]) for v,cost in zip((low, high), self.cost)))
         for g,(may,cost) in self.level.items():
             mine = np.flatnonzero(self.m.layers.owner == g)
             here = (slope[:, :, mine]*self.corner[:, None, mine]).sum(2, keepdims=True)
             v = np.where(may[:, None], slope[:, :, mine] @ self.m.layers.levels[g].T - here, -np.inf)
             gain[:, :, g],ends[:, :, g] = np.maximum(v.max(2), 0), v.argmax(2)
-            rate[:, :, g] = _rate(v, cost[:, None]).max(2)
+            rate[:, :, g] = gain_per_cost(v, cost[:, None]).max(2)
         return gain, rate, ends
 
     def most(self, slope:np.ndarray, total:np.ndarray) -> np.ndarray: # `(b, u, j)`, `(b, u)` -> `(b, u)`
@@ -722,14 +723,14 @@ class _Reach:
             total,slope = total + slope @ b, slope @ w
         return slope, total
 
-def _rate(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
+def gain_per_cost(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
     "Gain for each unit of cost; infinite where it costs nothing, 0 where there is none."
     with np.errstate(divide='ignore', invalid='ignore'): return np.where(gain > 0, gain/cost, 0.)
 
 # %% ../../nbs/search/07_bounds.ipynb #c27
-class _LayerBound:
+class LayerBound:
     "A bound of layers for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, layers:_Layers, aim:np.ndarray, need:np.ndarray, slack:float):
+    def __init__(self, q:BoxQuestion, layers:Layers, aim:np.ndarray, need:np.ndarray, slack:float):
         self.q,self.layers,self.need,self.slack = q, layers, need, slack
         net = layers.net
         self.weight = [*net.weight[:-1], aim[None] @ net.weight[-1]]
@@ -760,7 +761,7 @@ class _LayerBound:
         for w,b,f in zip(self.weight, self.bias, self.bends): x = f.of(x @ w.T + b)
         return (x @ self.weight[-1].T + self.bias[-1])[:, 0]
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
+    def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound:
         "Look at boxes."
         v = _Reach(self, b, budget)
         slope,total = v.relaxed()
@@ -768,28 +769,28 @@ class _LayerBound:
         here = self.score(v.corner)
         at = total + (slope*v.corner).sum(1)
         need = self.need[b.row] - self.slack
-        least,share = _needed(gain, rate, np.maximum(need - at, 0))
+        least,share = cheapest_shares(gain, rate, np.maximum(need - at, 0))
         most = at + _gained(gain, rate, v.left) - need
         column,upper = self.cuts(b, gain, rate, ends, v)
         tries = self.tries(b, share, ends, least)
-        return _Seen(most, here - need, b.cost.sum(1) + least, column, upper, tries)
+        return BoxBound(most, here - need, b.cost.sum(1) + least, column, upper, tries)
 
     def cuts(self, b, gain, rate, ends, v) -> tuple: # Columns, positions, `(b,)` each
         "Cut the column that may gain most: at the row's own value, or in the middle; a category at its best level."
         q = self.q
         n = len(b.row)
         rows = np.arange(n)
-        wide = _wide(q, b)
+        wide = wide_columns(q, b)
         within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])
         hope = np.where(wide, within + 1e-12*(1 + v.costs), -1.)
         column = np.where(wide.any(1), hope.argmax(1), -1)
         upper = np.zeros(n, np.int64)
         g = np.maximum(column, 0)
         low,high,own,end = b.low[rows, g], b.high[rows, g], q.rows.own[b.row, g], ends[rows, g]
-        inside = b.stays[rows, g] & ((low < own) & (own < high) | (own <= _LOWEST))
+        inside = b.stays[rows, g] & ((low < own) & (own < high) | (own <= MISSING_BELOW))
         middle = low + (high - low)//2
         upper = np.where(inside, np.where(end > own, own, own - 1), middle)
-        upper = np.where(own <= _LOWEST, np.where(inside, own, upper), upper)
+        upper = np.where(own <= MISSING_BELOW, np.where(inside, own, upper), upper)
         for i in np.flatnonzero((column >= 0) & q.grid.named[g]):
             s,c = q.sets[g[i]], g[i]
             box = s.masks[b.low[i, c]]
@@ -823,4 +824,4 @@ class _LayerBound:
         return at
 
 _BEYOND = 1., 1.03, 1.15, 1.5 # Times what the bound takes
-_LOWEST = -2**59               # Below this position a number is missing
+MISSING_BELOW = -2**59               # Below this position a number is missing

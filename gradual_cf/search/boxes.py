@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import Effort
-from ..data.columns import MISSING, _one_hot
+from ..data.columns import MISSING, one_hot
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/search/06_boxes.ipynb #c6
-_MISSING = -2**60 # Position of a missing number
-_CLOSE = 1e-5     # Rounding of a number on its way through encoded units of 32 bits, in parts that can be written
+MISSING_POSITION = -2**60 # Position of a missing number
+ENCODING_ERROR = 1e-5     # Rounding of a number on its way through encoded units of 32 bits, in parts that can be written
 _FARTHEST = 1e300 # Stands for an open end
 
-class _Grid(NamedTuple):
+class Grid(NamedTuple):
     "The legal values of columns, by their places: a value at twice its place, what lies between two at an odd one."
     columns:tuple     # `Column` of each group
     first:np.ndarray  # First entry of each column, `(g + 1,)`
@@ -52,7 +52,7 @@ class _Grid(NamedTuple):
         under,over = self.numbers(g, below), self.numbers(g, below + 2)
         nearer = over - raw < raw - under
         near = np.where(nearer, over, under)
-        slack = np.maximum(_CLOSE*self.columns[g].grain, _CLOSE**2*np.abs(near))
+        slack = np.maximum(ENCODING_ERROR*self.columns[g].grain, ENCODING_ERROR**2*np.abs(near))
         return np.where(np.abs(raw - near) < slack, below + 2*nearer, below + 1)
 
     def encoded(self, g:int, at:np.ndarray) -> np.ndarray: # In encoded units
@@ -92,7 +92,7 @@ class _Grid(NamedTuple):
 
 _EXACT = 2**53 # Places up to which 64 bits tell numbers apart
 
-def _shared_places(grid:_Grid) -> list: # Names of columns
+def shared_places(grid:Grid) -> list: # Names of columns
     "Columns with legal numbers that share a place; what is proven of them would be about other numbers."
     far = (np.abs([grid.low, grid.high]) > 2*_EXACT).any(0)
     return [grid.columns[g].name for g in np.flatnonzero(far)]
@@ -108,7 +108,7 @@ _KEPT = 16        # Tables whose grids are kept
 _GRIDS:dict = {}  # Address of the columns of a table -> its grid, which holds them
 _MOMENTARY = '_GRIDS', # No part of the program, for a fingerprint of its code
 
-def _grid_of(columns:tuple) -> _Grid:
+def grid_of(columns:tuple) -> Grid:
     "The grid of a table, made once."
     if (kept := _GRIDS.get(id(columns))) is not None: return kept
     named = np.array([not c.ordered for c in columns])
@@ -119,7 +119,7 @@ def _grid_of(columns:tuple) -> _Grid:
     line = [(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)]
     grain = np.array([c.grain if c.ordered else 1. for c in columns])
     origin,span = np.array(line).T
-    grid = _Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent)
+    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
@@ -133,7 +133,7 @@ def _grid_of(columns:tuple) -> _Grid:
     return grid
 
 # %% ../../nbs/search/06_boxes.ipynb #c9
-class _Rows(NamedTuple):
+class PlacedRows(NamedTuple):
     "Rows of a question, in positions."
     x:np.ndarray    # As the model reads them, `(n, d)`
     own:np.ndarray  # Own positions; of a category the level, `(n, g)`
@@ -143,27 +143,27 @@ class _Rows(NamedTuple):
     most:np.ndarray # Most columns that may change, `(n,)`
     least:np.ndarray# Fewest columns of any answer, as far as is known, `(n,)`
 
-    def take(self, i) -> _Rows: return _Rows(*(v[i] for v in self)) # The rows `i`
+    def take(self, i) -> PlacedRows: return PlacedRows(*(v[i] for v in self)) # The rows `i`
 
-def _raw_of_rows(grid:_Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`; 0 for a category
+def _raw_of_rows(grid:Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`; 0 for a category
     "The raw numbers of encoded rows."
     out = np.zeros((len(x), len(grid.columns)))
     for g in np.flatnonzero(~grid.named).tolist(): out[:, g] = grid.columns[g].decoded(x[:, grid.first[g]])
     return out
 
-def _own_positions(grid:_Grid, x:np.ndarray, missing:float) -> tuple: # Positions and encoded numbers, `(n, g)` each
+def positions_of_rows(grid:Grid, x:np.ndarray, missing:float) -> tuple: # Positions and encoded numbers, `(n, g)` each
     "Where rows are."
     near = np.where(grid.named, 0., x[:, grid.first[:-1]])
     own = grid.all_around(_raw_of_rows(grid, x))
     for g,c in enumerate(grid.columns):
         if grid.named[g]: own[:, g] = x[:, grid.first[g]:grid.first[g + 1]].argmax(1)
-        elif c.missing: own[:, g] = np.where(np.abs(near[:, g] - missing) < 1e-6, _MISSING, own[:, g])
+        elif c.missing: own[:, g] = np.where(np.abs(near[:, g] - missing) < 1e-6, MISSING_POSITION, own[:, g])
     return own, near
 
-def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
+def _rows_of(grid:Grid, enc:Any, most:np.ndarray, missing:float) -> PlacedRows:
     "Encoded rows with their limits, in positions."
     x = enc.x.detach().cpu().double().numpy()
-    own,near = _own_positions(grid, x, missing)
+    own,near = positions_of_rows(grid, x, missing)
     ends = [np.tile(v, (len(x), 1)) for v in (grid.low, grid.high)]
     limits = [] if enc.low is None else [v.detach().cpu().double().numpy() for v in (enc.low, enc.high)]
     if limits:
@@ -173,22 +173,22 @@ def _rows_of(grid:_Grid, enc:Any, most:np.ndarray, missing:float) -> _Rows:
         ends[1][:, number] = np.minimum(ends[1], high)[:, number]
     frozen = enc.frozen.detach().cpu().numpy()
     ends[1] = np.where(frozen, ends[0] - 2, ends[1])
-    return _Rows(x, own, *ends, near=near, most=most, least=np.zeros(len(x), int))
+    return PlacedRows(x, own, *ends, near=near, most=most, least=np.zeros(len(x), int))
 
 # %% ../../nbs/search/06_boxes.ipynb #d9ac84e1
-def _rows_at_positions(grid:_Grid, rows:_Rows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
+def rows_at(grid:Grid, rows:PlacedRows, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, d)`
     "Encoded rows at positions."
     x = rows.x[row].copy()
     for g in range(len(grid.columns)):
         i = np.flatnonzero(at[:, g] != rows.own[row, g])
         if not len(i): continue
         part = slice(grid.first[g], grid.first[g + 1])
-        x[i, part] = _one_hot(at[i, g], grid.columns[g].width) if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
+        x[i, part] = one_hot(at[i, g], grid.columns[g].width) if grid.named[g] else grid.encoded(g, at[i, g])[:, None]
     return x
 
-def _positions_of(grid:_Grid, rows:_Rows, xp:np.ndarray, missing:float) -> np.ndarray: # Answers `(n, d)` -> `(n, g)`
+def positions_of_answers(grid:Grid, rows:PlacedRows, xp:np.ndarray, missing:float) -> np.ndarray: # Answers `(n, d)` -> `(n, g)`
     "The positions of answers; own ones in columns that did not change."
-    at,_ = _own_positions(grid, xp, missing)
+    at,_ = positions_of_rows(grid, xp, missing)
     for g in range(len(grid.columns)):
         part = slice(grid.first[g], grid.first[g + 1])
         same = (xp[:, part] == rows.x[:, part]).all(1)
@@ -196,7 +196,7 @@ def _positions_of(grid:_Grid, rows:_Rows, xp:np.ndarray, missing:float) -> np.nd
     return at
 
 # %% ../../nbs/search/06_boxes.ipynb #c12
-class _Price(NamedTuple):
+class Price(NamedTuple):
     "What changes of rows cost."
     up:np.ndarray     # A number's way up, for each encoded unit, `(g,)`
     down:np.ndarray   # Its way down, `(g,)`
@@ -204,22 +204,22 @@ class _Price(NamedTuple):
     tables:dict       # Number -> price of each legal value from the table's first to its last, `(n, values)`
     toll:float=0.     # For each changed column
 
-    def take(self, i) -> _Price: # The rows `i`
+    def take(self, i) -> Price: # The rows `i`
         "Some rows of a price."
         levels,tables = ({g: v[i] for g,v in part.items()} for part in (self.levels, self.tables))
         return self._replace(levels=levels, tables=tables)
 
-def _distance_price(grid:_Grid, rows:_Rows, toll:float=0., ways=None, levels=None) -> _Price:
+def distance_price(grid:Grid, rows:PlacedRows, toll:float=0., ways=None, levels=None) -> Price:
     "Distance in encoded units, L1, where another level costs 2; with prices of a unit up and down where they are given."
     up,down = ways or 2*(np.ones(len(grid.columns)),)
     levels = levels or {g: 2. for g in np.flatnonzero(grid.named)}
     width = {g: grid.columns[g].width for g in levels}
     of = {g: v*(np.arange(width[g]) != rows.own[:, g, None]) for g,v in levels.items()}
-    return _Price(up, down, of, {}, toll)
+    return Price(up, down, of, {}, toll)
 
 _CENT = 1e-3 # The largest price is at least this, since costs that differ by a millionth count as equal
 
-def _check_price(price:_Price) -> _Price:
+def check_price(price:Price) -> Price:
     "The same; raises `ValueError` where every price is so small that rounding would decide."
     every = (price.up, price.down, *price.levels.values(), *price.tables.values())
     largest = max(v[np.isfinite(v)].max(initial=0.) for v in every)
@@ -227,7 +227,7 @@ def _check_price(price:_Price) -> _Price:
     raise ValueError(f'cost must have a price of at least {_CENT} for a proof, got at most {largest:g}: '
                      'write all prices in a smaller unit')
 
-def _cost_at(grid:_Grid, rows:_Rows, price:_Price, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, g)`
+def cost_at(grid:Grid, rows:PlacedRows, price:Price, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b, g)`
     "What each column costs at positions `at` of some rows."
     moved,out = at != rows.own[row], np.zeros(at.shape)
     tabled = grid.named.copy()
@@ -259,7 +259,7 @@ class _Sets:
         if not len(self.single): self.single = np.array([self.number(v) for v in np.eye(levels, dtype=bool)])
         return self.single
 
-class _Boxes(NamedTuple):
+class Boxes(NamedTuple):
     "Boxes of rows, with their corners."
     row:np.ndarray    # Row of each, `(b,)`
     low:np.ndarray    # First positions, `(b, g)`; for a category the number of its set
@@ -269,29 +269,29 @@ class _Boxes(NamedTuple):
     stays:np.ndarray  # Whether the row's own value is in the box, bool `(b, g)`
     least:np.ndarray  # No answer in the box costs less, `(b,)`
 
-    def take(self, i) -> _Boxes: return _Boxes(*(v[i] for v in self)) # The boxes `i`
+    def take(self, i) -> Boxes: return Boxes(*(v[i] for v in self)) # The boxes `i`
 
 # %% ../../nbs/search/06_boxes.ipynb #c17
-class _Question(NamedTuple):
+class BoxQuestion(NamedTuple):
     "Everything that a search knows but the model."
-    grid:_Grid
-    rows:_Rows
-    price:_Price
+    grid:Grid
+    rows:PlacedRows
+    price:Price
     offered:dict # Category -> levels that may be proposed, bool `(levels,)`
     sets:dict    # Category -> `_Sets`
 
-    def take(self, i) -> _Question: # The rows `i`
+    def take(self, i) -> BoxQuestion: # The rows `i`
         "The same question about some rows."
         return self._replace(rows=self.rows.take(i), price=self.price.take(i))
 
-def _question_of(grid:_Grid, enc, most:np.ndarray, price=_distance_price) -> _Question: # Most columns, `(n,)`
+def box_question(grid:Grid, enc, most:np.ndarray, price=distance_price) -> BoxQuestion: # Most columns, `(n,)`
     "Encoded rows and their limits under a price, a function of grid and rows."
     rows,offered = _rows_of(grid, enc, most, MISSING), {g: c.may for g,c in enumerate(grid.columns) if grid.named[g]}
-    return _Question(grid, rows, price(grid, rows), offered, {g: _Sets() for g in offered})
+    return BoxQuestion(grid, rows, price(grid, rows), offered, {g: _Sets() for g in offered})
 
-_SEARCHED = 64 # Rows searched together
+ROWS_TOGETHER = 64 # Rows searched together
 
-def _of_one_target(target, many:int=_SEARCHED) -> list: # A tensor -> (target, positions of some rows)
+def split_by_target(target, many:int=ROWS_TOGETHER) -> list: # A tensor -> (target, positions of some rows)
     "Rows in parts of one target."
     labels,parts = target.cpu().numpy(), []
     for label in np.unique(labels, axis=0):
@@ -299,32 +299,32 @@ def _of_one_target(target, many:int=_SEARCHED) -> list: # A tensor -> (target, p
         parts += [(label, i) for i in np.split(rows, range(many, len(rows), many))]
     return parts
 
-def _codes_apart(grid:_Grid, g:int, low:np.ndarray, high:np.ndarray) -> tuple: # Even positions of one column
+def without_codes(grid:Grid, g:int, low:np.ndarray, high:np.ndarray) -> tuple: # Even positions of one column
     "Ranges without special codes at their ends."
     holes = grid.holes.get(g, ())
     for _ in holes: low,high = low + 2*np.isin(low, holes), high - 2*np.isin(high, holes) # codes may follow each other
     return low, high
 
-def _legal_ends(q:_Question, row, low, high) -> tuple: # `(b, g)` each
+def legal_ends(q:BoxQuestion, row, low, high) -> tuple: # `(b, g)` each
     "The first and the last legal position of ranges, codes apart; where none is legal the first is the larger one."
     low,high = np.maximum(low, q.rows.low[row]), np.minimum(high, q.rows.high[row])
     low,high = low + (low & 1), high - (high & 1)
-    for g in q.grid.holes: low[:, g],high[:, g] = _codes_apart(q.grid, g, low[:, g], high[:, g])
+    for g in q.grid.holes: low[:, g],high[:, g] = without_codes(q.grid, g, low[:, g], high[:, g])
     return low, high
 
-def _lawful_positions(q:_Question, at:np.ndarray, row=None) -> np.ndarray: # Positions `(b, g)`, of rows `(b,)` -> bool `(b,)`
+def are_lawful(q:BoxQuestion, at:np.ndarray, row=None) -> np.ndarray: # Positions `(b, g)`, of rows `(b,)` -> bool `(b,)`
     "Whether all that changed may change, and to what it did, and is no more than may."
     row = np.arange(len(at)) if row is None else row
-    low,high = _legal_ends(q, row, at, at)
+    low,high = legal_ends(q, row, at, at)
     legal,stays = low <= high, at == q.rows.own[row]
     for g,may in q.offered.items(): legal[:, g] = may[at[:, g]] & (q.rows.low[row, g] <= q.rows.high[row, g])
     return (legal | stays).all(1) & ((~stays).sum(1) <= q.rows.most[row])
 
-def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:Any=0.) -> _Boxes:
+def boxes_with_corners(q:BoxQuestion, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:Any=0.) -> Boxes:
     "Boxes with their corners."
     own = q.rows.own[row]
     stays = (low <= own) & (own <= high)
-    first,last = _legal_ends(q, row, low, high)
+    first,last = legal_ends(q, row, low, high)
     corner,none = np.where(stays, own, np.where(own < low, first, last)), ~stays & (first > last)
     for g in np.flatnonzero(q.grid.named):
         may = q.sets[g].masks[low[:, g]]
@@ -335,10 +335,10 @@ def _boxed(q:_Question, row:np.ndarray, low:np.ndarray, high:np.ndarray, least:A
         for b in np.flatnonzero(~stays[:, g] & ~none[:, g]):
             part = q.price.tables[g][row[b], (first[b, g] - q.grid.low[g])//2:(last[b, g] - q.grid.low[g])//2 + 1]
             corner[b, g],none[b, g] = first[b, g] + 2*part.argmin(), np.isinf(part.min())
-    cost = np.where(none, np.inf, _cost_at(q.grid, q.rows, q.price, row, np.where(none, own, corner)))
-    return _Boxes(row, low, high, corner, cost, stays, np.maximum(cost.sum(1), least))
+    cost = np.where(none, np.inf, cost_at(q.grid, q.rows, q.price, row, np.where(none, own, corner)))
+    return Boxes(row, low, high, corner, cost, stays, np.maximum(cost.sum(1), least))
 
-def _whole_boxes(q:_Question) -> _Boxes:
+def _whole_boxes(q:BoxQuestion) -> Boxes:
     "One box for each row, with all that it may become."
     r = q.rows
     free = r.low <= r.high
@@ -347,40 +347,40 @@ def _whole_boxes(q:_Question) -> _Boxes:
         for i,(level,may) in enumerate(zip(r.own[:, g], free[:, g])):
             own = np.arange(len(q.offered[g])) == level
             low[i, g] = high[i, g] = q.sets[g].number(own | q.offered[g] if may else own)
-    return _boxed(q, np.arange(len(r.x)), low, high)
+    return boxes_with_corners(q, np.arange(len(r.x)), low, high)
 
 # %% ../../nbs/search/06_boxes.ipynb #c20
-def _as_sets(q:_Question, at:np.ndarray) -> np.ndarray: # Positions `(b, g)`
+def levels_as_sets(q:BoxQuestion, at:np.ndarray) -> np.ndarray: # Positions `(b, g)`
     "Positions as ends of boxes: levels become the sets that hold them alone."
     out = at.copy()
     for g in np.flatnonzero(q.grid.named): out[:, g] = q.sets[g].alone(len(q.offered[g]))[at[:, g]]
     return out
 
-def _own_only(q:_Question, b:_Boxes, where:np.ndarray) -> tuple: # bool `(b, g)` -> ends `(b, g)`
+def _own_only(q:BoxQuestion, b:Boxes, where:np.ndarray) -> tuple: # bool `(b, g)` -> ends `(b, g)`
     "Ends of boxes in which some columns keep their own value."
-    own = _as_sets(q, q.rows.own[b.row])
+    own = levels_as_sets(q, q.rows.own[b.row])
     return np.where(where, own, b.low), np.where(where, own, b.high)
 
 _HAIR = 1e-6 # Room for rounding in a limit, in parts that can be written
 
-def _last_step_before(grid:_Grid, g:np.ndarray, far:np.ndarray, side:Callable) -> np.ndarray: # Positions `(m,)`
+def _last_step_before(grid:Grid, g:np.ndarray, far:np.ndarray, side:Callable) -> np.ndarray: # Positions `(m,)`
     "The last legal steps on the way to encoded numbers, `(m,)`, each of a column of its own."
     v,hair = np.clip(grid.decoded_each(g, far), -_FARTHEST, _FARTHEST), _HAIR*grid.grain[g]
     if side is np.floor: return grid.each(grid.up_to, g, v + hair)
     first = grid.each(grid.up_to, g, v - hair)
     return first + 2*(grid.each(grid.numbers, g, first) < v - hair)
 
-def _wide(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
+def wide_columns(q:BoxQuestion, b:Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns of which more than one value is left."
     out = b.low < b.high
     for g in np.flatnonzero(q.grid.named): out[:, g] = q.sets[g].masks[b.low[:, g]].sum(1) > 1
     return out
 
-def _open(q:_Question, b:_Boxes) -> np.ndarray: # bool `(b, g)`
+def open_columns(q:BoxQuestion, b:Boxes) -> np.ndarray: # bool `(b, g)`
     "Columns that may have another value than the row's own."
-    return ~b.stays | _wide(q, b)
+    return ~b.stays | wide_columns(q, b)
 
-def _within_budget(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What may be spent, `(b,)`
+def _within_budget(q:BoxQuestion, b:Boxes, budget:np.ndarray) -> Boxes: # What may be spent, `(b,)`
     "The same boxes without what costs more; boxes that nothing is left of are dropped."
     changed = (~b.stays).sum(1)
     left = (budget - b.cost.sum(1))[:, None] + b.cost - q.price.toll # for a column's way
@@ -394,17 +394,17 @@ def _within_budget(q:_Question, b:_Boxes, budget:np.ndarray) -> _Boxes: # What m
         last = _last_step_before(q.grid, g, q.rows.near[b.row[i], g] + way, side)
         less,more = (np.minimum, np.maximum) if side is np.floor else (np.maximum, np.minimum)
         end[i, g] = less(end[i, g], more(own, last))
-    open_ = _open(q, b._replace(low=low, high=high))
+    open_ = open_columns(q, b._replace(low=low, high=high))
     spare = open_.sum(1) - (np.floor(b.least/q.price.toll) if q.price.toll else 0) # open columns that need not change
     all_ = open_ & (spare == 0)[:, None] & ~q.grid.named
     low,high = low + (all_ & (low == q.rows.own[b.row])), high - (all_ & (high == q.rows.own[b.row]))
     fits = (low <= high).all(1) & (spare >= 0) & (changed <= q.rows.most[b.row]) & np.isfinite(b.cost).all(1)
     some = np.flatnonzero(fits)
-    out = _boxed(q, b.row[some], low[some], high[some], b.least[some])
+    out = boxes_with_corners(q, b.row[some], low[some], high[some], b.least[some])
     return out.take(np.flatnonzero((out.least <= budget[some]) & np.isfinite(out.least)))
 
 # %% ../../nbs/search/06_boxes.ipynb #c23
-class _Seen(NamedTuple):
+class BoxBound(NamedTuple):
     "What a condition says of boxes."
     most:np.ndarray   # No row of the box has more to spare, `(b,)`; below 0 the box is hopeless
     here:np.ndarray   # What the corner has to spare, `(b,)`
@@ -414,11 +414,11 @@ class _Seen(NamedTuple):
     try_:Any=None     # Positions worth trying, `(m, g)`, and their boxes `(m,)`; None for none
     slack:Any=np.inf  # Room for rounding in `most` and `here`, a number or one a box; inf where it is not known
 
-# Boxes -> `_Seen`; `budget` `(b,)` is what may be spent
-_Condition = Callable[[_Boxes, np.ndarray], _Seen]
+# Boxes -> `BoxBound`; `budget` `(b,)` is what may be spent
+_Condition = Callable[[Boxes, np.ndarray], BoxBound]
 
 # %% ../../nbs/search/06_boxes.ipynb #c25
-def _both_halves(q:_Question, b:_Boxes, column:np.ndarray, upper:np.ndarray) -> tuple: # Row, low, high of `2·b` boxes
+def both_halves(q:BoxQuestion, b:Boxes, column:np.ndarray, upper:np.ndarray) -> tuple: # Row, low, high of `2·b` boxes
     "Both parts of boxes."
     i = np.arange(len(column))
     low,high,low2,high2 = b.low.copy(), b.high.copy(), b.low.copy(), b.high.copy()
@@ -431,32 +431,32 @@ def _both_halves(q:_Question, b:_Boxes, column:np.ndarray, upper:np.ndarray) -> 
     return tuple(np.concatenate(v) for v in ((b.row, b.row), (low, low2), (high, high2)))
 
 # %% ../../nbs/search/06_boxes.ipynb #e7db27f5
-_FEW = 2         # Columns up to which each set of columns has a box of its own …
+FEW_COLUMNS = 2         # Columns up to which each set of columns has a box of its own …
 _MOST_SETS = 600 # … if a row has no more of them
 
-def _few_columns(q:_Question, size:int) -> _Boxes:
+def _few_columns(q:BoxQuestion, size:int) -> Boxes:
     "A box for each set of so many columns of each row, in which the others stay."
     whole = _whole_boxes(q)
     wanted = (q.rows.least <= size) & (size <= q.rows.most)
     sets = [np.array(list(combinations(np.flatnonzero(v & some), size)), int).reshape(-1, size)
-            for v,some in zip(_open(q, whole), wanted)]
+            for v,some in zip(open_columns(q, whole), wanted)]
     row = np.repeat(np.arange(len(sets)), [len(v) for v in sets])
     stay = np.ones((len(row), len(q.grid.columns)), bool)
     np.put_along_axis(stay, np.concatenate(sets), False, 1)
     low,high = _own_only(q, whole.take(row), stay)
-    return _boxed(q, row, low, high, size*q.price.toll)
+    return boxes_with_corners(q, row, low, high, size*q.price.toll)
 
-def _first_boxes(q:_Question) -> list: # Of `_Boxes`
+def _first_boxes(q:BoxQuestion) -> list: # Of `Boxes`
     "Boxes to begin with: together they hold all answers of each row that change something."
     whole = _whole_boxes(q)
-    columns = _open(q, whole).sum(1).max(initial=0)
-    few = _FEW if q.price.toll and columns*(columns - 1)/2 <= _MOST_SETS else 0
+    columns = open_columns(q, whole).sum(1).max(initial=0)
+    few = FEW_COLUMNS if q.price.toll and columns*(columns - 1)/2 <= _MOST_SETS else 0
     least = np.maximum(q.rows.least, few + 1)*q.price.toll
     rest = whole._replace(least=np.maximum(whole.least, least))
     return [_few_columns(q, size) for size in range(1, few + 1)] + [rest.take(q.rows.most > few)]
 
 # %% ../../nbs/search/06_boxes.ipynb #c28
-class _Found(NamedTuple):
+class SearchResult(NamedTuple):
     "What a search knows of each row."
     best:np.ndarray   # Positions of the best answer, `(n, g)`; own ones where there is none
     cost:np.ndarray   # What it costs, `(n,)`; inf where there is none
@@ -468,9 +468,9 @@ _TOGETHER = 2048   # Boxes looked at together, at most …
 _NUMBERS = 2**19   # … and numbers that they take in a bound
 _BESIDE = 100      # What a box costs besides, in such numbers
 _EACH,_SHARE = 32, 4 # Boxes of one row looked at together: this many, or a share of those before, in any company
-_TIE = 1e-9        # Costs that differ by less are the same
+EQUAL_COST = 1e-9        # Costs that differ by less are the same
 
-def _each_way_costs(q:_Question) -> bool:
+def every_change_costs(q:BoxQuestion) -> bool:
     "Whether no change is free, so that of answers of one cost the first is worth a search."
     number = ~q.grid.named
     number[list(q.price.tables)] = False
@@ -484,9 +484,9 @@ def _order(own:np.ndarray, at:np.ndarray, other:np.ndarray) -> tuple: # Position
     first = lambda where, before: np.where(where.any(1), np.where(before[np.arange(len(at)), where.argmax(1)], 1, -1), 0)
     return np.sign(was.sum(1) - moved.sum(1)), first(moved != was, moved), first(apart, at < other)
 
-class _Search:
+class BoxSearch:
     "The queues of rows."
-    def __init__(self, q:_Question, conditions:Sequence, asked:Callable, effort:Effort, start:Sequence=()): # Positions to begin with
+    def __init__(self, q:BoxQuestion, conditions:Sequence, asked:Callable, effort:Effort, start:Sequence=()): # Positions to begin with
         n = len(q.rows.x)
         self.q,self.conditions,self.asked,self.seconds,self.gap = q, conditions, asked, effort.seconds, effort.gap
         self.best,self.cost = q.rows.own.copy(), np.full(n, np.inf)
@@ -497,7 +497,7 @@ class _Search:
         self.trusting,self.trusted = True, np.zeros(n, bool) # whether the best answer was not put to the model yet
         self.queues:list = [[] for _ in range(n)]
         self.ticks,self.looked,self.stopped = 0, (np.zeros(0, int), np.zeros(0)), False
-        self.ties = not self.gap and _each_way_costs(q)
+        self.ties = not self.gap and every_change_costs(q)
         for at in start: self.offer(np.arange(n), at)
         still = np.flatnonzero(q.rows.least == 0) # rows that may be there already
         if len(still): self.offer(still, q.rows.own[still])
@@ -510,34 +510,34 @@ class _Search:
     def limit(self) -> np.ndarray: # `(n,)`
         "From which cost on a box is not worth a look: the best answer, less the gap that is allowed."
         far = np.mod(np.where(np.isfinite(self.cost), self.cost, 0.), self.q.price.toll or np.inf)
-        return self.cost - far*self.gap/(1 + self.gap) - _TIE
+        return self.cost - far*self.gap/(1 + self.gap) - EQUAL_COST
 
     def reach(self) -> np.ndarray: # `(n,)`
         "The same where an answer of the same cost may come first."
-        return self.cost + _TIE if self.ties else self.limit()
+        return self.cost + EQUAL_COST if self.ties else self.limit()
 
     def before(self, row:np.ndarray, at:np.ndarray, cost:np.ndarray) -> np.ndarray: # Positions `(b, g)` -> bool `(b,)`
         "Whether answers are cheaper than what is known, or cost the same and come first."
-        out = cost < self.cost[row] - _TIE
-        i = np.flatnonzero(~out & (cost <= self.cost[row] + _TIE)) if self.ties else np.zeros(0, int)
+        out = cost < self.cost[row] - EQUAL_COST
+        i = np.flatnonzero(~out & (cost <= self.cost[row] + EQUAL_COST)) if self.ties else np.zeros(0, int)
         columns,which,values = _order(self.q.rows.own[row[i]], at[i], self.best[row[i]])
         out[i] = np.where(columns != 0, columns, np.where(which != 0, which, values)) > 0
         return out
 
-    def worth(self, b:_Boxes, key:np.ndarray) -> np.ndarray: # Their cost at least -> bool `(b,)`
+    def worth(self, b:Boxes, key:np.ndarray) -> np.ndarray: # Their cost at least -> bool `(b,)`
         "Whether boxes may hold a cheaper answer, or one of the same cost that comes first: none comes before the corner."
         out = key < self.limit()[b.row]
         i = np.flatnonzero(~out & (key < self.reach()[b.row]))
         columns,which,values = _order(self.q.rows.own[b.row[i]], b.corner[i], self.best[b.row[i]])
-        same = (values > 0) | (b.cost[i].sum(1) < self.cost[b.row[i]] - _TIE) # a dearer row of the same columns
+        same = (values > 0) | (b.cost[i].sum(1) < self.cost[b.row[i]] - EQUAL_COST) # a dearer row of the same columns
         out[i] = (columns > 0) | (columns == 0) & ((which > 0) | (which == 0) & same)
         return out
 
     def offer(self, row:np.ndarray, at:np.ndarray, sure:Any=False): # `sure`: which are trusted, bool `(b,)`
         "Put positions to the model; keep what arrives and is cheaper, or comes first at the same cost."
-        cost = _cost_at(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
+        cost = cost_at(self.q.grid, self.q.rows, self.q.price, row, at).sum(1)
         i = np.flatnonzero(self.before(row, at, cost))
-        i = i[_lawful_positions(self.q, at[i], row[i])]
+        i = i[are_lawful(self.q, at[i], row[i])]
         arrives = np.broadcast_to(sure, len(row)) & self.trusting
         doubt = i[~arrives[i]]
         trusted = arrives.copy()
@@ -561,7 +561,7 @@ class _Search:
         self.begin(lost)
         return True
 
-    def push(self, b:_Boxes):
+    def push(self, b:Boxes):
         "Queue boxes that are worth a look."
         key = b.least
         if toll := self.q.price.toll: # between two numbers of columns, on to the next: no distance is as long as half a toll
@@ -571,7 +571,7 @@ class _Search:
             self.ticks += 1
             heapq.heappush(self.queues[b.row[j]], (key[j], self.ticks, b.low[j], b.high[j]))
 
-    def pop(self, live:np.ndarray) -> _Boxes|None:
+    def pop(self, live:np.ndarray) -> Boxes|None:
         "The cheapest boxes of the rows that go on."
         many = np.clip(self.boxes[live]//_SHARE, min(_EACH, self.together), self.together)
         turn = np.cumsum(many) - many < self.together
@@ -585,9 +585,9 @@ class _Search:
                 out.append((r, *heapq.heappop(queue)))
         if not out: return None
         row,key,_,low,high = zip(*out)
-        return _boxed(self.q, np.array(row), np.array(low), np.array(high), np.array(key))
+        return boxes_with_corners(self.q, np.array(row), np.array(low), np.array(high), np.array(key))
 
-    def look(self, b:_Boxes):
+    def look(self, b:Boxes):
         "Look at boxes: drop, answer, or cut."
         q = self.q
         b = _within_budget(q, b, self.reach()[b.row])
@@ -611,8 +611,8 @@ class _Search:
         if tries: self.offer(*map(np.concatenate, zip(*tries))) # at once, since a pipeline takes long for each question
         i = np.flatnonzero(some & (column >= 0) & self.worth(b, least))
         if not len(i): return
-        row,low,high = _both_halves(q, b.take(i), column[i], upper[i])
-        self.push(_boxed(q, row, low, high, np.r_[least[i], least[i]]))
+        row,low,high = both_halves(q, b.take(i), column[i], upper[i])
+        self.push(boxes_with_corners(q, row, low, high, np.r_[least[i], least[i]]))
 
     def go_on(self):
         "Look at boxes until every row is proven, or has had its time or its boxes."
@@ -628,7 +628,7 @@ class _Search:
             self.spent += share/share.sum()*(time.perf_counter() - begin)
             self.looked = self.looked[0][:0], self.looked[1][:0]
 
-    def run(self, calm:bool=True) -> _Found: # Whether Ctrl-C only ends the search, with what is known
+    def run(self, calm:bool=True) -> SearchResult: # Whether Ctrl-C only ends the search, with what is known
         "Search, and let the model confirm what was found."
         try:
             self.go_on()
@@ -641,4 +641,4 @@ class _Search:
         left = np.array([queue[0][0] if queue else np.inf for queue in self.queues])
         np.minimum.at(left, *self.looked) # boxes at which Ctrl-C came
         for condition in self.conditions: left = np.minimum(left, getattr(condition, 'doubt', np.inf))
-        return _Found(self.best, self.cost, np.minimum(left, limit + _TIE), self.boxes, self.spent)
+        return SearchResult(self.best, self.cost, np.minimum(left, limit + EQUAL_COST), self.boxes, self.spent)

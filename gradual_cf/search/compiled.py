@@ -14,9 +14,10 @@ import numpy as np
 
 import gradual_cf
 from ..core import Effort
-from .boxes import (_codes_apart, _FEW, _each_way_costs, _Found, _Grid, _lawful_positions, _MISSING, _cost_at,
-                                     _Question, _TIE)
-from .bounds import _Splits
+from gradual_cf.search.boxes import (
+    without_codes, FEW_COLUMNS, every_change_costs, SearchResult, Grid, are_lawful, MISSING_POSITION, cost_at, BoxQuestion,
+    EQUAL_COST)
+from .bounds import TreeSplits
 from ..models.targets import at_level
 from .readings import _bounded_aims
 
@@ -71,7 +72,7 @@ class _Cells(NamedTuple):
     sum:np.ndarray    # The sum that each tree adds to
     sets:np.ndarray   # Sets of levels, words one after another
 
-def _shared_cells(grid:_Grid, sums:list) -> tuple: # Edges of each column; which cells go left, for each sum and column
+def _shared_cells(grid:Grid, sums:list) -> tuple: # Edges of each column; which cells go left, for each sum and column
     "The cells that all sums share: those between the edges of any of them."
     if len(sums) == 1: return sums[0].edges, [sums[0].left]
     edges = [np.unique(np.concatenate([np.asarray(s.edges[g], np.int64) for s in sums])) for g in range(len(grid.columns))]
@@ -104,7 +105,7 @@ def _set_numbers(cells:np.ndarray, words:int, known:dict, sets:list) -> list: # 
         out.append(known[key])
     return out
 
-def _of_sum(grid:_Grid, nodes:_Splits, aim:np.ndarray, left_of:list, words:np.ndarray, known:dict, sets:list) -> tuple|None:
+def _of_sum(grid:Grid, nodes:TreeSplits, aim:np.ndarray, left_of:list, words:np.ndarray, known:dict, sets:list) -> tuple|None:
     "The nodes of one sum, one tree after another, and the first of each tree that adds something."
     size = np.array([len(v) for v in nodes.group])
     root = np.r_[0, np.cumsum(size)[:-1]].astype(int)
@@ -146,7 +147,7 @@ def _children_after_parents(nodes:tuple) -> tuple: # As `_of_sum` returns them
     left,right = (np.where(some, back[v[order]], 0) for v in (left, right))
     return column[order], cut[order], left, right, missing[order], value[order], back[root]
 
-def _cells_of(grid:_Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|None: # `sums`: (`_Splits`, weights `(k,)`)
+def _cells_of(grid:Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|None: # `sums`: (`TreeSplits`, weights `(k,)`)
     "All sums side by side; None where a node of a number is no threshold."
     known,parts = {}, []
     start = 0
@@ -172,7 +173,7 @@ class _Ends(NamedTuple):
     high:np.ndarray
     encoded:np.ndarray# Both, as the model reads them, `(2, places)`
 
-def _ends_of(grid:_Grid, edges:list, cells:np.ndarray) -> _Ends:
+def _ends_of(grid:Grid, edges:list, cells:np.ndarray) -> _Ends:
     "Made once for a model."
     at = np.r_[0, np.cumsum(cells + 1)].astype(np.int32)
     column = np.repeat(np.arange(len(cells)), cells + 1)
@@ -181,7 +182,7 @@ def _ends_of(grid:_Grid, edges:list, cells:np.ndarray) -> _Ends:
     for g in np.flatnonzero(~grid.named).tolist():
         part,edge = slice(at[g], at[g + 1] - 1), np.asarray(edges[g], np.int64)
         first,last = np.maximum(np.r_[-_END, edge + 1], grid.low[g]), np.minimum(np.r_[edge, _END], grid.high[g])
-        low[part],high[part] = _codes_apart(grid, g, first + (first & 1), last - (last & 1))
+        low[part],high[part] = without_codes(grid, g, first + (first & 1), last - (last & 1))
         some = at[g] + np.flatnonzero(low[part] <= high[part])
         encoded[:, some] = [grid.encoded(g, v[some]) for v in (low, high)]
     return _Ends(at, column, cell, number, low, high, encoded)
@@ -194,7 +195,7 @@ def _address(v:np.ndarray) -> int: return v.ctypes.data
 
 class _Engine:
     "The trees of a model for one target, in C."
-    def __init__(self, grid:_Grid, sums:list): # `sums`: (`_Splits`, weights of scores `(k,)`) of each condition
+    def __init__(self, grid:Grid, sums:list): # `sums`: (`TreeSplits`, weights of scores `(k,)`) of each condition
         self.grid,self.sums = grid, [nodes for nodes,_ in sums]
         self.edges,self.lefts = _shared_cells(grid, self.sums)
         self.cells = np.array([way.shape[1] - 1 for way in self.lefts[0]], np.int32)
@@ -230,10 +231,10 @@ class _CellRows(NamedTuple):
     near:np.ndarray   # Of each cell: the next legal one, away from the own; of a category its levels, the cheapest first
     to:np.ndarray     # Of each cell: the position that is nearest to the own one, `(n, places)`
 
-def _own_cells(e:_Engine, q:_Question) -> tuple: # Plain `(n,)`, missing `(n, g)`, cells `(n, g)`
+def _own_cells(e:_Engine, q:BoxQuestion) -> tuple: # Plain `(n,)`, missing `(n, g)`, cells `(n, g)`
     "In which cells rows are, and whether they have the leaves of these."
     rows,named = q.rows, q.grid.named
-    gone,own = (rows.own == _MISSING) & ~named, rows.own.astype(np.int32)
+    gone,own = (rows.own == MISSING_POSITION) & ~named, rows.own.astype(np.int32)
     for g in np.flatnonzero(~named): own[:, g] = np.searchsorted(e.edges[g], rows.own[:, g])
     at,plain = np.where(gone, e.cells, own), np.ones(len(own), bool)
     for nodes,left_of in zip(e.sums, e.lefts):
@@ -242,7 +243,7 @@ def _own_cells(e:_Engine, q:_Question) -> tuple: # Plain `(n,)`, missing `(n, g)
     own[gone] = 0
     return plain, gone, own
 
-def _nearest_ends(e:_Engine, q:_Question, shift:np.ndarray, own:np.ndarray) -> tuple: # All `(n, places)`
+def _nearest_ends(e:_Engine, q:BoxQuestion, shift:np.ndarray, own:np.ndarray) -> tuple: # All `(n, places)`
     "Of each cell of a number: its legal position that is nearest to the row, what the model reads there, is there one?"
     ends,rows = e.ends, q.rows
     column,moved = ends.column, shift[:, ends.column]
@@ -256,7 +257,7 @@ def _nearest_ends(e:_Engine, q:_Question, shift:np.ndarray, own:np.ndarray) -> t
     for g in np.flatnonzero(own_limits.any(0)).tolist(): # limits of its own are looked up anew
         i,part = np.flatnonzero(own_limits[:, g]), slice(ends.at[g], ends.at[g + 1])
         first,last = np.maximum(low[i, part], rows.low[i, g, None]), np.minimum(high[i, part], rows.high[i, g, None])
-        first,last = _codes_apart(q.grid, g, first + (first & 1), last - (last & 1))
+        first,last = without_codes(q.grid, g, first + (first & 1), last - (last & 1))
         legal[i, part] &= first <= last
         new = np.where(below[i, part], last, first)
         other,x = legal[i, part] & (new != to[i, part]), v[i, part]
@@ -264,7 +265,7 @@ def _nearest_ends(e:_Engine, q:_Question, shift:np.ndarray, own:np.ndarray) -> t
         to[i, part],v[i, part] = new, x
     return to, v, legal
 
-def _arrays_of(e:_Engine, q:_Question) -> _CellRows:
+def _arrays_of(e:_Engine, q:BoxQuestion) -> _CellRows:
     "The arrays of a question."
     ends,price = e.ends, q.price
     free = q.rows.low <= q.rows.high
@@ -294,7 +295,7 @@ def _arrays_of(e:_Engine, q:_Question) -> _CellRows:
     return _CellRows(plain, free, shift, cells, own, cost, near, to)
 
 # %% ../../nbs/search/12_compiled.ipynb #cc3caf6f
-def _serves(q:_Question, demands, label) -> Any: # Rows of one target
+def _serves(q:BoxQuestion, demands, label) -> Any: # Rows of one target
     "Sums of trees as `_bounded_aims` tells them; None for any other question, which the engine in Python answers."
     if q.price.tables or demands.robust or demands.aim.company is not None: return None
     if not _plain_trees(demands.readings): return None
@@ -305,7 +306,7 @@ def _plain_trees(readings:list|None) -> bool:
     "Whether all that was read are sums of trees, and there is an engine for them."
     return bool(readings) and all(r.of == 'trees' and not r.link.calibrated for r in readings) and _library() is not None
 
-def _engine_of(grid:_Grid, readings:list, aims:list) -> _Engine|None:
+def _engine_of(grid:Grid, readings:list, aims:list) -> _Engine|None:
     "The engine of a model for one target, made once; None where its tables do not hold the trees."
     kept,number = readings[0].bound.args[1], {id(r): i for i,r in enumerate(readings)}
     key = 'compiled', *((number[id(r)], *aim.tolist()) for r,aim,_,_ in aims)
@@ -317,13 +318,13 @@ _STEPS = 2            # Steps for each number that the bounds of the other engin
 _SLICE = 2_000_000    # Steps from one look at clock and keyboard to the next
 _PAIRS = 5000         # Boxes of two columns, at most
 
-def _begun_with(q:_Question, asked:Callable, start:Sequence) -> tuple: # Positions to begin with -> `(n, g)`, `(n,)`
+def _begun_with(q:BoxQuestion, asked:Callable, start:Sequence) -> tuple: # Positions to begin with -> `(n, g)`, `(n,)`
     "The best of known answers, which are put to the model."
     best,every = q.rows.own.copy(), np.arange(len(q.rows.x))
     cost = np.full(len(every), np.inf)
     for at in start:
-        new = _cost_at(q.grid, q.rows, q.price, every, at).sum(1)
-        i = np.flatnonzero((new < cost - _TIE) & _lawful_positions(q, at))
+        new = cost_at(q.grid, q.rows, q.price, every, at).sum(1)
+        i = np.flatnonzero((new < cost - EQUAL_COST) & are_lawful(q, at))
         i = i[asked(i, at[i])] if len(i) else i
         best[i],cost[i] = at[i], new[i]
     return best, cost
@@ -333,8 +334,8 @@ def _taken(go:Callable, work:float, until:float) -> None: # Steps -> whether it 
     done = 0
     while done < work and not go(int(min(_SLICE, work - done))) and time.perf_counter() < until: done += _SLICE
 
-def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, effort:Effort, start:Sequence=()) -> tuple: # As `_Search`
-    "What the compiled engine knows of rows of one target: `_Found`, rows for the other engine, stopped; the model has the last word."
+def _by_engine(e:_Engine, q:BoxQuestion, aims:list, asked:Callable, effort:Effort, start:Sequence=()) -> tuple: # As `BoxSearch`
+    "What the compiled engine knows of rows of one target: `SearchResult`, rows for the other engine, stopped; the model has the last word."
     n,rows,price = len(q.rows.x), q.rows, q.price
     a,(best,first) = _arrays_of(e, q), _begun_with(q, asked, start)
     need = np.stack([np.broadcast_to(need, (n,)) - r.slack for r,_,need,_ in aims], 1)
@@ -342,8 +343,8 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, effort:Effort,
     told = a.open, a.shift, a.cells, a.own, a.cost, a.near, need
     arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
     columns = int(a.open.sum(1).max(initial=0))
-    few = _FEW if columns*(columns - 1)/2 <= _PAIRS else 0
-    ties = not effort.gap and _each_way_costs(q)
+    few = FEW_COLUMNS if columns*(columns - 1)/2 <= _PAIRS else 0
+    ties = not effort.gap and every_change_costs(q)
     search = e.lib.search_new(e.handle, *map(_address, (e.ends.at, *arrays)), price.toll, effort.gap, ties, few, _HEAVY)
     cell = np.full((n, len(e.words)), -1, np.int32)
     cost,left = first.copy(), np.zeros(n)
@@ -369,8 +370,8 @@ def _by_engine(e:_Engine, q:_Question, aims:list, asked:Callable, effort:Effort,
     refused = found[~there]
     best[found[there]] = at[there]
     some = np.isfinite(first) | np.isin(np.arange(n), found[there])
-    cost = np.where(some, _cost_at(q.grid, rows, price, np.arange(n), best).sum(1), np.inf)
+    cost = np.where(some, cost_at(q.grid, rows, price, np.arange(n), best).sum(1), np.inf)
     far = np.mod(np.where(some, cost, 0.), price.toll or np.inf)*effort.gap/(1 + effort.gap)
     left[refused] = 0.
     again = ~a.plain | np.isin(np.arange(n), refused) | (not search)
-    return _Found(best, cost, np.minimum(left, cost - far), boxes, spent), again & (not stopped), stopped
+    return SearchResult(best, cost, np.minimum(left, cost - far), boxes, spent), again & (not stopped), stopped

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from ..core import Effort, Question
-from ..models.asking import _Agreed as _Several, _given_model, predict
+from ..models.asking import JointModel as _Several, given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
-from .boxes import _grid_of
+from .boxes import grid_of
 from .opened import _lead_in, _opened, _places_of, _reseeded
 
 # %% auto #0
@@ -75,7 +75,7 @@ def _juror(cf, seed:int, rows:tuple|None=None): # Training rows and labels; None
     "One more model of the kind that an explainer asks."
     at,label = _bootstrap(cf.z_train, seed, cf.labels) if rows is None else rows
     x = cf.x_train[torch.from_numpy(at).to(cf.x_train.device)]
-    model = _given_model(cf.model)
+    model = given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     if isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params'):
         return _fitted_again(cf, model, x, label, seed)
@@ -144,7 +144,7 @@ _FLOOR = .75    # … so that the goal is at least this
 
 class _Panel:
     "Models of the kind of an explainer's own, each trained again on a third of the rows; or other ones."
-    def __init__(self, cf, places, opened, others=None, want:float|None=None, told:dict|None=None): # As `_panel_told` tells it
+    def __init__(self, cf, places, opened, others=None, want:float|None=None, told:dict|None=None): # As `ensemble_to_record` tells it
         self.places,self.opened,self.want,self.slack = places, opened, want, 0. if others else _SLACK
         self.parts,self.asked,self.engine,self.goals = [], others or [], None, {}
         if told is None and not others: self._learn(cf)
@@ -195,11 +195,12 @@ def places_tried(cf): # A fitted explainer of a table -> `_Places`
     cf
         A fitted explainer of a table -> `_Places`
     """
-    grid,n = _grid_of(cf.domain.features), len(cf.x_train)
+    grid,n = grid_of(cf.domain.features), len(cf.x_train)
     x = cf.x_train[torch.linspace(0, n - 1, min(n, _SEEN)).long().to(cf.x_train.device)].detach().cpu().double().numpy()
     return _places_of(grid, x, held={g: v.numpy() for g,v in cf.held.items()})
 
-def _panel_of(cf) -> _Panel|None: # A fitted explainer of a table; None where its model cannot be trained again
+# %% ../../nbs/search/15_confirmed.ipynb #ro02x0
+def ensemble_of(cf) -> _Panel|None: # A fitted explainer of a table; None where its model cannot be trained again
     "Its jury, made once."
     key = cf.x_train, cf.model
     if cf.panel is None or any(a is not b for a,b in zip(cf.panel[0], key)):
@@ -207,7 +208,7 @@ def _panel_of(cf) -> _Panel|None: # A fitted explainer of a table; None where it
     return cf.panel[1]
 
 def _new_jury(cf) -> _Panel|None:
-    model = _given_model(cf.model)
+    model = given_model(cf.model)
     source = getattr(getattr(model, 'predictor', None), 'source', None)
     fits = isinstance(model, FrameModel) and hasattr(source, 'fit') and hasattr(source, 'get_params')
     if cf.numbers or cf.summary is not None or not cf.domain.features or not (fits or _is_network(cf, model)): return None
@@ -215,14 +216,14 @@ def _new_jury(cf) -> _Panel|None:
     try: return _Panel(cf, places, _opened(cf, places, _network_learnt))
     except Exception: return None # what cannot be trained again; every library has errors of its own
 
-def _panel_told(cf) -> dict|None: # parts, learnt
+def ensemble_to_record(cf) -> dict|None: # parts, learnt
     "Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again."
-    panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else _panel_of(cf)
+    panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else ensemble_of(cf)
     if panel is None or panel.engine is None or any(type(p.inside) is not tuple or p.link.calibrated for p in panel.parts): return None
     bare = lambda p: p._replace(inside=(p.inside[0]._replace(listed=[], lines=()), *p.inside[1:]))
     return dict(parts=list(map(bare, panel.parts)), learnt=panel.learnt)
 
-def _take_panel(cf, told:dict|None): # A fitted explainer
+def ensemble_from_record(cf, told:dict|None): # A fitted explainer
     "The jurors that a file tells of."
     places = None if told is None else places_tried(cf)
     opened = None if places is None else _opened(cf, places, _network_learnt)
@@ -240,7 +241,7 @@ def _bar_of(want:float, k:int=_JURY) -> float:
     from scipy.stats import t
     return float(t.ppf(min(want, _CERTAIN), k - 1))
 
-class _Jury(NamedTuple):
+class EnsembleAgreement(NamedTuple):
     "Jurors shall decide for the target too."
     want:Tensor  # Share of further models that are to agree, `(n,)`
     jury:Any     # `_Panel`
@@ -250,7 +251,7 @@ class _Jury(NamedTuple):
     @property
     def bar(self) -> float: return _bar_of(float(self.want[0]) + self.jury.slack) # Of rows of one target
     def parts(self, s) -> dict: return {}
-    def take(self, i) -> _Jury: return _Jury(self.want[i], self.jury) # Rows `i`
+    def take(self, i) -> EnsembleAgreement: return EnsembleAgreement(self.want[i], self.jury) # Rows `i`
     def agreed(self, s) -> Tensor: # In [0, 1], `(2, n)`
         "The share that is expected to agree, less what flatters, and that of the jurors who do."
         out = self.want.new_zeros(2, len(self.want))
@@ -264,9 +265,9 @@ class _Jury(NamedTuple):
         expected,voted = self.agreed(s)
         return torch.maximum(self.want.clamp_max(_CERTAIN - self.jury.slack) - expected, self.want - voted).to(s.xp)
 
-    def required(self, asked:bool) -> _Jury: return self
-    def kept(self, s) -> _Jury: return _Jury(torch.minimum(self.want, self.agreed(s).amin(0)), self.jury) # As they stand
-
+    def required(self, asked:bool) -> EnsembleAgreement: return self
+    def kept(self, s) -> EnsembleAgreement: # As they stand
+        return EnsembleAgreement(torch.minimum(self.want, self.agreed(s).amin(0)), self.jury)
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf15
 def until_confirmed(

@@ -18,25 +18,26 @@ import torch
 from torch import nn, Tensor
 from tqdm.auto import tqdm
 
-from ..answers import _explainer_of, Counterfactuals, _NOT_READ
-from ..data.columns import _entry_slices, _inward_to_steps
-from ..data.found import _tell
-from ..data.tables import _cast, tabular
-from ..core import (absent, arrow_table, changed_groups, door, unknown_argument, work_of, Domain, Effort, Encoded, Question,
-                             read_once, take_rows, Target,
-                             check_range, _range_text, by_target)
+from ..answers import explainer_of, Counterfactuals, NOT_READ
+from ..data.columns import entry_slices, inward_to_steps
+from ..data.found import log_findings
+from ..data.tables import cast_column, tabular
+from ..core import (
+    absent, arrow_table, changed_groups, door, unknown_argument, work_of, Domain, Effort, Encoded, Question, read_once, take_rows,
+    Target, check_range, range_text, by_target)
 from .plausible import crowd, held_back
 from ..models.targets import check_order, renamed_labels, class_labels, CLASSES, in_target, levels, listed, NUMBERS, said
 from .goals import leading
 from .in_words import in_words, used
-from ..models.asking import (
-    _adapted, account, Adapted, counting, _Agreed, _Asked, _asked_in_float, _check_finite, _check_steady, _given_model, _Over,
-    _until, _gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, _one_class_for_all, place, predict, remembering)
+from gradual_cf.models.asking import (
+    adapt_model, account, Adapted, counting, JointModel, CastModel, cast_model, check_finite, check_deterministic, given_model,
+    TimeOver, time_limit, gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, constant_class_note, place,
+    predict, remembering)
 from ..models.decisions import FrameModel
 from ..models.fitted import decisions, predictor, ruled, settled
 from .pipelines import tabled
 from .confirmed import until_confirmed
-from .proven import _Wanted, proofs_lost, answered, by_default
+from .proven import ProofRequest, proofs_lost, answered, by_default
 from .ranges import region
 from .readings import _log_odds, told_by
 from .within import sampled, some_of, spending, within
@@ -94,19 +95,20 @@ def _limits_of(f) -> dict: # A field of settings -> as `check` takes them
 def _range_of_field(f) -> str:
     "The range of a field in words; empty where any value will do."
     options = f.metadata['options']
-    return f'one of {tuple(options)}' if options else _range_text(**_limits_of(f))
+    return f'one of {tuple(options)}' if options else range_text(**_limits_of(f))
 
 # %% ../../nbs/search/00_explainer.ipynb #c17
-def _brief(v):
+def short_repr(v):
     "A setting in few characters: functions by their names, with what they were given, also inside of tuples and dicts."
-    if isinstance(v, partial): return f'{_brief(v.func)}({", ".join(f"{k}={_brief(u)}" for k,u in v.keywords.items())})'
-    if isinstance(v, tuple): return f'({", ".join(map(_brief, v))}{"," if len(v) == 1 else ""})'
-    if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {_brief(u)}' for k,u in v.items()) + '}'
+    if isinstance(v, partial): return f'{short_repr(v.func)}({", ".join(f"{k}={short_repr(u)}" for k,u in v.keywords.items())})'
+    if isinstance(v, tuple): return f'({", ".join(map(short_repr, v))}{"," if len(v) == 1 else ""})'
+    if isinstance(v, dict): return '{' + ', '.join(f'{k!r}: {short_repr(u)}' for k,u in v.items()) + '}'
     return getattr(v, '__name__', None) or (type(v).__name__ if hasattr(v, 'fit') else repr(v))
 
+# %% ../../nbs/search/00_explainer.ipynb #c17x0
 def _as_call(self):
     "A record of settings as the call that makes it, with functions by their names."
-    parts = [f'{f.name}={_brief(getattr(self, f.name))}' for f in fields(self)]
+    parts = [f'{f.name}={short_repr(getattr(self, f.name))}' for f in fields(self)]
     return f'{type(self).__name__}({", ".join(parts)})'
 
 def _setting_rows(cls) -> list: # A settings class -> (name, default, range, meaning) of each field, as text
@@ -168,21 +170,21 @@ KINDS:dict[str, Any] = dict( # What all methods share for a kind
     image=dict(tau=.9, batch_size=64), colour=dict(tau=.9, batch_size=64),
     text=dict(tau=.9, batch_size=32), pieces=dict(tau=.9, batch_size=16))
 
-def _suited(cls, presets, domain): # Class of the settings, name -> settings of that class, what is explained
+def default_settings(cls, presets, domain): # Class of the settings, name -> settings of that class, what is explained
     "The settings that suit a domain: those it brings, or the preset it names, or what all methods share for that."
     own = domain.defaults
     if type(own) is cls: return own
     if isinstance(own, Common): return cls(**{f.name: getattr(own, f.name) for f in fields(Common)})
     return presets[own] if own in presets else cls(**KINDS.get(own, {}))
 
-def _settle(cls, presets, domain, settings, changes) -> Any: # A record of `cls`
+def _resolve_settings(cls, presets, domain, settings, changes) -> Any: # A record of `cls`
     "The settings of an explainer; raises `ValueError` for an unknown name or another class of settings."
     if settings is not None and not isinstance(settings, cls):
         raise ValueError(f'intent must be {cls.__name__}(...), got {type(settings).__name__}')
     known = [f.name for f in fields(cls)]
     for word in changes.keys() - set(known):
         raise unknown_argument(cls.__name__.removesuffix('Settings') or 'GradualCF', word, changes[word], known)
-    own = settings or _suited(cls, presets, domain)
+    own = settings or default_settings(cls, presets, domain)
     hold = changes.get('hold') # is demanded beside what the intent demands
     if hold is not None and own.hold: changes = changes | dict(hold=own.hold | cast(Any, _read_hold(hold, own.holds)))
     return replace(own, **changes)
@@ -212,26 +214,26 @@ def _encoded(cf, data) -> Encoded:
     return Encoded(enc.x.to(*cf.place), enc.frozen.to(device), limit(enc.low), limit(enc.high), most, enc.notes)
 
 # %% ../../nbs/search/00_explainer.ipynb #c48
-def _check_model(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
+def checked_model(cf, data, x) -> tuple: # The model as it will be asked, and its logits of the training rows
     "A model that gives nothing but steady logits; raises `ValueError` for one that cannot."
     limited = cf.account is not None and cf.account.limited
     once = limited and hasattr(cf.model, 'predictor') # asked about each row
-    if not once and not _gives_plain_logits(cf.model, x[:2]): cf.model = _Asked(cf.model)
+    if not once and not gives_plain_logits(cf.model, x[:2]): cf.model = CastModel(cf.model)
     z = check_logits(cf.logits(data, x), cf.goal.numbers)
-    if isinstance(cf.model, _Asked) and cf.model.single: check_lead(z)
+    if isinstance(cf.model, CastModel) and cf.model.single: check_lead(z)
     if hasattr(cf.model, 'differentiable'): cast(Any, cf.model).check(z)
     if hasattr(cf.model, 'compared'): cf.model = cast(Any, cf.model).compared(x, z)
     for m in cf.model.modules() if isinstance(cf.model, nn.Module) else ():
         if isinstance(m, FrameModel):
             m.table = tabled(m, x.detach().cpu().double().numpy())
             m.reader = told_by(cf) if m.predictor.source is not None and not limited else None
-    if not limited: _check_steady(cf.model, x[:64])
-    outputs = z.shape[1] - isinstance(cf.model, _Agreed) # the last column of several is doubt
+    if not limited: check_deterministic(cf.model, x[:64])
+    outputs = z.shape[1] - isinstance(cf.model, JointModel) # the last column of several is doubt
     if not cf.classes or len(cf.classes) == outputs: return cf.model, z
     raise ValueError(f'classes must be a label for each of {outputs} outputs of the model, got {listed(cf.classes)}')
 
 # %% ../../nbs/search/00_explainer.ipynb #c42
-def _suited_domain(cf, domain:Domain, model) -> Domain:
+def suited_domain(cf, domain:Domain, model) -> Domain:
     "A domain as the model reads it, and as the settings need it: answers that are like real rows are advice."
     how = 'advise' if getattr(cf.settings, 'plausibility', None) else ''
     return (domain.suit and domain.suit(model, how)) or domain
@@ -250,7 +252,7 @@ def _summary_of(cf) -> str:
     learnt = f'{len(cf.x_train):,} {what}{named or cf.goal.counted(cf.z_train)}' if cf.z_train is not None else \
         'not fitted' if cf.given is None else f'fits itself on {len(cf.given):,} rows when first asked'
     wanted = [] if cf.wanted is None else [f'wanted={cf.wanted!r}']
-    own = [f'{f.name}={_brief(v)}' for f in fields(usual)
+    own = [f'{f.name}={short_repr(v)}' for f in fields(usual)
            if (v := getattr(cf.settings, f.name)) != getattr(usual, f.name)]
     return f'{type(cf).__name__}({", ".join([*([about] if about else []), repr(cf.domain), learnt, *wanted, *own])})'
 
@@ -264,11 +266,11 @@ def _check_fitted(cf):
         was = f'on the device and dtype it was fitted on, {cf.place}'
         raise ValueError(f'model must stay {was}, got {now}: call fit again')
 
-def _aimed(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
+def _read_target(cf, target, z:Tensor) -> Tensor: # Classes, long `(n,)`; for numbers, intervals `(n, 2)`
     "The target of each row; raises `ValueError` for one that the model or the method does not know."
     if cf.goal is not CLASSES and not cf.reaches_intervals:
         raise ValueError(f'model must answer with classes for {type(cf).__name__}, got numbers')
-    own = z[:, :-1] if isinstance(cf.model, _Agreed) else z # the last column of several is doubt
+    own = z[:, :-1] if isinstance(cf.model, JointModel) else z # the last column of several is doubt
     if target is None and cf.wanted is None and (cf.numbers or own.shape[1] > 2): raise ValueError(_unsaid(cf, 'explain'))
     return cf.goal.read(cf.wanted if target is None else target, own, cf.classes)
 
@@ -305,7 +307,7 @@ def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; wh
 
 def _check_wanted(cf, z:Tensor):
     "Raise `ValueError` for what the model never says; `z`: logits of one row."
-    try: cf.goal.read(cf.wanted, z[:, :-1] if isinstance(cf.model, _Agreed) else z, cf.classes)
+    try: cf.goal.read(cf.wanted, z[:, :-1] if isinstance(cf.model, JointModel) else z, cf.classes)
     except ValueError as e: raise ValueError('wanted' + str(e).removeprefix('target')) from None
 
 def _read_wanted(cf, wanted) -> Any: # A label, an interval, or None
@@ -358,11 +360,11 @@ def _on_steps(columns:tuple, enc:Encoded) -> Encoded: # Columns of a table
     "Limits moved inward to the steps of columns, for a search that rounds to these; no step between them, no change."
     low,high = cast(Tensor, enc.low).clone(), cast(Tensor, enc.high).clone()
     frozen = enc.frozen.clone()
-    for g,(c,at) in enumerate(zip(columns, _entry_slices(columns))):
+    for g,(c,at) in enumerate(zip(columns, entry_slices(columns))):
         if not len(c.between): continue
         i = at.start
         ends = [c.decoded(v[:, i].double().cpu().numpy()) for v in (low, high)]
-        first,last = _inward_to_steps(ends[0], ends[1], c.digits, c.parts)
+        first,last = inward_to_steps(ends[0], ends[1], c.digits, c.parts)
         none = torch.as_tensor(first > last).to(frozen.device)
         own = lambda v: torch.where(none, enc.x[:, i], torch.as_tensor(c.encoded(v)).to(low))
         low[:, i],high[:, i] = own(first), own(last)
@@ -392,7 +394,7 @@ def _searched_until(cf, q:Question, effort:Effort) -> tuple:
     until = effort.until
     i,size = 0, _FIRST_ROWS
     try:
-        with _until(cf.model, until):
+        with time_limit(cf.model, until):
             while i < len(xp) and (start := time.perf_counter()) < until:
                 rows = slice(i, i + size)
                 xp[rows] = _of_rows(cf, q, effort, rows)
@@ -400,7 +402,7 @@ def _searched_until(cf, q:Question, effort:Effort) -> tuple:
                 i += size
                 now = time.perf_counter()
                 size = int(min(cf.settings.batch_size, 2*size, max(1, _SHARE*(until - now)/(now - start)*size)))
-    except (_Over, KeyboardInterrupt): pass
+    except (TimeOver, KeyboardInterrupt): pass
     return xp, begun
 
 # %% ../../nbs/search/00_explainer.ipynb #c63
@@ -430,15 +432,15 @@ _LESS = 1e-13  # Than the same level, which was shifted there and back
 
 def _cut_off(cf) -> float|None:
     "Probability from which the second of two classes is decided; None where no probability alone decides."
-    model = _given_model(cf.model)
+    model = given_model(cf.model)
     if cf.goal is NUMBERS or cf.z_train is None: return None
-    if cf.z_train.shape[1] - isinstance(model, _Agreed) != 2: return None # the last column of several is doubt
+    if cf.z_train.shape[1] - isinstance(model, JointModel) != 2: return None # the last column of several is doubt
     return model.cut if isinstance(model, Adapted) else .5
 
 def _level(cf, tau:float|None) -> Any: # What is asked for, or None -> a number, or one of each class `(2,)`
     "The probability that rows must have, by logits."
     if tau is None:
-        k = 2 if cf.z_train is None or cf.goal is NUMBERS else cf.z_train.shape[1] - isinstance(cf.model, _Agreed)
+        k = 2 if cf.z_train is None or cf.goal is NUMBERS else cf.z_train.shape[1] - isinstance(cf.model, JointModel)
         return .5 if k == 2 else (1 - _HAIR)/k
     if cf.cut in (None, .5): return tau
     least = torch.tensor([float(_log_odds(tau) - _log_odds(share)) for share in (1 - cf.cut, cf.cut)], dtype=torch.float64)
@@ -476,7 +478,7 @@ def _labels_of_classes(cf, model, classes) -> tuple: # The model as it was given
     return class_labels(own if classes is None else classes)
 
 # %% ../../nbs/search/00_explainer.ipynb #038e6649
-def _domain_of(model, X) -> Domain:
+def domain_of(model, X) -> Domain:
     "What is explained; raises `ValueError` for what is neither a frame nor a domain."
     if hasattr(X, 'encode') and not isinstance(X, str): return X
     if isinstance(model, (Domain, pd.DataFrame)):
@@ -488,8 +490,9 @@ def _domain_of(model, X) -> Domain:
     raise ValueError(f'X must be a frame, or what tabular, images, sentences or series make, got {type(X).__name__}: write '
                      f'GradualCF(model, {line})')
 
-def _unbound(model) -> Any: # `model.predict_proba` -> `model`
-    if isinstance(model, (list, tuple)): return type(model)(map(_unbound, model))
+def unbound_model(model) -> Any: # `model.predict_proba` -> `model`
+    "The model behind a method of its own; of a list, each."
+    if isinstance(model, (list, tuple)): return type(model)(map(unbound_model, model))
     return model.__self__ if inspect.ismethod(model) and hasattr(model.__self__, 'predict') else model
 
 def _known_labels(cf, y) -> np.ndarray|None: # Labels as the model names them -> their positions `(n,)`
@@ -510,7 +513,7 @@ _FEW_ASKED = 2000 # Training rows that tell it
 
 def _reads_raw(cf) -> str: # '' where nothing is to be said
     "What is to be said of a network that may read columns as they come; raises `ValueError` where labels show that it does."
-    net = _given_model(cf.model)
+    net = given_model(cf.model)
     if cf.domain.kind != 'table' or cf.numbers or not isinstance(net, torch.nn.Module) or isinstance(net, Adapted): return ''
     i = torch.linspace(0, len(cf.z_train) - 1, min(_FEW_ASKED, len(cf.z_train))).long()
     try: raw = predict(cf.domain.adapt(predictor(net, cf.domain, scaled=False)), cf.x_train[i].to(cf.x_train.dtype)).argmax(1)
@@ -532,24 +535,24 @@ def _check_rows(cf, data, target):
     raise ValueError(f'rows must come first and the target second, got a frame as target and {data!r} as rows')
 
 # %% ../../nbs/search/00_explainer.ipynb #fd155863
-def _why_unread_rows(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
+def why_unread(cf, data) -> tuple: # Raw rows, and a text for each; (None, []) where that is not the question
     "Why each row cannot be read; '' for rows that can."
     if cf.z_train is None or cf.domain.unread is None: return None, []
     try: rows = cf.domain.rows(data)
     except ValueError: return None, []
     return rows, cf.domain.unread(rows)
 
-def _where_read(cf, data, target=None, max_changes=None, **rules) -> Question:
+def readable_question(cf, data, target=None, max_changes=None, **rules) -> Question:
     "A question of the rows that can be read, the others laid aside; raises `ValueError` where none can be."
     try: return cf.ask(data, target, max_changes, **rules)
     except ValueError:
-        rows,why = _why_unread_rows(cf, data)
+        rows,why = why_unread(cf, data)
         there = np.array([not words for words in why], bool)
         if there.all() or not there.any(): raise
     at = np.where(there, np.arange(len(there)), there.argmax())
     q = cf.ask(take_rows(rows, at), target, max_changes, **rules)
     enc,read = q.enc.take(np.flatnonzero(there)), cf.domain.rows(take_rows(rows, there))
-    z = _check_finite(cf.logits(read, enc.x), cf.goal.numbers) # of these rows alone, to the last bit
+    z = check_finite(cf.logits(read, enc.x), cf.goal.numbers) # of these rows alone, to the last bit
     return Question(read, enc, z, q.target[np.flatnonzero(there)], (rows, why, q.target))
 
 # %% ../../nbs/search/00_explainer.ipynb #0d78c188
@@ -563,7 +566,7 @@ def _emptied(v:Any, rows:list, nothing) -> Any: # None stays
     v[rows] = nothing
     return v
 
-def _laid_in(given:pd.DataFrame, new:pd.DataFrame, there:np.ndarray) -> pd.DataFrame:
+def _insert_rows(given:pd.DataFrame, new:pd.DataFrame, there:np.ndarray) -> pd.DataFrame:
     "Rows as they were given, with new ones in some places; a column keeps its dtype where that holds all cells."
     out = given.copy()
     for c in given:
@@ -571,11 +574,11 @@ def _laid_in(given:pd.DataFrame, new:pd.DataFrame, there:np.ndarray) -> pd.DataF
         cells[there] = new[c].to_numpy(object)
         s = pd.Series(cells, index=given.index, dtype=object)
         for dtype in (given[c].dtype, new[c].dtype): # the second is the fitted one
-            s = _cast(s, dtype)
+            s = cast_column(s, dtype)
         out[c] = s
     return out
 
-def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # What `_where_read` laid aside
+def insert_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # What `readable_question` laid aside
     "The same batch with the rows that were laid aside in their places."
     if aside is None: return cfs
     rows,why,aims = aside
@@ -585,8 +588,8 @@ def _with_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # Wh
     empty = {name: _emptied(getattr(out, name), gone, nothing) for name,nothing in (_NOTHING | dict(bound=np.nan)).items()}
     enc = cast(Encoded, out.enc)
     enc = enc._replace(x=empty['x'], frozen=_emptied(enc.frozen, gone, True))
-    proof = [_NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
-    raw = _laid_in(rows, cfs.raw, there) if there.any() else rows.copy()
+    proof = [NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
+    raw = _insert_rows(rows, cfs.raw, there) if there.any() else rows.copy()
     return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
 
 # %% ../../nbs/search/00_explainer.ipynb #d78b
@@ -600,9 +603,9 @@ def _with_answers(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Cou
         return out
     proof,there = list(cfs.proof), np.isin(np.arange(len(cfs)), i)
     for at,words in zip(i, new.proof): proof[at] = words
-    return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_laid_in(cfs.raw, new.raw, there))
+    return replace(cfs, **{name: put(name) for name in _NOTHING}, proof=proof, raw=_insert_rows(cfs.raw, new.raw, there))
 
-def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counterfactuals:
+def _answered_by_kind(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRequest()) -> Counterfactuals:
     "Search and measure, in the way that suits what is explained."
     if cf.domain.spliced is not None: return in_words(cf, q, wanted)
     own = account()
@@ -611,7 +614,7 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -
     raise ValueError('calls and rows must be left out where something is to be proven or the time is limited, '
                      f'got {tuple(wanted)}')
 
-def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, wanted:_Wanted): # None where it is no other
+def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, wanted:ProofRequest): # None where it is no other
     "Some rows asked `again`, of the domain that other answers need."
     suited = cf.domain.suit(None, how) if len(i) and cf.domain.suit else None
     if suited is None or wanted.seconds is not None and wanted.seconds <= 0: return None
@@ -619,7 +622,7 @@ def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, w
     other.domain = suited
     return replace(other.answer(again(other).take(i), effort, wanted), domain=cf.domain, explainer=cf)
 
-def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:_Wanted) -> Counterfactuals:
+def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:ProofRequest) -> Counterfactuals:
     "The same answers; rows without one may go against directions told, and what broke a sum or a product keeps it, if it can."
     i = np.flatnonzero(~cfs.decided[:, 1])
     new = _asked_otherwise(cf, 'last', i, again, effort, wanted)
@@ -653,7 +656,7 @@ def _with_denied(cf, q:Question, cfs:Counterfactuals, effort:Effort) -> Counterf
     return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, effort), explainer=cf))
 
 # %% ../../nbs/search/00_explainer.ipynb #2bf79b18
-def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
+def _extend_levels(cf, data): # An explainer; `cf` itself where there is nothing new, or where the model cannot read it
     "The explainer that also knows the new levels of a question."
     known = cf.z_train is not None and cf.summary is None and cf.domain.extend is not None and hasattr(cf.model, 'predictor')
     known = known and any(c.kind == 'category' for c in cf.domain.features) # numbers have no levels
@@ -672,7 +675,7 @@ def _knowing_levels(cf, data): # An explainer; `cf` itself where there is nothin
 
 # %% ../../nbs/search/00_explainer.ipynb #70a6d385
 @contextmanager
-def _restored_on_error(cf):
+def restored_on_error(cf):
     "If what follows fails, the explainer stays unchanged."
     old = dict(vars(cf))
     try: yield
@@ -706,7 +709,7 @@ def _several_with_unread(found:Counterfactuals, aside:tuple|None) -> Counterfact
     times = np.ones(len(why), int)
     times[[not words for words in why]] = np.diff(np.append(np.flatnonzero(found.answer == 1), len(found)))
     at = np.repeat(np.arange(len(why)), times)
-    return _with_unread(found, (take_rows(rows, at), [why[i] for i in at], aims[at]))
+    return insert_unread(found, (take_rows(rows, at), [why[i] for i in at], aims[at]))
 
 # %% ../../nbs/search/00_explainer.ipynb #c71
 _OFFERED = ('explain', 'trace', 'fit', 'under', 'save', 'load', 'model', 'domain', 'settings', 'classes', 'wanted', 'numbers',
@@ -777,13 +780,13 @@ class Explainer(metaclass=_Listed):
         classes=None,  # Labels of the classes, in the order of the model's outputs; None for those that it names
         **changes,     # Single settings by name
     ):
-        domain,model = _domain_of(model, X), _unbound(model)
-        self.settings:Any = _settle(self.Settings, self.presets, domain, intent, changes)
+        domain,model = domain_of(model, X), unbound_model(model)
+        self.settings:Any = _resolve_settings(self.Settings, self.presets, domain, intent, changes)
         self.given = domain.data # Rows that it fits itself on when it is first asked; None once it is fitted
-        self.domain = domain = replace(_suited_domain(self, domain, model), data=None)
+        self.domain = domain = replace(suited_domain(self, domain, model), data=None)
         if domain.features: model = _read_anew(model, domain)
-        self.model = _asked_in_float(_adapted(domain, model))
-        own = _given_model(self.model)
+        self.model = cast_model(adapt_model(domain, model))
+        own = given_model(self.model)
         self.goal = NUMBERS if answers_numbers(own) else CLASSES # Whether targets are classes, and what follows from it
         self.classes:tuple = _labels_of_classes(self, model, classes) # What its classes are called; () for 0, 1, …
         self.wanted:Any = _read_wanted(self, wanted)
@@ -858,7 +861,7 @@ class Explainer(metaclass=_Listed):
         sample : int | None, default None
             Most rows that the model is asked about; None for all
         """
-        with _restored_on_error(self), counting(sampled(sample)) as self.account:
+        with restored_on_error(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
             self.crowds = {}
@@ -871,14 +874,14 @@ class Explainer(metaclass=_Listed):
             coded = None if self.domain.coded is None else self.domain.coded(data) # long categories stay codes
             x = self.encode(data).x if coded is None else coded.to(*self.place)
             self.model = settled(self.model, data)
-            self.model,self.z_train = _check_model(self, data, x)
+            self.model,self.z_train = checked_model(self, data, x)
             self.x_train = x
             self.planned = used(self, data, self.z_train) if self.domain.spliced is not None else None
             self.labels = _known_labels(self, y)
             if self.wanted is not None: _check_wanted(self, self.z_train[:1])
-            told = [_one_class_for_all(self.model, self.domain, self.z_train, self.classes) or _reads_raw(self),
+            told = [constant_class_note(self.model, self.domain, self.z_train, self.classes) or _reads_raw(self),
                     '' if self.widens else proofs_lost(self)]
-            _tell([*filter(None, told)])
+            log_findings([*filter(None, told)])
             self.given = None
         return self
 
@@ -909,7 +912,7 @@ class Explainer(metaclass=_Listed):
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x.device, x.dtype)
 
-    def aimed(self, target, z:Tensor) -> Tensor: return _aimed(self, target, z) # As `explain` takes it -> as a tensor
+    def aimed(self, target, z:Tensor) -> Tensor: return _read_target(self, target, z) # As `explain` takes it -> as a tensor
 
     def under(self,
         intent=None, # Other settings: a record, or a name where there are some; None for the same
@@ -927,7 +930,7 @@ class Explainer(metaclass=_Listed):
         self.check_fitted()
         new = copy(self)
         new.jurors = self.jurors # they do not depend on settings
-        new.settings = _settle(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
+        new.settings = _resolve_settings(self.Settings, self.presets, self.domain, self.settings if intent is None else intent, changes)
         return new
 
     def ask(self,
@@ -957,7 +960,7 @@ class Explainer(metaclass=_Listed):
         _check_rows(self, data, target)
         data = self.domain.rows(data)
         enc = _constrained(self.domain, self.encode(data), data, max_changes, rules)
-        z = _check_finite(self.logits(data, enc.x), self.goal.numbers)
+        z = check_finite(self.logits(data, enc.x), self.goal.numbers)
         return Question(data, enc, z, self.aimed(target, z))
 
     # What a method writes, and what it may know
@@ -1089,12 +1092,12 @@ class Explainer(metaclass=_Listed):
         rows,most,h = read_once(rows), _limits(limit), self.settings
         limited,hold = not {*most}.isdisjoint(('calls', 'rows')), h.hold or {}
         _check_several(k, proof, hold, limited)
-        if not limited and (knowing := _knowing_levels(self, rows)) is not self:
+        if not limited and (knowing := _extend_levels(self, rows)) is not self:
             return knowing.explain(rows, target, k, **rules, max_changes=max_changes, proof=proof, limit=limit)
         effort = Effort(h.seed, h.progress)
-        wanted = _Wanted(proof, most.get('seconds'), most.get('gap', 0.), {n: v for n,v in hold.items() if n == 'noise'} or None)
+        wanted = ProofRequest(proof, most.get('seconds'), most.get('gap', 0.), {n: v for n,v in hold.items() if n == 'noise'} or None)
         with remembering(), spending(most.get('calls'), most.get('rows'), h.progress, self.domain.spliced is not None) as own:
-            question = _where_read(self, rows, target, max_changes, **rules)
+            question = readable_question(self, rows, target, max_changes, **rules)
             if k > 1:
                 found = work_of('several')(self, question, k, h.diversity, h.seed, wanted.seconds)
                 return _several_with_unread(found, question.aside)
@@ -1103,16 +1106,16 @@ class Explainer(metaclass=_Listed):
                 answers = until_confirmed(self, question, hold['models'], effort)
             elif limited: answers = _answered_by_kind(self, question, effort, wanted)
             else:
-                again,begun = partial(_where_read, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
+                again,begun = partial(readable_question, data=rows, target=target, max_changes=max_changes, **rules), time.perf_counter()
                 answers = self.answer(question, effort, wanted)
                 left = None if wanted.seconds is None else wanted.seconds - time.perf_counter() + begun
                 answers = _mended(self, again, answers, effort, wanted._replace(seconds=left))
-        return _with_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
+        return insert_unread(replace(answers, calls=own.calls, rows=own.rows), question.aside)
 
     def answer(self,
         question:Question,      # As `ask` returns it, or some of its rows
         effort:Effort=Effort(), # Seed, and whether to show a progress bar
-        wanted=_Wanted(),       # What is to be proven, and in which time
+        wanted=ProofRequest(),       # What is to be proven, and in which time
     ) -> Counterfactuals:
         """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
 
@@ -1122,7 +1125,7 @@ class Explainer(metaclass=_Listed):
             As `ask` returns it, or some of its rows
         effort : Effort, default Effort()
             Seed, and whether to show a progress bar
-        wanted : default _Wanted()
+        wanted : default ProofRequest()
             What is to be proven, and in which time
 
         Returns
@@ -1207,7 +1210,7 @@ class Explainer(metaclass=_Listed):
             Columns that may vary besides those that changed
         """
         self.check_fitted()
-        return region(_explainer_of(self, cfs), cfs, free)
+        return region(explainer_of(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals): # Answers, of this explainer or another, or from a file -> a `Plan`
         """Order the changes of each answer: every row on the way is legal, the target comes near early.
@@ -1218,7 +1221,7 @@ class Explainer(metaclass=_Listed):
             Answers, of this explainer or another, or from a file -> a `Plan`
         """
         self.check_fitted()
-        return work_of('plan')(_explainer_of(self, cfs), cfs)
+        return work_of('plan')(explainer_of(self, cfs), cfs)
 
     def card(self, cfs:Counterfactuals): # One row
         """One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib.
@@ -1229,7 +1232,7 @@ class Explainer(metaclass=_Listed):
             One row
         """
         self.check_fitted()
-        return work_of('card')(_explainer_of(self, cfs), cfs)
+        return work_of('card')(explainer_of(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
         """The effect of each change: the model's output, less the output with this change undone.
@@ -1245,7 +1248,7 @@ class Explainer(metaclass=_Listed):
             One line a row, one column a group
         """
         self.check_fitted()
-        return work_of('effects')(_explainer_of(self, cfs), cfs)
+        return work_of('effects')(explainer_of(self, cfs), cfs)
 
 # %% ../../nbs/search/00_explainer.ipynb #bf2ee503
 def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many -> `(n, *s)`
@@ -1256,7 +1259,7 @@ def _encoded_answers(cf, given, raw) -> Tensor: # Raw rows and answers, as many 
     known = raw.copy()
     for _,c,no in strange:
         some = list(c.sources)
-        known[some] = _laid_in(given[some], raw.loc[~no, some], ~no)
+        known[some] = _insert_rows(given[some], raw.loc[~no, some], ~no)
     x = cf.encode(cf.domain.rows(known)).x.clone()
     for g,c,no in strange:
         i,at = (torch.from_numpy(no).to(x.device).nonzero(), (cf.groups(x) == g).nonzero()[:, 0])
@@ -1296,7 +1299,7 @@ def from_frames(
     if len(given) != len(raw): raise ValueError(f'answers must be one for each of {len(given)} rows, got {len(raw)}')
     if isinstance(raw, pd.DataFrame):
         none,raw = raw.isna().all(axis=1).to_numpy(), raw.set_axis(given.index)
-        if none.any(): raw = cf.domain.rows(_laid_in(given, raw[~none], ~none))
+        if none.any(): raw = cf.domain.rows(_insert_rows(given, raw[~none], ~none))
     xp = _encoded_answers(cf, given, raw)
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
         target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)

@@ -411,7 +411,7 @@ def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Input
     "Whether answers have all that the settings ask for."
     return stopping(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
 
-def _not_yet_there(cf, s): # Positions of rows, long
+def unreached_rows(cf, s): # Positions of rows, long
     "Rows that are not of the target yet."
     return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
 

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from ..answers import Counterfactuals
 from ..core import Encoded, Question
-from ..data.texts import _lookup_form, _known_word_places, _rewrite, _UNIT
-from ..models.asking import _what_ended, account, predict
+from ..data.words import lookup_form
+from ..data.texts import known_word_places, rewrite_words, TEXT_UNIT
+from ..models.asking import run_until_limit, account, predict
 from ..models.of_texts import Weights, weights_of
 from ..models.targets import arrived, goal_of
 from .goals import most_groups
@@ -43,7 +44,7 @@ def used(cf, texts, z:Tensor) -> Use: # Training texts and what the model said o
     index,decided = reader.vectors.index, z.argmax(1).cpu().numpy()
     counts = np.zeros((z.shape[1], len(index)))
     for t,c in zip(texts, decided):
-        at = {index.get(_lookup_form(t[a:b]), -1) for a,b in reader.tokenizer(t)} - {-1}
+        at = {index.get(lookup_form(t[a:b]), -1) for a,b in reader.tokenizer(t)} - {-1}
         counts[c, list(at)] += 1
     many = np.bincount(decided, minlength=z.shape[1])[:, None]
     mine,rest = (counts + .5)/(many + 1), (counts.sum(0) - counts + .5)/(many.sum() - many + 1)
@@ -72,7 +73,7 @@ class _Variants:
 
     def leads(self, edits:list) -> np.ndarray: # `(m,)`, m at most as many as may still be asked
         "By how much variants are decided for the target, in log-odds; above 0 for answers."
-        texts = [_rewrite(self.text, self.spans, e) for e in edits]
+        texts = [rewrite_words(self.text, self.spans, e) for e in edits]
         new = [t for t in dict.fromkeys(texts) if t not in self.known][:self.left()]
         if new: self.known |= zip(new, _said(self.cf, new, self.target))
         out = []
@@ -97,7 +98,7 @@ _PROBED,_TRIED,_RUNGS = 24, 20, (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 def _harmful_first(q:_Variants, use:Use, t:int, free:list, lead:float) -> list: # Places; the most harmful first
     "Places in the order of what leaving their words out does, asked or by how the classes use them."
     at:dict = {}
-    for p in free: at.setdefault(_lookup_form(q.text[slice(*q.spans[p])]), []).append(p)
+    for p in free: at.setdefault(lookup_form(q.text[slice(*q.spans[p])]), []).append(p)
     index = q.cf.domain.spliced.vectors.index
     speaks = {w: use.z[t, index[w]] if w in index else 0. for w in at}
     kinds = sorted(at, key=speaks.__getitem__)
@@ -166,7 +167,7 @@ def _fewest_asked(q:_Variants, use:Use, t:int, free:list, most:int):
     elif q.best[1]: return
     new = _words_to_bring(q, use, t, order[0])
     if q.best[1]: return # one word
-    edits = [(p, w) for p,w in zip(order, new) if _lookup_form(q.text[slice(*q.spans[p])]) != w][:most]
+    edits = [(p, w) for p,w in zip(order, new) if lookup_form(q.text[slice(*q.spans[p])]) != w][:most]
     if leave_out and len(edits) < min(most, len(order)): edits += [(p, '') for p in order[len(edits):most]]
     if (k := _fewest_of_ordered(q, edits)): _taken_back(q, dict(edits[:k]), order, new)
 
@@ -285,7 +286,7 @@ def _fewest_read(cf, s:_Scene, most:int) -> _Answer:
 # %% ../../nbs/search/18_in_words.ipynb #iw16
 def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int) -> tuple: # One row -> `_Answer`, what ended it
     "The fewest words for one text."
-    use,spans = cf.planned, _known_word_places(cf.domain.spliced, text)
+    use,spans = cf.planned, known_word_places(cf.domain.spliced, text)
     free = (~enc.frozen[0, :-1]).nonzero()[:, 0].tolist()
     weighed = use.weights is not None and not cf.settings.tau
     s = _scene(cf, text, spans, free, int(target)) if weighed else None
@@ -294,7 +295,7 @@ def _of_text(cf, text:str, enc:Encoded, target:Tensor, most:int) -> tuple: # One
     def work():
         if read is None: _fewest_asked(q, use, int(target), free, most)
         elif read.edits and q.leads([read.edits])[0] <= 0: _fewest_asked(q, use, int(target), free, most)
-    end = _what_ended(work)
+    end = run_until_limit(work)
     found = read is not None and read.edits and q.best[1] and q.best[2] == read.edits
     if read is not None and (found or not read.edits): return read, end
     return _Answer(q.best[2]), end
@@ -318,7 +319,7 @@ def in_words(cf, question:Question, wanted) -> Counterfactuals: # As `ask` retur
     answers,ends = [_Answer({})]*len(z), ['']*(len(z) + 1)
     for i in (~there).nonzero()[:, 0].tolist():
         answers[i],ends[i] = _of_text(cf, data[i], enc.take(slice(i, i + 1)), target[i], most[i])
-        for p,word in answers[i].edits.items(): xp[i, p] = 1 + index[word]*_UNIT if word else -1.
+        for p,word in answers[i].edits.items(): xp[i, p] = 1 + index[word]*TEXT_UNIT if word else -1.
         if ends[i] == 'interrupted' or account().failed: ends[i:] = [ends[i]]*(len(z) + 1 - i)
         if ends[-1]: break
     out = cf.measure(question, xp)

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State, changed_groups
-from ..data.columns import MISSING, _entry_slices
+from ..data.columns import MISSING, entry_slices
 from ..models.asking import predict
-from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
-from .confirmed import _agreement, _Jury, _network_learnt, _panel_of, places_tried
+from .boxes import grid_of, are_lawful, positions_of_answers, box_question
+from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
 from .goals import lacking, Lead, most_groups, required, _undecided
 from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
 from .plausible import Plausible, _allowed_numbers
 from .robust import _forest_nodes
-from ..models.trees import _Ensemble, _Link
+from ..models.trees import TreeEnsemble, Link
 
 # %% auto #0
 __all__ = ['held_places']
@@ -42,8 +42,8 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
     asks = getattr(cf.settings, 'agree', None) is not None and not cf.numbers
     key = cf.x_train, cf.domain.features, cf.model, asks
     if cf.judged is None or any(a is not b for a,b in zip(cf.judged[0], key)):
-        grid,x = _grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()
-        jury,ruled = _panel_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
+        grid,x = grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()
+        jury,ruled = ensemble_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
         places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
         engine = opened.make(places, parts) if opened is not None and parts else None
@@ -71,12 +71,13 @@ class _Judge:
         self.x = enc.x.detach().cpu().numpy()
         self.label = tuple(target[0].tolist()) if cf.numbers else int(target[0])
         aim = required(cf, cf.aim(target, enc)).only(lambda d: (company or not d.compares) and (share > 0 or not d.about))
-        self.aim = aim._replace(demands=tuple(d._replace(want=d.want*share) if isinstance(d, _Jury) else d for d in aim.demands))
+        shared = lambda d: d._replace(want=d.want*share) if isinstance(d, EnsembleAgreement) else d
+        self.aim = aim._replace(demands=tuple(map(shared, aim.demands)))
         self.company:Any = next((d for d in self.aim.demands if isinstance(d, Plausible)), None)
-        self.jury:Any = next((d for d in self.aim.demands if isinstance(d, _Jury)), None)
+        self.jury:Any = next((d for d in self.aim.demands if isinstance(d, EnsembleAgreement)), None)
         lead = next((d.lead for d in self.aim.demands if isinstance(d, Lead)), None)
         self.lead = None if lead is None else lead.detach().cpu().double().numpy()
-        self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, _Jury, Lead))]
+        self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, EnsembleAgreement, Lead))]
         self.most = most_groups(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
         self._rules()
@@ -84,7 +85,7 @@ class _Judge:
 
     def _rules(self):
         "Which places each row may have, what they cost it, and values of its own at its limits."
-        q = self.q = _question_of(self.grid, self.enc, self.most)
+        q = self.q = box_question(self.grid, self.enc, self.most)
         p,rows,owner = self.places, q.rows, self.owner
         legal = self.cf.settings.legal
         named = self.grid.named[owner]
@@ -142,7 +143,7 @@ class _Judge:
         self.level = {g: self.real[:, self.grid.first[g]:self.grid.first[g + 1]].argmax(1) for g in np.flatnonzero(self.grid.named)}
         if number not in self.known.forests:
             nodes = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in circle.forest[:3]))]
-            part = _nodes_part(_Ensemble(nodes, _Link(np.zeros(1), 'number')), np.arange(self.real.shape[1]))
+            part = _nodes_part(TreeEnsemble(nodes, Link(np.zeros(1), 'number')), np.arange(self.real.shape[1]))
             engine = _OpenTrees(self.known.places, _Itself(self.grid, circle.forest.bound.cpu().numpy().dtype), [part])
             self.known.forests[number] = engine if engine.lib is not None else None
         self.forest = self.known.forests[number] if self.engine is not None else None
@@ -325,7 +326,7 @@ class _Judge:
             some = self.state(x[i], row[i])
             some = some._replace(logits=predict(self.cf.model, some.xp))
             for d in some.target.demands:
-                if not isinstance(d, (Plausible, _Jury, Lead)): out[i] &= (d.missing(some) <= _ROUNDING).cpu().numpy()
+                if not isinstance(d, (Plausible, EnsembleAgreement, Lead)): out[i] &= (d.missing(some) <= _ROUNDING).cpu().numpy()
         return out
 
     def _jury_is_asked(self) -> bool: return self.engine is None or len(self.engine.parts) == 1
@@ -350,9 +351,9 @@ class _Judge:
         ok = (on.sum(1) <= self.most[row]) & ~(on & self.enc.frozen.cpu().numpy()[row]).any(1)
         if self.relations is not None or not self.cf.settings.legal: return ok
         q = self.q.take(row)
-        at = _positions_of(self.grid, q.rows, x.astype(float), MISSING)
+        at = positions_of_answers(self.grid, q.rows, x.astype(float), MISSING)
         odd = (at % 2 == 1) & ~self.grid.named & (at != q.rows.own) # 32 bits tell fewer numbers apart than cells do
-        return ok & _lawful_positions(q, np.where(odd, (at - 1).clip(q.rows.low, np.maximum(q.rows.low, q.rows.high)), at))
+        return ok & are_lawful(q, np.where(odd, (at - 1).clip(q.rows.low, np.maximum(q.rows.low, q.rows.high)), at))
 
     def confirmed(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m,)`
         "Whether the model itself says what was read of it."
@@ -394,7 +395,7 @@ def held_places(cf) -> dict: # Column -> positions `(q,)`
 def _known_cells(cf, real:Tensor) -> Tensor: # Real rows `(m, d)` -> bool
     "Which cells of real rows an answer may have: no missing ones, no codes, no levels that are not proposed."
     out = real != MISSING
-    for c,at in zip(cf.domain.features, _entry_slices(cf.domain.features)):
+    for c,at in zip(cf.domain.features, entry_slices(cf.domain.features)):
         if c.ordered: out[:, at] &= _allowed_numbers(c, real[:, at])
         else: out[:, at] &= (real[:, at]*torch.as_tensor(c.may).to(real)).sum(1, keepdim=True) > 0
     return out
@@ -419,8 +420,8 @@ def _put_over(cf, enc:Encoded, real:Tensor, known:Tensor) -> Tensor: # As many r
 # %% ../../nbs/search/21_judge.ipynb #nr8
 def _lawful_rows(cf, enc:Encoded, xp:Tensor, most:np.ndarray) -> np.ndarray: # bool `(n,)`
     "Whether answers change what the question allows, to legal values."
-    q = _question_of(_grid_of(cf.domain.features), enc, most)
-    return _lawful_positions(q, _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
+    q = box_question(grid_of(cf.domain.features), enc, most)
+    return are_lawful(q, positions_of_answers(q.grid, q.rows, xp.cpu().double().numpy(), MISSING))
 
 def _has_rows(cf) -> bool: # An explainer
     "Whether an explainer has real rows to hold its answers against."

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .goals import merit, shortfall, spent
 from ..core import State, group_sums, per_row
-from ..models.asking import _differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
+from ..models.asking import is_differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
 
 # %% auto #0
 __all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
@@ -332,7 +332,7 @@ def _plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -
 
 def _asker(model) -> Callable:
     "Ask about many candidates of each row, for one search or several."
-    more = {} if _differentiable(model) else dict(numbers=_CALL_NUMBERS) # each call of a function has a price
+    more = {} if is_differentiable(model) else dict(numbers=_CALL_NUMBERS) # each call of a function has a price
     def ask(questions):
         if not questions: return []
         rows = [t.flatten(0, 1) for _,t in questions]

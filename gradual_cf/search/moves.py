@@ -14,8 +14,8 @@ from torch import Tensor
 from ..core import Encoded, State
 from ..data.columns import MISSING
 from ..models.asking import predict
-from .boxes import _of_one_target, _positions_of
-from .goals import _not_yet_there
+from .boxes import split_by_target, positions_of_answers
+from .goals import unreached_rows
 from ..models.targets import in_target
 from .judge import _has_rows, _Judge, _put_over, _rows_of_target
 from .plausible import moved
@@ -221,7 +221,7 @@ def _finer(j:_Judge, xp:np.ndarray, rows):
         some = np.flatnonzero(np.take_along_axis(size, order[:, None], 1)[:, 0] > 0)
         row,g = rows[some], order[some]
         q = j.q.take(row)
-        own,now = j.q.rows.own[row, g], _positions_of(grid, q.rows, xp[row].astype(float), MISSING)[np.arange(len(row)), g]
+        own,now = j.q.rows.own[row, g], positions_of_answers(grid, q.rows, xp[row].astype(float), MISSING)[np.arange(len(row)), g]
         now = now + (now % 2)*np.sign(now - own) # 32 bits may have moved it off its place
         fine = own > -2**59
         row,g,own,now = row[fine], g[fine], own[fine], now[fine]
@@ -306,10 +306,10 @@ def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which
 
 _TOGETHER = 64 # Rows
 
-def _moved_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that the model refuses; yields `(n, d)`
+def moves_of_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that the model refuses; yields `(n, d)`
     "The search of rows: what it has so far, after each move."
     out,(first,*fewer) = enc.x.clone(), _ladder(cf)
-    for _,i in _of_one_target(target, _TOGETHER):
+    for _,i in split_by_target(target, _TOGETHER):
         at = torch.from_numpy(i).to(enc.x.device)
         some,label = enc.take(at), target[at]
         left,there = np.arange(len(i)), np.zeros(len(i), bool)
@@ -337,12 +337,12 @@ def _moved_rows(cf, enc:Encoded, target:Tensor) -> Iterator[Tensor]: # Rows that
             lost = ~in_target(z, target[still])
             out[still[lost]] = enc.x[still[lost]]
 
-def _searched_rows(cf, s:State, watch=None) -> Iterator[State]:
+def search_step(cf, s:State, watch=None) -> Iterator[State]:
     "Bring rows that are refused to their target: a step of a search."
-    live = _not_yet_there(cf, s)
+    live = unreached_rows(cf, s)
     if not len(live): return
     now = s.take(live)
-    for xp in _moved_rows(cf, now.enc, now.target.label):
+    for xp in moves_of_rows(cf, now.enc, now.target.label):
         s.put(live, moved(cf, now, xp))
         yield s
 
@@ -437,7 +437,7 @@ def others_of(
         Rows `(q,)`, answers `(q, d)`
     """
     rows,out = [], [xp[:0]]
-    for _,i in _of_one_target(target, _TOGETHER):
+    for _,i in split_by_target(target, _TOGETHER):
         at = torch.from_numpy(i).to(xp.device)
         own = xp[at].detach().cpu().numpy()
         for some,company,share in ((full[i], True, 1.), (~full[i], False, 0.)):
@@ -455,7 +455,7 @@ def _nearest_real(cf, enc:Encoded, target:Tensor) -> np.ndarray: # `(n,)`; NaN w
     "How far the nearest real row is that has all that the settings ask: the sum of its ways, or its price."
     out = np.full(len(enc.x), np.nan)
     if not _has_rows(cf): return out
-    for _,i in _of_one_target(target, _TOGETHER):
+    for _,i in split_by_target(target, _TOGETHER):
         at = torch.from_numpy(i).to(enc.x.device)
         j,(real,known) = _Judge(cf, enc.take(at), target[at]), _rows_of_target(cf, target[at[0]])
         for r in range(len(i)) if len(real) else ():

@@ -12,17 +12,18 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..models.asking import _given_model, _Agreed
+from ..models.asking import given_model, JointModel
 from ..models.decisions import asked_alike, FrameModel
-from ..models.fitted import _parsed
+from ..models.fitted import parse_trees
 from ..data.columns import MISSING
-from .boxes import _Grid, _own_positions, _shared_places
-from .bounds import _Layers, _layers_on_table
+from .boxes import Grid, positions_of_rows, shared_places
+from .bounds import Layers, layers_on_table
 from .compiled import _address, _library
-from .pipelines import _Features, _layers_behind, _opened_parts, _through_all
+from .pipelines import Features, layers_behind, opened_features, through_steps
 from .readings import _always_one_level, _layers_fitted, _link_of, _UNREAD, _unfolded
-from .sums import _steps_of
-from ..models.trees import _all_nodes, _Ensemble, _Grown, _Link, _Nodes, _over_cells, _reader, _Trees, _Unfit
+from .pipelines import steps_of
+from ..models.trees import (
+    joined_nodes, TreeEnsemble, CellTrees, Link, TreeNodes, trees_over_cells, model_columns, TreeModel, Unreadable)
 
 # %% auto #0
 __all__ = []
@@ -34,7 +35,7 @@ _LEVELS = 256     # Levels of a category, at most: the most frequent ones
 
 class _Places(NamedTuple):
     "Legal values of all columns, one after another."
-    grid:_Grid
+    grid:Grid
     at:np.ndarray       # First place of each column, `(g + 1,)`
     owner:np.ndarray    # Column of each place, `(P,)`
     position:np.ndarray # Where it is in the grid; of a category the level
@@ -57,7 +58,7 @@ def _spread_out(at:np.ndarray, most:int) -> np.ndarray: # Positions of training 
     even,usual = (v[np.linspace(0, len(v) - 1, k).round().astype(int)] for v,k in ((each, third), (np.sort(at), most - third)))
     return np.unique(np.r_[even, usual])
 
-def _values_to_try(grid:_Grid, g:int, own:np.ndarray, most:int) -> np.ndarray: # Positions of training rows in a column
+def _values_to_try(grid:Grid, g:int, own:np.ndarray, most:int) -> np.ndarray: # Positions of training rows in a column
     "The positions of a column that are tried."
     if grid.named[g]:
         often = np.bincount(own, minlength=grid.columns[g].width)
@@ -67,9 +68,9 @@ def _values_to_try(grid:_Grid, g:int, own:np.ndarray, most:int) -> np.ndarray: #
     ends = np.array([grid.low[g], grid.high[g]])
     return np.setdiff1d(np.r_[_spread_out(legal, most - 2), ends[ends % 2 == 0]], grid.holes.get(g, ()))
 
-def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Places: # Training rows; positions that are known
+def _places_of(grid:Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Places: # Training rows; positions that are known
     "Places of all columns."
-    own,_ = _own_positions(grid, x, MISSING)
+    own,_ = positions_of_rows(grid, x, MISSING)
     most = max(8, min(most, _ALL_PLACES//len(grid.columns)))
     try_ = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else _values_to_try(grid, g, own[:, g], most)
     each = [held[g] if g in held else try_(g) for g in range(len(grid.columns))]
@@ -81,7 +82,7 @@ def _places_of(grid:_Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Pla
 # %% ../../nbs/search/20_opened.ipynb #op0007
 class _Tables:
     "Features of rows, from tables of each column; what stands in none is asked about once."
-    def __init__(self, grid:_Grid, f:_Features):
+    def __init__(self, grid:Grid, f:Features):
         self.grid,self.f,self.owner = grid, f, f.owner
         self.mine = [np.flatnonzero(f.owner == g) for g in range(len(f.values))]
         self.way = [np.arange(len(v), dtype=float) if grid.named[g] else grid.encoded(g, at) for g,(at,v) in enumerate(zip(f.at, f.values))]
@@ -115,7 +116,7 @@ class _Tables:
 
 class _Raw:
     "Cells of rows as trees read them without steps: numbers, and positions of levels; NaN where missing."
-    def __init__(self, grid:_Grid):
+    def __init__(self, grid:Grid):
         self.grid,self.owner = grid, np.arange(len(grid.columns))
 
     def __call__(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
@@ -127,16 +128,16 @@ class _Raw:
 
 class _Itself:
     "Rows as they are encoded."
-    def __init__(self, grid:_Grid, dtype): self.owner,self.dtype = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first)), dtype
+    def __init__(self, grid:Grid, dtype): self.owner,self.dtype = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first)), dtype
     def __call__(self, x:np.ndarray) -> np.ndarray: return x.astype(self.dtype).astype(float)
 
 # %% ../../nbs/search/20_opened.ipynb #op0009
-class _Part(NamedTuple):
+class ModelPart(NamedTuple):
     "What was read of one model."
-    link:_Link
-    inside:Any  # `_Nodes` of all trees with `tree` and `root`; or `_Net`
+    link:Link
+    inside:Any  # `TreeNodes` of all trees with `tree` and `root`; or `LayerNet`
 
-def _score_weights(link:_Link, k:int) -> np.ndarray: # Scores `(k,)` -> `(k, few)`
+def _score_weights(link:Link, k:int) -> np.ndarray: # Scores `(k,)` -> `(k, few)`
     "Which sums of scores are looked at."
     if k != 2 or link.calibrated: return np.eye(k)
     return np.array([[0.], [1.]]) if link.kind == 'proba' else np.array([[-1.], [1.]])
@@ -145,7 +146,7 @@ def _odds(p:np.ndarray|float) -> np.ndarray: # Shares -> log-odds
     p = np.clip(p, 1e-12, 1 - 1e-12)
     return np.log(p) - np.log1p(-p)
 
-def _lead_in(link:_Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: # `(n, few, …)`: sums of `k` scores -> `(n, …)`
+def _lead_in(link:Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: # `(n, few, …)`: sums of `k` scores -> `(n, …)`
     "By how much a class leads the best other one; how far a number is inside of its interval."
     base = (link.base if len(link.base) else np.zeros(k)) @ _score_weights(link, k)
     if link.calibrated: # a mean of curves
@@ -165,20 +166,20 @@ def _lead_in(link:_Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: 
     return (1. if share else link.factor)*(own - np.delete(v, label, 1).max(1))
 
 # %% ../../nbs/search/20_opened.ipynb #op0011
-def _nodes_part(e:_Ensemble, order:np.ndarray) -> _Part: # Number of the feature behind each column of the model
+def _nodes_part(e:TreeEnsemble, order:np.ndarray) -> ModelPart: # Number of the feature behind each column of the model
     "Trees in features."
-    n,tree,root = _all_nodes(e.trees)
-    return _Part(e.link, (n._replace(feature=np.where(n.feature < 0, -1, order[n.feature])), tree, root, None))
+    n,tree,root = joined_nodes(e.trees)
+    return ModelPart(e.link, (n._replace(feature=np.where(n.feature < 0, -1, order[n.feature])), tree, root, None))
 
-def _cells_part(t:_Grown, link:_Link) -> _Part:
+def _cells_part(t:CellTrees, link:Link) -> ModelPart:
     "Trees over the columns of a table; levels by sets."
     inner,cut = t.group >= 0, t.cut
     bound = np.full(len(cut), np.nan)
     for g,a in enumerate(t.axes):
         mine = np.flatnonzero((t.group == g) & (cut >= 0))
         if len(mine): bound[mine] = np.r_[a.bounds, np.inf][np.minimum(cut[mine], len(a.bounds))]
-    n = _Nodes(t.group, bound, [], t.missing, t.left, t.right, t.value)
-    return _Part(link, (n, t.tree, t.roots, np.where(inner & (cut < 0), t.row, -1) if (inner & (cut < 0)).any() else None, t.goes))
+    n = TreeNodes(t.group, bound, [], t.missing, t.left, t.right, t.value)
+    return ModelPart(link, (n, t.tree, t.roots, np.where(inner & (cut < 0), t.row, -1) if (inner & (cut < 0)).any() else None, t.goes))
 
 class _OpenTrees:
     "Trees of several models, and what every single change of rows does to their sums."
@@ -254,7 +255,7 @@ class _OpenTrees:
 # %% ../../nbs/search/20_opened.ipynb #op0013
 class _OpenLayers:
     "Layers of several networks behind the same features."
-    def __init__(self, places:_Places, layers:_Layers, parts:list):
+    def __init__(self, places:_Places, layers:Layers, parts:list):
         self.places,self.layers,self.parts,grid = places, layers, parts, places.grid
         self.k = [len(p.inside.bias[-1]) for p in parts]
         self.weight = [_score_weights(p.link, k) for p,k in zip(parts, self.k)]
@@ -303,7 +304,7 @@ class _OpenLayers:
 class _Opened(NamedTuple):
     "A model whose inside is read, and how one of its kind is trained again."
     make:Any   # (places, parts) -> an engine
-    own:_Part  # Of the model itself
+    own:ModelPart  # Of the model itself
     again:Any  # (training rows, labels, seed) -> a part
     of:Any=None # What its features are read by
 
@@ -316,65 +317,65 @@ def _reseeded(model, seed:int): # A fitted estimator
 
 def _quiet_rows(v, at): return v.iloc[at] if hasattr(v, 'iloc') else v[at] # Rows of what an estimator reads
 
-def _open_bare(m:_Trees, grid:_Grid) -> _Opened|None:
+def _open_bare(m:TreeModel, grid:Grid) -> _Opened|None:
     "Trees that read a table as it is."
     frame,own = m.write(torch.zeros(1, m.first[-1], dtype=torch.float64)), m.predictor
     def part(source):
-        e = _parsed(source)
-        if e is None or e.mixed: raise _Unfit('trees that are more than trees')
-        cells = _over_cells(e, _reader(e, m.columns, own.names or list(frame.columns), frame))
+        e = parse_trees(source)
+        if e is None or e.mixed: raise Unreadable('trees that are more than trees')
+        cells = trees_over_cells(e, model_columns(e, m.columns, own.names or list(frame.columns), frame))
         return _cells_part(cells, e.link._replace(threshold=own.threshold))
     def again(x, at, label, seed): return part(_reseeded(own.source, seed).fit(m.write(x[torch.from_numpy(at)]), label))
     of = _Raw(grid)
     return _Opened(lambda places, parts: _OpenTrees(places, of, parts), _cells_part(m.grown, m.link), again)
 
-def _open_pipeline(m:FrameModel, grid:_Grid, x:np.ndarray) -> _Opened|None: # Training rows `(n, d)`
+def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Training rows `(n, d)`
     "Trees, lines or layers behind steps."
     own = m.predictor
     if own.over or own.source is None: return None
-    steps = _steps_of(own.source)
+    steps = steps_of(own.source)
     last = steps[-1]
     net = _layers_fitted(last)
-    e = _parsed(last) if net is None else None
+    e = parse_trees(last) if net is None else None
     if net is None and (e is None or e.mixed or e.codes or any(codes is not None for t in e.trees for codes in t.listed)): return None
     absent = np.nan if type(last).__module__.startswith('xgboost.') else 0.
-    f = _opened_parts(m, [steps[:-1]], grid, x, absent)
+    f = opened_features(m, [steps[:-1]], grid, x, absent)
     if f is None: return None
-    layers,of,behind = (_layers_behind(net, f, grid) if net is not None else None), _Tables(grid, f), {}
+    layers,of,behind = (layers_behind(net, f, grid) if net is not None else None), _Tables(grid, f), {}
     if net is not None and layers is None: return None
     def part(source):
-        if net is not None: return _Part(_link_of(m, own.threshold), _layers_fitted(source))
-        new = _parsed(source)
+        if net is not None: return ModelPart(_link_of(m, own.threshold), _layers_fitted(source))
+        new = parse_trees(source)
         order = np.array(new.order) if new.order else np.arange(len(f.owner))
         return _nodes_part(new._replace(link=new.link._replace(threshold=own.threshold)), order)
     def again(x, at, label, seed):
         if not behind:
             frame = m.write(x)
-            behind['rows'] = asked_alike(partial(_through_all, steps[:-1]), own, frame)
+            behind['rows'] = asked_alike(partial(through_steps, steps[:-1]), own, frame)
         return part(_reseeded(last, seed).fit(_quiet_rows(behind['rows'], at), label))
     def make(places, parts): return _OpenTrees(places, of, parts) if layers is None else _OpenLayers(places, layers, parts)
     return _Opened(make, part(last), again)
 
-def _open_network(m:nn.Module, grid:_Grid, learnt:Callable) -> _Opened|None: # (network, rows, which, labels, seed) -> another
+def _open_network(m:nn.Module, grid:Grid, learnt:Callable) -> _Opened|None: # (network, rows, which, labels, seed) -> another
     "Layers of torch that read encoded rows."
     net = _unfolded(m, int(grid.first[-1]), _always_one_level(grid))
     if net is None: return None
-    layers,link = _layers_on_table(net, grid), _link_of(m, 0.5, len(net.bias[-1]))
+    layers,link = layers_on_table(net, grid), _link_of(m, 0.5, len(net.bias[-1]))
     def again(x, at, label, seed):
         new = _unfolded(learnt(m, x, at, label, seed), int(grid.first[-1]), _always_one_level(grid))
-        return _Part(link, new)
-    return _Opened(lambda places, parts: _OpenLayers(places, layers, parts), _Part(link, net), again)
+        return ModelPart(link, new)
+    return _Opened(lambda places, parts: _OpenLayers(places, layers, parts), ModelPart(link, net), again)
 
 _COMPARED = 200 # Training rows on which it is compared with the model
 _FAR = 1e-3     # Difference of a lead that rounding explains, in shares of the largest
 
 def _opened(cf, places:_Places, learnt:Callable) -> _Opened|None: # A fitted explainer of a table; as in `_open_network`
     "The model of an explainer, opened; None where it is only asked."
-    m,grid = _given_model(cf.model), places.grid
-    if isinstance(m, _Agreed) or _shared_places(grid): return None
+    m,grid = given_model(cf.model), places.grid
+    if isinstance(m, JointModel) or shared_places(grid): return None
     rows = cf.x_train[:500].detach().cpu().double().numpy()
     try:
-        if isinstance(m, _Trees): out = _open_bare(m, grid)
+        if isinstance(m, TreeModel): out = _open_bare(m, grid)
         elif isinstance(m, FrameModel): out = _open_pipeline(m, grid, rows)
         elif isinstance(m, nn.Module): out = _open_network(m, grid, learnt)
         else: out = None
@@ -388,4 +389,4 @@ def _opened(cf, places:_Places, learnt:Callable) -> _Opened|None: # A fitted exp
         near = np.abs(mine - theirs) <= _FAR*max(1., np.abs(theirs).max())
         if not cf.numbers: near |= (np.abs(theirs) > 8) & (np.sign(mine) == np.sign(theirs)) # shares of nearly 0 or 1
         return out if near.all() else None
-    except (_Unfit, *_UNREAD): return None
+    except (Unreadable, *_UNREAD): return None

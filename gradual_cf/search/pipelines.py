@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from ..models.asking import account, charged, log_odds
-from ..models.decisions import _asked_of, _single_threaded, asked_alike, by_votes, FrameModel, of_labels
-from .bounds import _bytes_of, _check_size, _Layers, _Net, _Splits
-from .boxes import _Grid, _own_positions
-from ..models.trees import _Curve, _Ensemble, _EXPONENTIAL, _FARTHEST, _Unfit
+from ..models.decisions import model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
+from .bounds import table_bytes, check_table_size, Layers, LayerNet, TreeSplits
+from .boxes import Grid, positions_of_rows
+from ..models.trees import MonotoneCurve, TreeEnsemble, EXPONENTIAL, SUM_LIMIT, Unreadable
 from ..data.columns import MISSING
 
 # %% auto #0
@@ -95,7 +95,7 @@ def _sources_of_function(step, of:list) -> list:
     one_by_one = type(f) in (np.ufunc, np.vectorize) and f.signature is None and getattr(f, 'nin', 1) == 1
     if not one_by_one or step.kw_args:
         name = getattr(f, '__name__', f)
-        raise _Unfit(f'a function over several columns ({name}): hand it one column at a time, or use np.vectorize')
+        raise Unreadable(f'a function over several columns ({name}): hand it one column at a time, or use np.vectorize')
     return [_after('rises' if getattr(f, '__name__', '') in _RISING else 'any', s) for s in of]
 
 def _column_places(columns, names:list, n:int) -> list: # As `ColumnTransformer` takes them: a name, names, places, a slice, a mask
@@ -117,16 +117,16 @@ def _sources_of_columns(step, of:list) -> list:
         if not places: continue
         made,at = _sources_behind(part, [of[i] for i in places]), step.output_indices_[name]
         made = [made]*(at.stop - at.start) if isinstance(made, _Source) else made
-        if (at.start, at.stop) != (len(out), len(out) + len(made)): raise _Unfit(f'parts of other sizes in {type(step).__name__}')
+        if (at.start, at.stop) != (len(out), len(out) + len(made)): raise Unreadable(f'parts of other sizes in {type(step).__name__}')
         out += made
     return out
 
 # %% ../../nbs/search/08_pipelines.ipynb #pt000004
 def _sources_behind(step, of:Any) -> Any: # A fitted step; a `_Source` of each of its inputs, or one for any number of them
-    "What the outputs of a step read, as `of`; raises `_Unfit` where its class does not say."
+    "What the outputs of a step read, as `of`; raises `Unreadable` where its class does not say."
     if step is None or isinstance(step, str): return of # 'passthrough'
     try: return _sources_by_class(step, of)
-    except _Unfit:
+    except Unreadable:
         if len(one := _union(of)) != 1: raise
         return _Source(one, 'any')
 
@@ -140,7 +140,7 @@ def _sources_by_class(step, of:Any) -> Any: # As `_sources_behind`
         alike = all(s.how in ('line', 'sum') or len(s.columns) < 2 for s in of) # a term of each column, whatever it is
         return [_Source(_union(of), 'sum' if alike else 'any')]*len(step.components_)
     if known: return _sources_of_each(step, of, *known)
-    if isinstance(of, _Source): raise _Unfit(_may_read_several(step))
+    if isinstance(of, _Source): raise Unreadable(_may_read_several(step))
     if ours and name == 'FunctionTransformer': return _sources_of_function(step, of)
     if ours and name == 'PolynomialFeatures':
         factors = [[of[i] for i in np.flatnonzero(p)] for p in step.powers_]
@@ -152,31 +152,32 @@ def _sources_by_class(step, of:Any) -> Any: # As `_sources_behind`
     if type(step).__module__.startswith('skrub.') and name == 'TableVectorizer':
         names = [str(v) for v in step.feature_names_in_]
         return [_after('any', of[names.index(str(step.output_to_input_[v]))]) for v in step.all_outputs_]
-    raise _Unfit(_may_read_several(step))
+    raise Unreadable(_may_read_several(step))
 
 def _may_read_several(step) -> str: return f'a step that may read several columns ({type(step).__name__})'
 
-def _raw_sources(model:FrameModel, x:np.ndarray) -> list: # A row, encoded
+def raw_sources(model:FrameModel, x:np.ndarray) -> list: # A row, encoded
     "What the raw columns of a model read, in the order in which it is given them: 0/1 columns of one category may lie apart."
     place = {s: g for g,c in enumerate(model.columns) for s in c.sources}
     names = model.predictor.names or model.write(torch.from_numpy(x[:1])).columns
-    if odd := [n for n in names if n not in place]: raise _Unfit(f'a column that follows from others ({odd[0]})')
+    if odd := [n for n in names if n not in place]: raise Unreadable(f'a column that follows from others ({odd[0]})')
     return [_Source(frozenset([place[n]])) for n in names]
 
-def _sources_of(steps:list, of:list) -> Any: # Fitted steps, as `_sources_behind`
+def sources_of(steps:list, of:list) -> Any: # Fitted steps, as `_sources_behind`
+    "What stands in each column behind all steps."
     for step in steps: of = _sources_behind(step, of)
     return of
 
-def _leaves_sums(of:Any, linear:bool) -> bool: # Of features; whether a line stands behind them, or any function of each
+def keeps_sums(of:Any, linear:bool) -> bool: # Of features; whether a line stands behind them, or any function of each
     "Whether a sum of one term a feature is a sum of one term a column."
     return all(len(s.columns) < 2 or s.how == 'one' or linear and s.how == 'sum' for s in ([of] if isinstance(of, _Source) else of))
 
 # %% ../../nbs/search/08_pipelines.ipynb #a3joint2
-_MOST_VALUES = 200_000 # Legal values of a column up to which each is asked about
+MOST_VALUES = 200_000 # Legal values of a column up to which each is asked about
 _SPREAD = 2**12        # Values that are asked about where there are more, besides those of training rows
-_HELD = 2**22          # Numbers that are asked about at a time
+TABLE_NUMBERS = 2**22          # Numbers that are asked about at a time
 
-class _Features(NamedTuple):
+class Features(NamedTuple):
     "What a model reads, as functions of the columns of a table."
     owner:np.ndarray # Column of each feature, `(j,)`; -1 for one that never moves
     at:list          # Of each column: the positions that were asked, ascending; its levels, of a category
@@ -186,11 +187,13 @@ class _Features(NamedTuple):
     ask:Any          # (column, positions) -> its features `(positions, its features)`
     levels:dict = {} # Feature -> levels in the order of the codes that stand for them
 
-def _features_asked(model:FrameModel, transform, absent:float=0.) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
+def asked_features(model:FrameModel, transform, absent:float=0.) -> Any: # Encoded rows `(n, d)` -> `(n, j)`
     "What stands before the last step of a pipeline, as a function of encoded rows."
     return lambda x: _as_dense(asked_alike(transform, model.predictor, model.write(torch.from_numpy(x))), absent)
 
-def _absent_in(last) -> float: return np.nan if type(last).__module__.startswith('xgboost.') else 0. # What a sparse matrix does not hold
+def missing_value_of(last) -> float: # NaN or 0
+    "What a model reads where a sparse matrix holds nothing."
+    return np.nan if type(last).__module__.startswith('xgboost.') else 0.
 
 def _named_in(v) -> list: # Numbers of columns of a frame
     "Which columns hold categories of pandas."
@@ -216,34 +219,34 @@ def _as_given(v:np.ndarray, like, absent:float=0.) -> Any: # … and back
     cells = {j: codes[j] if j in codes else v[:, j].astype(dtype) for j,dtype in enumerate(like.dtypes)}
     return pd.DataFrame(cells).set_axis(like.columns, axis=1)
 
-def _every_position(grid:_Grid, g:int) -> np.ndarray: # Ascending
+def all_positions(grid:Grid, g:int) -> np.ndarray: # Ascending
     "Where a column may be: its legal values, or its levels."
     return np.arange(grid.columns[g].width) if grid.named[g] else np.arange(grid.low[g], grid.high[g] + 1, 2)
 
-def _entries_at(grid:_Grid, g:int, at:np.ndarray) -> np.ndarray: # `(q,)` -> `(q, entries)`
+def entries_at(grid:Grid, g:int, at:np.ndarray) -> np.ndarray: # `(q,)` -> `(q, entries)`
     "Encoded entries of a column at positions."
     return np.eye(grid.columns[g].width)[at] if grid.named[g] else grid.encoded(g, at)[:, None]
 
-def _asked_positions(grid:_Grid, g:int, own:np.ndarray, most:int, spread:int) -> np.ndarray: # Ascending
+def _asked_positions(grid:Grid, g:int, own:np.ndarray, most:int, spread:int) -> np.ndarray: # Ascending
     "The positions of a column, of training rows at `own`, at which it is asked: all where these are not too many."
     low,high = grid.low[g], grid.high[g]
-    if grid.named[g] or (high - low)//2 < most: return _every_position(grid, g)
+    if grid.named[g] or (high - low)//2 < most: return all_positions(grid, g)
     evenly = low + 2*np.linspace(0, (high - low)//2, spread).astype(np.int64)
     return np.unique(np.r_[evenly, own[(own >= low) & (own <= high) & (own % 2 == 0)]])
 
 def _same(a, b) -> np.ndarray: return (a == b) | np.isnan(a) & np.isnan(b) # Where numbers are equal, or both missing
 
 # %% ../../nbs/search/08_pipelines.ipynb #a3joint4
-def _said_together(of, grid:_Grid, start:np.ndarray, at:dict) -> Any: # Yields the first row and features `(q, j)`, some rows at a time
+def _said_together(of, grid:Grid, start:np.ndarray, at:dict) -> Any: # Yields the first row and features `(q, j)`, some rows at a time
     "What features are where columns go through positions, all at once; a column that has no more stays at the start."
-    size = max(64, _HELD//max(start.shape[1], 1))
+    size = max(64, TABLE_NUMBERS//max(start.shape[1], 1))
     for i in range(0, max(map(len, at.values())), size):
         some = {g: there[i:i + size] for g,there in at.items()}
         rows = np.repeat(start, max(map(len, some.values())), 0)
-        for g,there in some.items(): rows[:len(there), grid.first[g]:grid.first[g + 1]] = _entries_at(grid, g, there)
+        for g,there in some.items(): rows[:len(there), grid.first[g]:grid.first[g + 1]] = entries_at(grid, g, there)
         yield i, of(rows)
 
-def _moved_alone(of, grid:_Grid, start:np.ndarray, sources:list, at:list) -> list:
+def _moved_alone(of, grid:Grid, start:np.ndarray, sources:list, at:list) -> list:
     "The same sources, where each that reads one of several columns has its own: the one that moves it, or none that may."
     apart = [i for i,s in enumerate(sources) if s.how == 'one' and len(s.columns) > 1]
     out = [s._replace(columns=frozenset()) if s.how == 'one' and len(s.columns) > 1 else s for s in sources]
@@ -258,26 +261,26 @@ def _moved_alone(of, grid:_Grid, start:np.ndarray, sources:list, at:list) -> lis
 
 _CHECKED = 300 # Training rows on which what was opened is compared with the whole
 
-def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absent:float=0.) -> _Features|None: # Steps side by side
+def opened_features(model:FrameModel, chains:list, grid:Grid, x:np.ndarray, absent:float=0.) -> Features|None: # Steps side by side
     """Which column moves which feature, and how; None where parts do not say what the whole says.
 
-    Raises `_Unfit` where a feature reads several columns, or where that cannot be told.
+    Raises `Unreadable` where a feature reads several columns, or where that cannot be told.
     """
-    raw,table = _raw_sources(model, x), model.table
+    raw,table = raw_sources(model, x), model.table
     known = lambda steps: table is not None and [*map(id, steps)] == [*map(id, table.steps)] and np.array_equal(absent, table.absent, True)
-    asked = [table.features if known(steps) else _features_asked(model, partial(_through_all, steps), absent) for steps in chains]
+    asked = [table.features if known(steps) else asked_features(model, partial(through_steps, steps), absent) for steps in chains]
     of = asked[0] if len(asked) == 1 else lambda x: np.concatenate([one(x) for one in asked], 1)
     sources,levels = [], {}
     for steps,one in zip(chains, asked):
-        said = asked_alike(partial(_through_all, steps), model.predictor, model.write(torch.from_numpy(x[:1])))
-        told,n = _sources_of(steps, raw), said.shape[1]
+        said = asked_alike(partial(through_steps, steps), model.predictor, model.write(torch.from_numpy(x[:1])))
+        told,n = sources_of(steps, raw), said.shape[1]
         levels |= {len(sources) + j: list(said.dtypes.iloc[j].categories) for j in _named_in(said)}
         sources += [told]*n if isinstance(told, _Source) else told
-        if not isinstance(told, _Source) and len(told) != n: raise _Unfit('features that nothing here reads')
-    own = _own_positions(grid, x, np.nan)[0]
-    at = [_asked_positions(grid, g, v, _MOST_VALUES, _SPREAD) for g,v in enumerate(own.T)]
+        if not isinstance(told, _Source) and len(told) != n: raise Unreadable('features that nothing here reads')
+    own = positions_of_rows(grid, x, np.nan)[0]
+    at = [_asked_positions(grid, g, v, MOST_VALUES, _SPREAD) for g,v in enumerate(own.T)]
     sources = _moved_alone(of, grid, x[:1], sources, at)
-    if (mixed := [j for j,s in enumerate(sources) if len(s.columns) > 1]): raise _Unfit(np.array(mixed))
+    if (mixed := [j for j,s in enumerate(sources) if len(s.columns) > 1]): raise Unreadable(np.array(mixed))
     owner = np.array([next(iter(s.columns), -1) for s in sources], int)
     values = [np.zeros((len(v), (owner == g).sum())) for g,v in enumerate(at)]
     for i,said in _said_together(of, grid, x[:1], dict(enumerate(at))):
@@ -285,9 +288,9 @@ def _opened_parts(model:FrameModel, chains:list, grid:_Grid, x:np.ndarray, absen
     for g,(there,said) in enumerate(zip(at, values)):
         every = grid.named[g] or len(there) == (grid.high[g] - grid.low[g])//2 + 1
         if not every and not (_one_way(said) and all(s.how in _HOW[:2] for s in sources if g in s.columns)):
-            raise _Unfit(f'more than {_MOST_VALUES:,} values in a column ({grid.columns[g].name}) that a step bends')
+            raise Unreadable(f'more than {MOST_VALUES:,} values in a column ({grid.columns[g].name}) that a step bends')
     def ask(g, there): return np.concatenate([v for _,v in _said_together(of, grid, x[:1], {g: there})])[:, owner == g]
-    made = _Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask, levels)
+    made = Features(owner, at, values, np.where(owner < 0, of(x[:1])[0], 0.), of, ask, levels)
     return made if _adds_up(made, x[:_CHECKED], own[:_CHECKED]) else None
 
 def _one_way(v:np.ndarray) -> bool: # `(q, j)`
@@ -295,7 +298,7 @@ def _one_way(v:np.ndarray) -> bool: # `(q, j)`
     step = np.diff(v, axis=0)
     return bool(((step >= 0).all(0) | (step <= 0).all(0)).all()) # False where one is missing
 
-def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`, and where they are `(n, g)`
+def _adds_up(f:Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`, and where they are `(n, g)`
     "Whether features put together column by column are those of the rows, where rows have legal values."
     said = f.of(x)
     for g,(at,values) in enumerate(zip(f.at, f.values)):
@@ -306,17 +309,19 @@ def _adds_up(f:_Features, x:np.ndarray, own:np.ndarray) -> bool: # Rows `(n, d)`
         if not close.all(): return False
     return bool(_same(said[:, f.owner < 0], f.still[f.owner < 0]).all())
 
-def _through_all(steps:list, rows) -> Any:
+def through_steps(steps:list, rows) -> Any: # As the last step gives them
+    "Rows behind all steps."
     for step in steps: rows = step.transform(rows)
     return rows
 
 # %% ../../nbs/search/08_pipelines.ipynb #bt000002
 _METHODS = dict(proba='predict_proba', decision='decision_function', number='predict') # Who gives numbers of a kind
 
-def _steps_of(source) -> list: # Of a pipeline, and of those within it, without those that do nothing
+def steps_of(source) -> list: # Fitted steps, one after another
+    "The steps of a pipeline and of those within it, without those that do nothing."
     if not hasattr(source, 'steps'): return [source]
     some = [step for _,step in source.steps if step is not None and not isinstance(step, str)]
-    return [inner for step in some for inner in _steps_of(step)]
+    return [inner for step in some for inner in steps_of(step)]
 
 def _booster_says(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
     out = booster.predict(v, num_threads=1)
@@ -337,7 +342,7 @@ def _asked_with_numbers(last, method:str) -> Callable: # Numbers `(n, j)`, codes
     if library == 'lightgbm': return partial(_booster_says, getattr(last, 'booster_', last), method == 'predict_proba')
     if library == 'catboost': return getattr(last, method)
     (one := copy(last)).__dict__.pop('feature_names_in_', None)
-    if getattr(last, '_preprocessor', None) is None: return getattr(_single_threaded(one), method)
+    if getattr(last, '_preprocessor', None) is None: return getattr(single_threaded(one), method)
     one._preprocessor,named = None, np.asarray(last.is_categorical_) # histogram boosting puts categories first
     return partial(_reordered, getattr(one, method), np.r_[np.flatnonzero(named), np.flatnonzero(~named)])
 
@@ -355,15 +360,15 @@ class _Met(NamedTuple):
         return _Met(key[order], np.concatenate([self.value, value])[order])
 
 class _Table:
-    "A fitted model through the features of cells that were met; raises `_Unfit` where one reads several columns."
+    "A fitted model through the features of cells that were met; raises `Unreadable` where one reads several columns."
     def __init__(self, model:FrameModel, x:np.ndarray): # A training row, encoded `(1, d)`
-        *self.steps,self.last = _steps_of(model.predictor.source)
+        *self.steps,self.last = steps_of(model.predictor.source)
         self.predictor,self.write,self.start = model.predictor, model.write, x
-        self.absent = _absent_in(self.last)
+        self.absent = missing_value_of(self.last)
         self.like = self.through(x)
-        told,self.still = _sources_of(self.steps, _raw_sources(model, x)), _as_dense(self.like, self.absent)[0]
+        told,self.still = sources_of(self.steps, raw_sources(model, x)), _as_dense(self.like, self.absent)[0]
         if isinstance(told, _Source) or any(len(s.columns) > 1 for s in told) or len(told) != len(self.still):
-            raise _Unfit('features of several columns')
+            raise Unreadable('features of several columns')
         owner,first = np.array([next(iter(s.columns), -1) for s in told], int), np.cumsum([0, *(c.width for c in model.columns)])
         each = [(np.flatnonzero(owner == g), slice(first[g], first[g + 1]), c.ordered) for g,c in enumerate(model.columns)]
         self.read = [some for some in each if len(some[0])] # features, entries, is it a number?
@@ -371,7 +376,7 @@ class _Table:
         self.ask:Any = None # Features -> what the model says
 
     def through(self, x:np.ndarray) -> Any: # Encoded rows -> as the last step is given them
-        return asked_alike(partial(_through_all, self.steps), self.predictor, self.write(torch.from_numpy(x)))
+        return asked_alike(partial(through_steps, self.steps), self.predictor, self.write(torch.from_numpy(x)))
 
     def keys(self, x:np.ndarray) -> list|None: # Of each column `(n,)`; None where rows are between two levels, or missing
         out = [x[:, at.start] if ordered else x[:, at].argmax(1) for _,at,ordered in self.read]
@@ -381,7 +386,7 @@ class _Table:
     def features(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, j)`
         "What the last step reads."
         if (keys := self.keys(x)) is None: return _as_dense(self.through(x), self.absent)
-        met = self.met if sum(m.value.size for m in self.met) <= _HELD else [_Met(m.key[:0], m.value[:0]) for m in self.met]
+        met = self.met if sum(m.value.size for m in self.met) <= TABLE_NUMBERS else [_Met(m.key[:0], m.value[:0]) for m in self.met]
         new = [m.new(key) for m,key in zip(met, keys)]
         if most := max(map(len, new), default=0):
             rows = np.repeat(self.start, most, 0)
@@ -435,10 +440,10 @@ def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, enco
     if not model.columns or own is not None and own.limited: return None
     try:
         table,rows = _Table(model, x[:1]), _compared_rows(model, x)
-        v,whole = table.features(rows), _asked_of(p, model.write(torch.from_numpy(rows))).numpy()
+        v,whole = table.features(rows), model_answer(p, model.write(torch.from_numpy(rows))).numpy()
         quick = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)]*_same_codes(table.last, table.like)
         ways = quick + [(table.given, _ROUNDED)]*bool(table.steps)
-    except (_Unfit, *_UNLIKE): return None
+    except (Unreadable, *_UNLIKE): return None
     for table.ask,room in ways:
         try: far = np.abs(np.asarray(table.ask(v), float).reshape(whole.shape) - whole).max()
         except Exception: continue # of a library that wants a frame
@@ -468,13 +473,13 @@ def _beside_turns(values:np.ndarray, feature:np.ndarray, bound:np.ndarray) -> np
         turns |= below[1:] != below[:-1]
     return np.r_[True, turns] | np.r_[turns, True]
 
-def _codes_outside(grid:_Grid, g:int) -> np.ndarray: # Positions
+def _codes_outside(grid:Grid, g:int) -> np.ndarray: # Positions
     "Where rows with a special code stand that lies beside the legal numbers of a column."
     if grid.named[g] or not len(grid.columns[g].codes): return np.zeros(0, np.int64)
     at = grid.up_to(g, np.array(grid.columns[g].codes, float))
     return np.unique(at[(at < grid.low[g]) | (at > grid.high[g])])
 
-def _ways_of_codes(e:_Ensemble, f:_Features, place:np.ndarray) -> dict: # Node -> where each code goes, and no level, bool
+def _ways_of_codes(e:TreeEnsemble, f:Features, place:np.ndarray) -> dict: # Node -> where each code goes, and no level, bool
     "Nodes that list levels, by the codes that features have for these."
     by_place = dict(zip(f.levels, e.codes)) if isinstance(e.codes, list) else {place[i]: v for i,v in e.codes.items()}
     out,start = {}, 0
@@ -488,7 +493,7 @@ def _ways_of_codes(e:_Ensemble, f:_Features, place:np.ndarray) -> dict: # Node -
         start += len(t.listed)
     return out
 
-def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
+def splits_behind(e:TreeEnsemble, f:Features, grid:Grid) -> TreeSplits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list levels that are no column's own."
     place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
     coded = _ways_of_codes(e, f, place)
@@ -498,7 +503,7 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
     if len(coded) and not grid.named[column[[*coded]]].all(): return None
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
-    _check_size(_bytes_of(steps, nodes, 1, 64))
+    check_table_size(table_bytes(steps, nodes, 1, 64))
     def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
         mine = np.flatnonzero(column == g)
         v = values[:, feature[mine]].T
@@ -531,10 +536,10 @@ def _nodes_behind(e:_Ensemble, f:_Features, grid:_Grid) -> _Splits|None:
     def own(x):
         rows = f.of(x)
         return [goes(rows, g) for g in range(len(f.values))]
-    return _Splits(e, group, edges, left, own)
+    return TreeSplits(e, group, edges, left, own)
 
 # %% ../../nbs/search/08_pipelines.ipynb #p6
-def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
+def layers_behind(net:LayerNet, f:Features, grid:Grid) -> Layers|None:
     "Layers behind an opened pipeline; None where a feature of a number is no line."
     slope = np.zeros(len(f.owner))
     shift = f.still.copy()
@@ -543,37 +548,37 @@ def _layers_behind(net:_Net, f:_Features, grid:_Grid) -> _Layers|None:
         mine = np.flatnonzero(f.owner == g)
         if grid.named[g]: levels[g] = values
         elif len(mine):
-            at = _entries_at(grid, g, f.at[g])
+            at = entries_at(grid, g, f.at[g])
             line = (values[-1] - values[0])/(at[-1] - at[0])
             straight = values[0] + (at - at[0])*line
             if not np.allclose(values, straight, rtol=1e-7, atol=1e-7*np.abs(values).max()): return None
             slope[mine],shift[mine] = line, values[0] - at[0]*line
-    return _Layers(net, f.owner, slope, shift, levels, f.of)
+    return Layers(net, f.owner, slope, shift, levels, f.of)
 
 # %% ../../nbs/search/08_pipelines.ipynb #tt000002
 def _inverse_of(steps:list, v:np.ndarray) -> np.ndarray: # Fitted transformers; numbers `(n,)`
     "What turns numbers back makes of them, the last step first; NaN beyond where one is known."
     for step in steps[::-1]:
-        there,v = ~np.isnan(v), np.clip(v, -_FARTHEST, _FARTHEST)
+        there,v = ~np.isnan(v), np.clip(v, -SUM_LIMIT, SUM_LIMIT)
         if there.any(): v[there] = np.asarray(step.inverse_transform(v[there, None]))[:, 0]
     return v
 
 def _rises_back(step) -> bool: # Of a fitted transformer; False where it falls
-    "Whether what turns numbers back rises; raises `_Unfit` where it may turn."
+    "Whether what turns numbers back rises; raises `Unreadable` where it may turn."
     if type(step).__name__ == 'FunctionTransformer' and type(step).__module__.startswith('sklearn.'):
         name = getattr(f := step.inverse_func, '__name__', f)
         if f is None or type(f) is np.ufunc and name in (*_RISING, 'negative') and not step.inv_kw_args: return name != 'negative'
-        raise _Unfit(f'numbers behind a function that may turn ({name}): numpy.expm1 and its like only rise')
+        raise Unreadable(f'numbers behind a function that may turn ({name}): numpy.expm1 and its like only rise')
     if (known := _known_step(step)) and known[0] == 'each' and known[1] != 'any' and 'inverse_transform' not in vars(step): return True
-    raise _Unfit(f'numbers behind a step that may turn ({type(step).__name__})')
+    raise Unreadable(f'numbers behind a step that may turn ({type(step).__name__})')
 
-def _curve_behind(last) -> _Curve|None: # Last step of a model
-    "What makes the numbers of a regressor of what it sums up, where that is a curve; raises `_Unfit` where it may turn."
+def output_curve(last) -> MonotoneCurve|None: # Last step of a model
+    "What makes the numbers of a regressor of what it sums up, where that is a curve; raises `Unreadable` where it may turn."
     name = type(last).__name__
     if not type(last).__module__.startswith('sklearn.'): return None
     if name == 'TransformedTargetRegressor':
-        steps = _steps_of(last.transformer_)
+        steps = steps_of(last.transformer_)
         falls = sum(not _rises_back(step) for step in steps)
-        return _Curve(partial(_inverse_of, steps), falls % 2 == 0)
+        return MonotoneCurve(partial(_inverse_of, steps), falls % 2 == 0)
     log = name == 'TweedieRegressor' and (last.link == 'log' or last.link == 'auto' and last.power > 0)
-    return _EXPONENTIAL['poisson'] if log or name in ('PoissonRegressor', 'GammaRegressor') else None
+    return EXPONENTIAL['poisson'] if log or name in ('PoissonRegressor', 'GammaRegressor') else None

@@ -250,7 +250,7 @@ def unsuitable(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`
     return far/(len(views)*usual) + taken
 
 # %% ../../nbs/search/03_plausible.ipynb #674c13d8
-class _ClassPCA:
+class ClassPCA:
     "A loss term: the squared part of $X'$ that the target's principal components do not explain."
     __name__ = 'class_pca'
     def __init__(self, rank:int=20): self.rank = rank
@@ -500,7 +500,7 @@ class Plausible(NamedTuple):
     common:Tensor  # Least support of a changed value, as `usual_support` counts it, `(n, g)`; `(n, 0)` unasked
     unmet:Tensor   # Most pairs of levels that no training row has, beside those of the input, `(n,)`
     x:Tensor       # The inputs, `(n, d)`
-    company:Any    # `_Company`: how they are compared
+    company:Any    # `ReferenceSample`: how they are compared
 
     about,compares,inside = 'company', True, False
     words,unproven = 'plausible {}', ''
@@ -598,7 +598,7 @@ def _demands_on_rows(company, enc:Encoded, label:Tensor) -> Plausible:
     return Plausible(number, near, lonely, strange, common, torch.zeros_like(strange), enc.x, company)
 
 # %% ../../nbs/search/03_plausible.ipynb #c32
-class _Company:
+class ReferenceSample:
     "What rows are compared with, and what they lack of good company."
     def __init__(self, settings:Plausibility, explainer):
         if not explainer.domain.features: raise ValueError(f'domain must be a table for company, got {explainer.domain!r}')

@@ -18,25 +18,25 @@ from torch import Tensor
 
 from ..models.targets import CLASSES, levels
 from .goals import demanding, lacking, leading, most_groups, required
-from .shorten import _ask_all, _best_pair, _known_rounder, _rounder
-from .bounds import _bytes_read
-from .pipelines import _entries_at, _every_position
+from .shorten import try_all_values, _best_pair, _known_rounder, _rounder
+from .bounds import tree_bytes
+from .pipelines import entries_at, all_positions
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
 from .judge import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
-from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Grid, _grid_of,
-                                     _of_one_target, _positions_of, _Price, _Question,
-                                     _question_of, _Rows, _rows_at_positions, _Search, _shared_places)
+from .boxes import (
+    FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers,
+    Price, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
-from ..data.tables import _column_cost as _function_price
-from ..models.asking import _go_on, predict
+from ..data.tables import column_cost as _function_price
+from ..models.asking import check_cancelled, predict
 
 from ..models.decisions import FrameModel
 from .sums import _by_sum
-from ..models.trees import _Trees
+from ..models.trees import TreeModel
 
 # %% auto #0
 __all__ = ['prove', 'proofs_lost', 'ways']
@@ -44,19 +44,19 @@ __all__ = ['prove', 'proofs_lost', 'ways']
 # %% ../../nbs/search/13_proven.ipynb #c10
 _COLUMNS,_DISTANCE,_COST = _OPTIMAL = ('columns', 'distance', 'cost')
 
-def _toll_bits(grid:_Grid, near:np.ndarray) -> np.ndarray: # Of each row the power of two that its ways do not outweigh
+def _toll_bits(grid:Grid, near:np.ndarray) -> np.ndarray: # Of each row the power of two that its ways do not outweigh
     "The same for all rows of a table but those far outside, so that a row alone has the toll that it has beside others."
     far = np.maximum(np.abs(grid.reach[:, None] - near).max(0), np.ptp(grid.reach, 0))
     return np.frexp(2*(1 + np.where(grid.named, 2., far).sum(1)))[1]
 
-def _columns_first(grid:_Grid, rows:_Rows) -> _Price:
+def _columns_first(grid:Grid, rows:PlacedRows) -> Price:
     "Distance, and a toll for each changed column that no distance outweighs."
-    return _distance_price(grid, rows, toll=2.**_toll_bits(grid, rows.near).max())
+    return distance_price(grid, rows, toll=2.**_toll_bits(grid, rows.near).max())
 
 # %% ../../nbs/search/13_proven.ipynb #6a08f58a
 _MOST_PRICED = 2**20 # Values of a column that a function may be asked to price, 8 MiB a row
 
-def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of numbers
+def _function_tables(cf, grid:Grid, rows:PlacedRows, cost) -> tuple: # Of levels, of numbers
     "What functions ask for each value of their column, row by row."
     levels,tables = {}, {}
     for c,_,function in cost.functions:
@@ -64,25 +64,25 @@ def _function_tables(cf, grid:_Grid, rows:_Rows, cost) -> tuple: # Of levels, of
         if grid.high[g] - grid.low[g] > 2*_MOST_PRICED:
             raise ValueError(f"cost must be a price of a unit in a column of more than {_MOST_PRICED:,} values for proof='cost', "
                              f'got a function for {c.name!r}')
-        entries = _entries_at(grid, g, _every_position(grid, g))
+        entries = entries_at(grid, g, all_positions(grid, g))
         own,n = rows.x[:, grid.first[g]:grid.first[g + 1]], len(rows.x)
         v = _function_price(c, function, np.repeat(own, len(entries), 0), np.tile(entries, (n, 1))).reshape(n, -1)
         if grid.named[g]: levels[g] = np.where(np.arange(c.width) == rows.own[:, g, None], 0., v)
         else: tables[g] = v
     return levels, tables
 
-def _price_of_question(cf, optimal:str, grid:_Grid, rows:_Rows) -> _Price:
+def _price_of_question(cf, optimal:str, grid:Grid, rows:PlacedRows) -> Price:
     "The price of a question."
-    if optimal == _DISTANCE: return _distance_price(grid, rows)
+    if optimal == _DISTANCE: return distance_price(grid, rows)
     if optimal == _COLUMNS: return _columns_first(grid, rows)
     cost = cf.domain.cost
     up,down = (v.numpy()[grid.first[:-1]] for v in (cost.up, cost.down))
-    price = _distance_price(grid, rows, 0., (up, down), {g: 2*up[g] for g in np.flatnonzero(grid.named)})
+    price = distance_price(grid, rows, 0., (up, down), {g: 2*up[g] for g in np.flatnonzero(grid.named)})
     levels,tables = _function_tables(cf, grid, rows, cost)
-    return _check_price(price._replace(levels=price.levels | levels, tables=tables))
+    return check_price(price._replace(levels=price.levels | levels, tables=tables))
 
 # %% ../../nbs/search/13_proven.ipynb #c12
-_NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,_NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
+NONE_EXISTS,_IS_OPTIMAL,_BEST_SO_FAR,NONE_FOUND = 'none exists', 'optimal', 'best so far', 'none found so far'
 _FEWEST,_MISSED = 'fewest columns', 'missed: a legal change reaches the target'
 _TELLING = 100. # Largest gap in per cent that says anything; alone ten times that
 _EQUAL = 1e-6 # Relative difference of two sizes that counts as none
@@ -92,7 +92,7 @@ def _proof(row:Sequence, optimal:str=_DISTANCE, best:float=np.inf, counted:str='
     "One row's proof in words: of its own answer, where the smallest that was met has the size `best`."
     size,bound,distance,distance_bound = row # as a `_Certificate` has them
     if size == np.inf and best < np.inf: return _MISSED
-    if size == np.inf: return _NONE_EXISTS if bound == np.inf else _NONE_FOUND
+    if size == np.inf: return NONE_EXISTS if bound == np.inf else NONE_FOUND
     columns = optimal == _COLUMNS
     if bound < size*(1 - _EQUAL) and (columns or bound <= 0): return _BEST_SO_FAR
     if distance <= distance_bound*(1 + _EQUAL) + _EQUAL: return _IS_OPTIMAL + counted
@@ -131,7 +131,7 @@ def _check_question(cf, optimal:str, seconds, gap:float):
     if optimal not in _OPTIMAL: raise ValueError(f'proof must be one of {_OPTIMAL}, got {optimal!r}')
     if not cf.domain.features:
         raise ValueError(f'proof must be None for what is no table, got {optimal!r} and {cf.domain!r}')
-    _check_limits(seconds, gap)
+    check_limits(seconds, gap)
     if cf.domain.relations is not None:
         raise ValueError(f'proof must be left out for a table with relations, got {optimal!r}: '
                          'explain with a limit of seconds instead')
@@ -140,15 +140,15 @@ def _check_question(cf, optimal:str, seconds, gap:float):
     if optimal == _COST and cf.domain.cost is None:
         raise ValueError("proof='cost' needs a table with costs, got none: write tabular(X, cost={'income': 2})")
 
-def _check_limits(seconds, gap:float):
+def check_limits(seconds, gap:float):
     "Raise `ValueError` for an invalid time or gap."
     check_range('seconds', seconds, none=True, above=0)
     check_range('gap', gap, least=0, below=np.inf)
 
 def _readings_of(cf, optimal:str) -> list:
     "The readings of a model; raises `ValueError` where it has none."
-    grid = _grid_of(cf.domain.features)
-    if far := _shared_places(grid):
+    grid = grid_of(cf.domain.features)
+    if far := shared_places(grid):
         raise ValueError(f'proof needs columns whose numbers have 53 bits at most, got {optimal!r} and {far}')
     readings = _readings(cf, grid)
     if readings is None:
@@ -192,7 +192,7 @@ class _Task(NamedTuple):
     def within(self, **told) -> _Task: return self._replace(effort=self.effort._replace(**told)) # With another effort
     def demands(self) -> _Demands: return _demands_of(self.cf, self.readings, self.q.enc, self.q.target, self.robust)
 
-def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # `_Found`, stopped
+def _found_by_boxes(demands:_Demands, q:BoxQuestion, label, start:Sequence, effort:Effort) -> tuple: # `SearchResult`, stopped
     "What boxes say of rows of one target: those of the compiled engine where it serves, else those of Python."
     aims = _serves(q, demands, label)
     engine = None if aims is None else _engine_of(q.grid, demands.readings, aims)
@@ -206,7 +206,7 @@ def _found_by_boxes(demands:_Demands, q:_Question, label, start:Sequence, effort
     for mine,other in zip(found, new): mine[i] = other
     return found, stopped
 
-def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effort:Effort) -> tuple: # As `_found_by_boxes`
+def _found_in_python(demands:_Demands, q:BoxQuestion, label, start:Sequence, effort:Effort) -> tuple: # As `_found_by_boxes`
     "The same, by closed forms of sums, and by the engine that is the reference."
     conditions,held = demands.conditions(q, label)
     asked = partial(demands.asked, q, held)
@@ -217,45 +217,45 @@ def _found_in_python(demands:_Demands, q:_Question, label, start:Sequence, effor
         q,demands = q.take(rest), demands.take(torch.from_numpy(rest).to(demands.enc.x.device))
         conditions,held = demands.conditions(q, label)
         asked,start = partial(demands.asked, q, held), [at[rest] for at in start]
-    search = _Search(q, conditions, asked, effort, start)
+    search = BoxSearch(q, conditions, asked, effort, start)
     searched = search.run(effort.calm)
     for mine,new in zip(found or (), searched): mine[rest] = new
     return found or searched, search.stopped
 
-def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # As in `_Rows`
-    "Search all rows under a price, a function of grid and rows: `_Found`, encoded answers, tolls `(n,)`."
+def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # As in `PlacedRows`
+    "Search all rows under a price, a function of grid and rows: `SearchResult`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
-    grid = _grid_of(cf.domain.features)
+    grid = grid_of(cf.domain.features)
     most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
-    q,tolls = _question_of(grid, enc, most), np.zeros(len(target))
+    q,tolls = box_question(grid, enc, most), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
     n = len(target)
     out = []
     xp = q.rows.x.copy()
     seconds,left = effort.seconds, n
-    nothing = _Found(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
-    together = _SEARCHED if effort.until == np.inf else _AT_ONCE
+    nothing = SearchResult(q.rows.own, np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n)) # is known of rows
+    together = ROWS_TOGETHER if effort.until == np.inf else _AT_ONCE
     size = _toll_bits(grid, q.rows.near) # that of a far row would leave the others no digits of their distance
     alike = [np.flatnonzero(size == s) for s in np.unique(size)]
-    parts = [(label, at[i]) for at in alike for label,i in _of_one_target(target[at], together)]
+    parts = [(label, at[i]) for at in alike for label,i in split_by_target(target[at], together)]
     for label,i in parts:
-        _go_on()
+        check_cancelled()
         share = max(0., effort.until - time.perf_counter())/left # what is left, shared by the rows that are
         left -= len(i)
         if not min(seconds, share): # the time is over
-            out.append(_Found(*(v[i] for v in nothing)))
+            out.append(SearchResult(*(v[i] for v in nothing)))
             continue
         some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(target.device))
         some = some._replace(price=price(grid, some.rows))
         tolls[i] = some.price.toll
-        first = [_positions_of(grid, some.rows, xp[i], MISSING) for xp in begin]
+        first = [positions_of_answers(grid, some.rows, xp[i], MISSING) for xp in begin]
         found,stopped = _found_by_boxes(wanted, some, label, first, effort._replace(seconds=min(seconds, share)))
         if stopped: seconds = 0.
-        xp[i] = _rows_at_positions(grid, some.rows, np.arange(len(i)), found.best)
+        xp[i] = rows_at(grid, some.rows, np.arange(len(i)), found.best)
         out.append(found)
     order = np.argsort(np.concatenate([i for _,i in parts]))
-    return _Found(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), tolls
+    return SearchResult(*(np.concatenate(v)[order] for v in zip(*out))), torch.from_numpy(xp).to(enc.x), tolls
 
 # %% ../../nbs/search/13_proven.ipynb #389c32d1
 def _by_boxes(task:_Task, starts=(), least=None) -> _Certificate:
@@ -263,7 +263,7 @@ def _by_boxes(task:_Task, starts=(), least=None) -> _Certificate:
     price = partial(_price_of_question, task.cf, task.optimal)
     return _certificate(*_searched_under_price(task.demands(), price, task.effort, starts, least))
 
-def _certificate(found:_Found, xp:Tensor, toll:np.ndarray) -> _Certificate: # As `_searched_under_price` tells them
+def _certificate(found:SearchResult, xp:Tensor, toll:np.ndarray) -> _Certificate: # As `_searched_under_price` tells them
     "What a search proves: costs and their bounds, in columns and distance."
     (size,distance),(bound,near) = _in_parts(found.cost, toll), _in_parts(found.bound, toll)
     if toll.any(): near = np.where(bound < size, 0., near)
@@ -280,19 +280,20 @@ _BUDGET = 5e5 # Numbers that bounds may take for a row where nobody asked for a 
 _AGAIN = 2     # Times that for the few rows that the compiled engine does not prove at once
 _LIGHT = 2e8  # Bytes that tables of leaves may take there
 
-def _heavy(cf) -> bool: return isinstance(cf.model, _Trees) and _bytes_read(cf.model) > _LIGHT # Are tables large?
+def _heavy(cf) -> bool: return isinstance(cf.model, TreeModel) and tree_bytes(cf.model) > _LIGHT # Are tables large?
 
 def _light_readings(cf) -> list|None:
     "The readings of a model whose tables are small, or are none since the compiled engine reads it; None for another."
     if _heavy(cf) and _library() is None: return None
-    readings = _readings(cf, _grid_of(cf.domain.features))
+    readings = _readings(cf, grid_of(cf.domain.features))
     return None if _heavy(cf) and not _plain_trees(readings) else readings
 
-def _only_near(cf) -> bool:
+def is_nearest_search(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
     return cf.greedy and not tied and h.legal and not any(kind.inside for kind in cf.demanded)
 
+# %% ../../nbs/search/13_proven.ipynb #bb7322x0
 def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
 
 def _deciding_alone(cf) -> Any: # An explainer
@@ -305,10 +306,10 @@ def _of_decision(cf) -> Any: # An explainer
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
-    if demanding(cf) or not _only_near(cf) or cf.settings.tau_slack: return False
+    if demanding(cf) or not is_nearest_search(cf) or cf.settings.tau_slack: return False
     if not isinstance(cf.model, FrameModel): return False
-    if _shared_places(_grid_of(cf.domain.features)): return False
-    return isinstance(cf.model, _Trees) or _light_readings(cf) is not None
+    if shared_places(grid_of(cf.domain.features)): return False
+    return isinstance(cf.model, TreeModel) or _light_readings(cf) is not None
 
 def proofs_lost(cf) -> str: # A fitted explainer
     """What is to be said of a table with relations, had its model been proven without; '' for others.
@@ -324,7 +325,7 @@ def proofs_lost(cf) -> str: # A fitted explainer
         A fitted explainer
     """
     model,tied = cf.model, cf.ties['relations'] is not None and cf.greedy and cf.settings.legal
-    if not tied or not isinstance(model, FrameModel) or not (isinstance(model, _Trees) or model.about and model.inside): return ''
+    if not tied or not isinstance(model, FrameModel) or not (isinstance(model, TreeModel) or model.about and model.inside): return ''
     return 'relations are kept, and no proof knows them: nothing says that fewer columns are not enough'
 
 def _merged(known:_Certificate, i:np.ndarray, new:_Certificate):
@@ -375,7 +376,7 @@ def _known_of_rows(task:_Task) -> tuple: # As `_best_known`
     begun,gone = np.ones(len(q), bool), np.isinf(known.size)
     if gone.any(): gone &= _out_of_reach(cf, readings, q.target)
     known.bound[gone] = known.distance_bound[gone] = np.inf
-    i = np.flatnonzero([told not in (_IS_OPTIMAL, _NONE_EXISTS) for told in known.proof]) # not all is known of these
+    i = np.flatnonzero([told not in (_IS_OPTIMAL, NONE_EXISTS) for told in known.proof]) # not all is known of these
     if not len(i): return known, begun
     at = torch.from_numpy(i)
     left = task.take(at)
@@ -396,7 +397,7 @@ def _known_of_rows(task:_Task) -> tuple: # As `_best_known`
 
 def _with_own_columns(task:_Task, new:_Certificate, bound:np.ndarray): # Fewest columns, `(n,)`
     "Bring answers of many columns as near as these columns allow: with all others still, boxes are done quickly."
-    many = np.flatnonzero((new.size > _FEW) & np.isfinite(new.size))
+    many = np.flatnonzero((new.size > FEW_COLUMNS) & np.isfinite(new.size))
     if not len(many): return
     task,xp = task.take(many), new.xp[torch.from_numpy(many)]
     enc = task.q.enc
@@ -430,7 +431,7 @@ def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, opt
     size = np.where(answers.valid, known.size, np.inf)
     _check_measured(answers, known, optimal, among)
     proof = [_proof(row, optimal) for row in zip(size, *known[2:5])]
-    proof = [told if some or told != _NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
+    proof = [told if some or told != NONE_FOUND else _NOT_BEGUN for told,some in zip(proof, begun)]
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
     return replace(answers, proof=proof, optimal=optimal, among=among, **told)
 
@@ -439,7 +440,7 @@ def _ruled(cf, q:Question, effort:Effort) -> tuple:
     known,begun = _best_known(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
     return _known_rounder(cf, q.enc, q.target, known), begun
 
-def _with_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
+def mark_not_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
     "Answers that say of which rows nothing is known because the time was over."
     if begun.all(): return answers
     return replace(answers, proof=['' if some else _NOT_BEGUN for some in begun | answers.valid])
@@ -473,17 +474,17 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
 
 _ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
 
-class _Wanted(NamedTuple):
+class ProofRequest(NamedTuple):
     "What is asked of answers besides their target, as `Explainer.explain` takes it."
     optimal:str|None=None   # What to prove
     seconds:float|None=None # Time limit for all rows together; None for 10 a row with `robust`, else for none
     gap:float=0.            # How far from the optimum an answer may be, as a share of it
     robust:dict|None=None   # What answers must withstand
 
-def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counterfactuals: # `q`: what `ask` returned
+def answered(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRequest()) -> Counterfactuals: # `q`: what `ask` returned
     "Search and measure, with a proof where one is asked for or is the rule; `ValueError` where there can be none."
     optimal,seconds,gap,robust = wanted
-    _check_limits(seconds, gap)
+    check_limits(seconds, gap)
     if robust is not None and optimal is None: optimal = _COLUMNS
     if optimal is not None: cf = _of_decision(cf)
     if gap and optimal is None: raise ValueError(f'gap must be left out without proof, got {gap!r}')
@@ -504,7 +505,7 @@ def _unproven(cf, q:Question, effort:Effort) -> Counterfactuals:
     "The search's own answers; of a row without one, what is known of the decision."
     xp,begun = cf.find(q, effort)
     xp,known = _handed_out(cf, q, xp, begun, effort)
-    answers = _with_begun(cf.measure(q, xp), begun)
+    answers = mark_not_begun(cf.measure(q, xp), begun)
     if not known: return answers
     proof = answers.proof or ['']*len(begun)
     return replace(answers, proof=[told if answers.valid[i] else known.get(i, told) for i,told in enumerate(proof)])
@@ -561,17 +562,17 @@ def _verdicts(answer:Counterfactuals, done:np.ndarray, own:_Certificate, known:_
     return out.set_axis(getattr(answer.data, 'index', out.index))
 
 # %% ../../nbs/search/13_proven.ipynb #10d56974
-def _columns_price(grid:_Grid, rows:_Rows) -> _Price:
+def _columns_price(grid:Grid, rows:PlacedRows) -> Price:
     "One for each changed column, and nothing for the way."
     nothing = np.zeros(len(grid.columns))
-    return _distance_price(grid, rows, 1., (nothing, nothing), {g: 0. for g in np.flatnonzero(grid.named)})
+    return distance_price(grid, rows, 1., (nothing, nothing), {g: 0. for g in np.flatnonzero(grid.named)})
 
-_PRICES = dict(l0=_columns_price, l1=_distance_price, cost=_columns_first)
+_PRICES = dict(l0=_columns_price, l1=distance_price, cost=_columns_first)
 
 # %% ../../nbs/search/13_proven.ipynb #6c497a93
 def _demands_again(cf, answer:Counterfactuals, s:State) -> _Demands|None: # None where nothing can be bounded
     "What answers must meet, for the search over boxes."
-    readings = None if cf.ties['relations'] is not None else _readings(cf, _grid_of(cf.domain.features))
+    readings = None if cf.ties['relations'] is not None else _readings(cf, grid_of(cf.domain.features))
     if readings is None: return None
     label,tau = answer.tensors.target, cf.level(answer.tau)
     return _Demands(cf, readings, s.enc, Target(label, levels(tau, label, s.x[:, 0])), tau)
@@ -589,7 +590,7 @@ def _certified_by_asking(cf, s:State, own:_Certificate) -> _Certificate:
     begin = time.perf_counter()
     bound,best = np.zeros(n), own.size.copy()
     s = s._replace(on=None, c=None)
-    one = _ask_all(cf, s, ~s.enc.frozen)[2].cpu().numpy() > 0
+    one = try_all_values(cf, s, ~s.enc.frozen)[2].cpu().numpy() > 0
     best[one],bound[:] = 1, np.where(one, 1, 2)
     rows = np.flatnonzero(~one & (_most_columns(cf, s.enc) >= 2) & (best > 2))
     if len(rows):
@@ -680,7 +681,7 @@ def ways(
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
     readings = _readings_of(cf, 'ways')
     check_range('k', k, least=1, whole=True)
-    _check_limits(seconds, 0.)
+    check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
     columns,most = cf.domain.features, most_groups(cf, enc).tolist()
     free = (~enc.frozen).cpu().numpy()
@@ -694,7 +695,7 @@ def ways(
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
-    found,xp,toll = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
+    found,xp,toll = _searched_under_price(demands, distance_price, Effort(seconds=seconds or np.inf))
     _check_real(cf, _states_of_rows(cf, many, label[row]), _certificate(found, xp, toll), _DISTANCE)
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)

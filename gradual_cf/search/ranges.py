@@ -12,13 +12,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ..answers import _check_answers, Counterfactuals
+from ..answers import check_answers, Counterfactuals
 from ..core import changed_groups
 from ..data.columns import MISSING
-from ..data.tables import _check_names
-from .bounds import _LOWEST
-from .boxes import (_boxed, _both_halves, _Grid, _grid_of, _legal_ends, _of_one_target, _Question,
-                                     _own_positions, _question_of, _rows_at_positions)
+from ..data.tables import check_names
+from .bounds import MISSING_BELOW
+from gradual_cf.search.boxes import (
+    boxes_with_corners, both_halves, Grid, grid_of, legal_ends, split_by_target, BoxQuestion, positions_of_rows, box_question,
+    rows_at)
 from ..models.targets import at_level
 from .readings import _decided_for_target, _conditions_kept, _readings
 from .judge import _has_rows
@@ -36,13 +37,13 @@ class _Range(NamedTuple):
     low:np.ndarray  # Their ends, `(b, g)` each; sets of levels by number
     high:np.ndarray
 
-def _certified(q:_Question, kept:list, most:np.ndarray, box:_Range) -> np.ndarray: # `most` looks -> bool `(b,)`
+def _certified(q:BoxQuestion, kept:list, most:np.ndarray, box:_Range) -> np.ndarray: # `most` looks -> bool `(b,)`
     "Whether every row of boxes keeps its decision; a box of which a bound says too little is looked at in parts."
     row,low,high = box
     out,of = np.ones(len(row), bool), np.arange(len(row))
     looks = np.zeros(len(row), int)
     while len(of):
-        b = _boxed(q, row[of], low, high)
+        b = boxes_with_corners(q, row[of], low, high)
         some = np.isfinite(b.cost).all(1) # parts without a legal row keep everything
         left,lost = np.zeros((2, len(of)), bool)
         column,upper = np.full(len(of), -1), np.zeros(len(of), np.int64)
@@ -55,17 +56,17 @@ def _certified(q:_Question, kept:list, most:np.ndarray, box:_Range) -> np.ndarra
         looks += np.bincount(of, minlength=len(looks))
         out[of[lost | left & (looks >= most[row])[of]]] = False
         go = np.flatnonzero(left & out[of])
-        _,low,high = _both_halves(q, b.take(go), column[go], upper[go])
+        _,low,high = both_halves(q, b.take(go), column[go], upper[go])
         of = np.r_[of[go], of[go]]
     return out
 
 _DRAWN = 200 # Rows drawn from a box
 
-def _drawn_from(q:_Question, box:_Range) -> np.ndarray: # Positions `(b·drawn, g)`
+def _drawn_from(q:BoxQuestion, box:_Range) -> np.ndarray: # Positions `(b·drawn, g)`
     "Legal rows of boxes, each number at an end of its range or between."
     row,low,high = box
     rng,many = np.random.default_rng(0), lambda v: np.repeat(v, _DRAWN, 0)
-    first,last = _legal_ends(q, row, low, high)
+    first,last = legal_ends(q, row, low, high)
     at,still = rng.integers(many(first)//2, np.maximum(many(first), many(last))//2 + 1)*2, many(low == high)
     ends = rng.random(at.shape)
     at = np.where(ends < .2, many(first), np.where(ends > .8, many(last), at))
@@ -74,21 +75,21 @@ def _drawn_from(q:_Question, box:_Range) -> np.ndarray: # Positions `(b·drawn, 
         out[:, g] = [rng.choice(np.flatnonzero(q.sets[g].masks[number])) for number in many(low[:, g])]
     return out
 
-def _all_drawn_hold(cf, q:_Question, target, box:_Range) -> np.ndarray: # bool `(b,)`
+def _all_drawn_hold(cf, q:BoxQuestion, target, box:_Range) -> np.ndarray: # bool `(b,)`
     "Whether all rows that are drawn from boxes keep their decision."
     i = np.repeat(box.row, _DRAWN)
-    x = _rows_at_positions(q.grid, q.rows, i, _drawn_from(q, box))
+    x = rows_at(q.grid, q.rows, i, _drawn_from(q, box))
     there:Any = _decided_for_target(cf, x, target[torch.from_numpy(i)], cf.tau)
     return there.reshape(len(box.row), _DRAWN).all(1)
 
-def _widened_ends(q:_Question, holds, box:_Range, g:np.ndarray, up:np.ndarray):
+def _widened_ends(q:BoxQuestion, holds, box:_Range, g:np.ndarray, up:np.ndarray):
     "Move one end of each box as far as is certified; writes to it. One column and one side for each row."
     row,low,high = box
     i,own = np.arange(len(row)), q.rows.own[row, g]
     way = np.where(up, 1, -1)
     base = own - way*(own & 1)
     room = np.where(up, q.rows.high[row, g] - base, base - q.rows.low[row, g])//2
-    still = (q.rows.low[row, g] > q.rows.high[row, g]) | q.grid.named[g] | (own < _LOWEST)
+    still = (q.rows.low[row, g] > q.rows.high[row, g]) | q.grid.named[g] | (own < MISSING_BELOW)
     good,bad = np.zeros(len(row), np.int64), np.where(still, 0, np.maximum(room, 0)) + 1
     step = bad - 1 # all the way first
     def put(steps):
@@ -105,7 +106,7 @@ def _widened_ends(q:_Question, holds, box:_Range, g:np.ndarray, up:np.ndarray):
 # %% ../../nbs/search/16_ranges.ipynb #ra7
 _OPEN = {(0, 0): '', (1, 0): 'low', (0, 1): 'high', (1, 1): 'both'} # Sides that nothing closes
 
-def _upwards(grid:_Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers, `(n, d)` each -> bool `(n, g)`
+def _upwards(grid:Grid, x:Tensor, xp:Tensor) -> np.ndarray: # Rows and answers, `(n, d)` each -> bool `(n, g)`
     "Whether the good side of each column is the upper one: as the table names it, else the way that the answer went."
     better = np.array([c.better for c in grid.columns])
     went = (xp >= x).cpu().numpy()[:, grid.first[:-1]]
@@ -120,7 +121,7 @@ class _Varied(NamedTuple):
 
     def take(self, i) -> _Varied: return _Varied(*(v[i] for v in self)) # The rows `i`
 
-def _regions_around(q:_Question, holds, varied:_Varied, looks:np.ndarray) -> _Range:
+def _regions_around(q:BoxQuestion, holds, varied:_Varied, looks:np.ndarray) -> _Range:
     "Regions of rows of one target. Writes `looks`."
     changed,open_,good = varied
     n,columns = changed.shape
@@ -150,17 +151,17 @@ def _regions_around(q:_Question, holds, varied:_Varied, looks:np.ndarray) -> _Ra
 
 _REAL = 1000 # Most real rows that a certified box is held against
 
-def _check_real(cf, q:_Question, target, box:_Range, tau):
+def _check_real(cf, q:BoxQuestion, target, box:_Range, tau):
     "Raise `RuntimeError` for certified boxes that real rows leave, of whose legal cells those in the box count."
     if not _has_rows(cf): return
     real = cf.x_train[::-(-len(cf.x_train)//_REAL)].double().cpu().numpy()
-    theirs,_ = _own_positions(q.grid, real, MISSING)
+    theirs,_ = positions_of_rows(q.grid, real, MISSING)
     for row,low,high in zip(*box):
         at = np.full(len(real), row)
-        first,last = _legal_ends(q, at, theirs, theirs)
+        first,last = legal_ends(q, at, theirs, theirs)
         inside = np.stack([q.sets[g].masks[low[g]][v] if q.grid.named[g] else (v >= low[g]) & (v <= high[g]) & (first[:, g] <= last[:, g])
                            for g,v in enumerate(theirs.T)], 1)
-        x = _rows_at_positions(q.grid, q.rows, at, np.where(inside, theirs, q.rows.own[row]))
+        x = rows_at(q.grid, q.rows, at, np.where(inside, theirs, q.rows.own[row]))
         if not _decided_for_target(cf, x, target[row].expand(len(x), *target.shape[1:]), tau).all():
             raise RuntimeError(f'a region must hold for real rows, got one of row {row} that a training row leaves: '
                                'this is an error of the package, please report it')
@@ -186,22 +187,22 @@ def region(
     pd.DataFrame
         A line a column of each row: row, feature, value, low, high (legal), levels, open, how
     """
-    _check_answers(answers, 'answers')
+    check_answers(answers, 'answers')
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None:
         raise ValueError('answers must be about a table without relations for regions')
-    grid,free = _grid_of(cf.domain.features), free or ()
+    grid,free = grid_of(cf.domain.features), free or ()
     readings = _readings(cf, grid)
     names = [c.name for c in grid.columns]
-    _check_names(grid.columns, free=free)
+    check_names(grid.columns, free=free)
     enc = cf.enc_of(answers)
     changed = changed_groups(enc.x, answers.xp, cf.groups(enc.x)).cpu().numpy()
     open_ = np.broadcast_to(np.isin(names, list(free)), changed.shape)
     at = enc._replace(x=answers.xp, frozen=torch.from_numpy(~(changed | open_)).to(enc.frozen.device))
-    q = _question_of(grid, at, np.full(len(changed), len(names)))
+    q = box_question(grid, at, np.full(len(changed), len(names)))
     valid,lines = answers.valid, []
     varied = _Varied(changed, open_, _upwards(grid, enc.x, answers.xp))
-    for label,i in _of_one_target(answers.tensors.target):
+    for label,i in split_by_target(answers.tensors.target):
         i = i[valid[i]]
         if not len(i): continue
         some,looks = q.take(i), np.full(len(i), _LOOKS)
@@ -217,14 +218,14 @@ def region(
     out['how'] = 'certified' if readings is not None else f'counted on {_DRAWN} rows'
     return out.sort_values('row', kind='stable', ignore_index=True)
 
-def _range_line(q:_Question, answers, i, g:int, box:_Range) -> tuple: # Row of the batch, column, its one box
+def _range_line(q:BoxQuestion, answers, i, g:int, box:_Range) -> tuple: # Row of the batch, column, its one box
     "One column of a region, in raw units."
     c,j = q.grid.columns[g], box.row
     if q.grid.named[g]:
         levels = tuple(c.levels[v] for v in np.flatnonzero(q.sets[g].masks[box.low[0, g]]))
         return i, c.name, c.levels[q.rows.own[j[0], g]], np.nan, np.nan, levels, ''
     value = answers.raw[c.name].iloc[i]
-    first,last = (end[0, g] for end in _legal_ends(q, *box))
+    first,last = (end[0, g] for end in legal_ends(q, *box))
     if first > last: return i, c.name, value, value, value, (), ''
-    least,most = (end[0, g] for end in _legal_ends(q, j, q.rows.low[j], q.rows.high[j]))
+    least,most = (end[0, g] for end in legal_ends(q, j, q.rows.low[j], q.rows.high[j]))
     return i, c.name, value, *q.grid.numbers(g, np.array([first, last])), (), _OPEN[first <= least, last >= most]

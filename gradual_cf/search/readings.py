@@ -15,19 +15,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..models.asking import _Agreed, _Asked, answers_numbers, log_odds, predict, two_classes
-from ..models.decisions import _with_end, FrameModel
-from ..models.fitted import _Affine, _asked_through, _parsed, recognised, TensorModel
-from .bounds import (_behind_others, _elu_of, _LayerBound, _Layers, _layers_on_table, _leaf_bits_of,
-                                     _LeafLines, _Net, _nodes_read, _ramp, _RELU, _SIGMOID, _SOFTPLUS, _Splits,
-                                     _TANH, _TreeBound, _with_one_kink)
-from .pipelines import (_absent_in, _curve_behind, _features_asked, _layers_behind, _nodes_behind,
-                                         _opened_parts, _through_all)
-from .boxes import _Grid, _grid_of, _of_one_target, _Question, _shared_places
+from ..models.asking import JointModel, CastModel, answers_numbers, log_odds, predict, two_classes
+from ..models.decisions import replace_last_step, FrameModel
+from ..models.fitted import Affine, ask_through, parse_trees, recognised, TensorModel
+from .bounds import (
+    bend_last_units, elu, LayerBound, Layers, layers_on_table, leaf_bits, LeafLines, LayerNet, splits_of_trees, ramp, RELU,
+    SIGMOID, SOFTPLUS, TreeSplits, TANH, TreeBound, leaky_relu)
+from .pipelines import (
+    missing_value_of, output_curve, asked_features, layers_behind, splits_behind, opened_features, through_steps)
+from .boxes import Grid, grid_of, split_by_target, BoxQuestion, shared_places
 from ..models.targets import arrived, at_level
 from .sums import (
-    _additive_scores, _is_linear_whole, _steps_of, _SumBound, _Terms, _terms_behind, _terms_beside, _terms_on_lines, _terms_read)
-from ..models.trees import _Ensemble, _Link, _read_exactly, _Trees, _Unfit
+    _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_beside, _terms_on_lines, _terms_read)
+from .pipelines import steps_of
+from ..models.trees import TreeEnsemble, Link, read_exactly, TreeModel, Unreadable
 
 # %% auto #0
 __all__ = ['told_by']
@@ -152,11 +153,11 @@ def _bent_by(make, x:_Units, *how, inplace:bool=False, **named) -> _Units:
     return x.become(out) if inplace else out
 
 _BENDS:dict = { # Name of an activation -> its `_Bend`; None where it has none
-    'relu': lambda: _RELU, 'tanh': lambda: _TANH, 'sigmoid': lambda: _SIGMOID, 'relu6': lambda: _ramp(0., 6.),
-    'hardtanh': lambda min_val=-1., max_val=1.: _ramp(float(min_val), float(max_val)),
-    'leaky_relu': lambda negative_slope=.01: _with_one_kink(negative_slope) if 0 <= negative_slope <= 1 else None,
-    'elu': lambda alpha=1.: _elu_of(alpha) if 0 < alpha <= 1 else None,
-    'softplus': lambda beta=1, threshold=20: _SOFTPLUS if beta == 1 else None}
+    'relu': lambda: RELU, 'tanh': lambda: TANH, 'sigmoid': lambda: SIGMOID, 'relu6': lambda: ramp(0., 6.),
+    'hardtanh': lambda min_val=-1., max_val=1.: ramp(float(min_val), float(max_val)),
+    'leaky_relu': lambda negative_slope=.01: leaky_relu(negative_slope) if 0 <= negative_slope <= 1 else None,
+    'elu': lambda alpha=1.: elu(alpha) if 0 < alpha <= 1 else None,
+    'softplus': lambda beta=1, threshold=20: SOFTPLUS if beta == 1 else None}
 
 # %% ../../nbs/search/10_readings.ipynb #lit90015
 _KNOWN:dict = {name: partial(_bent_by, make) for name,make in _BENDS.items()} | dict( # Function of `torch` -> of units
@@ -165,7 +166,7 @@ _KNOWN:dict = {name: partial(_bent_by, make) for name,make in _BENDS.items()} | 
     batch_norm=_normalised, dropout=_dropped, argmax=_Units.argmax, embedding=_Levels.embedded)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90018
-def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
+def _layers_in_a_row(bent:list, out:_Units) -> LayerNet: # `_Units.bent`, outputs
     "The same as layers one behind the other: units that are read later go along as they are."
     reads = [{}, *(v.parts for v,_ in bent[1:]), out.parts]
     later = lambda j,i: any(j in parts for parts in reads[i + 1:])
@@ -180,12 +181,12 @@ def _layers_in_a_row(bent:list, out:_Units) -> _Net: # `_Units.bent`, outputs
         along = [_Units(bent, {j: None}, np.zeros(len(bent[j][0].bias))) for j in kept]
         all_ = _columns_of_all([*along, v], 1) if kept else v
         weight,bias = [*weight, of(all_)], [*bias, all_.bias]
-        bends.append(_behind_others(extra, bend) if kept else bend)
+        bends.append(bend_last_units(extra, bend) if kept else bend)
         state = [*kept, i]
-    return _Net([*weight, of(out)], [*bias, out.bias], bends)
+    return LayerNet([*weight, of(out)], [*bias, out.bias], bends)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90021
-def _layers_of(model, width:int, categories=()) -> _Net|None: # Features; first and end of those of each category
+def _layers_of(model, width:int, categories=()) -> LayerNet|None: # Features; first and end of those of each category
     "The layers of a network, whatever its `forward` is written like; None where a row goes through anything else."
     bent,model = [], getattr(model, '_orig_mod', model) # what a compiled one is made from
     if any(hasattr(m, '_orig_mod') or m._compiled_call_impl for m in model.modules()): return None # it would compile
@@ -204,7 +205,7 @@ def _affine_map(do, width:int) -> tuple: # (out, width), (out,)
     shift = at(np.zeros((1, width)))[0]
     return (at(_AXIS*np.eye(width)) - shift).T/_AXIS, shift
 
-def _behind(net:_Net, do) -> _Net:
+def _behind(net:LayerNet, do) -> LayerNet:
     "Layers with an affine map behind them."
     slope,shift = _affine_map(do, len(net.bias[-1]))
     weight,bias = [*net.weight[:-1], slope @ net.weight[-1]], [*net.bias[:-1], slope @ net.bias[-1] + shift]
@@ -217,14 +218,14 @@ def _before_shares(model:TensorModel) -> nn.Module|None:
     *rest,last = model.model.children() if type(model.model) is nn.Sequential else [model.model]
     return nn.Sequential(*rest) if type(last) is nn.Sigmoid or type(last) is nn.Softmax and last.dim in (1, -1) else None
 
-def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
+def _unfolded(model, width:int, categories=()) -> LayerNet|None: # As `_layers_of`
     "The layers of a network with its own scaling and threshold; None for what they do not tell."
     if not isinstance(model, TensorModel):
         net = _layers_of(model, width, categories)
         return net if net is None or len(net.bias[-1]) > 1 else _behind(net, two_classes)
     inner = _before_shares(model)
     net,parts = None if inner is None else _layers_of(inner, width), list(model.scaled.children()) or [model.scaled]
-    affine = all(isinstance(part, (nn.Identity, _Affine)) for part in parts)
+    affine = all(isinstance(part, (nn.Identity, Affine)) for part in parts)
     if net is None or not affine: return None
     slope,shift = _affine_map(model.scaled, width) # a scaling in front of the layers, entry by entry
     net = net._replace(scale=np.diag(slope), shift=shift)
@@ -232,56 +233,56 @@ def _unfolded(model, width:int, categories=()) -> _Net|None: # As `_layers_of`
     return _behind(net, partial(log_odds, kind='logit' if model.kind == 'proba' else model.kind, threshold=model.threshold))
 
 # %% ../../nbs/search/10_readings.ipynb #lit90029
-def _layers_fitted(last) -> _Net|None: # A fitted estimator of scikit-learn
+def _layers_fitted(last) -> LayerNet|None: # A fitted estimator of scikit-learn
     "The layers of a linear model or a perceptron; None for another."
     if hasattr(last, 'coefs_'):
         if last.out_activation_ not in ('logistic', 'softmax', 'identity'): return None
-        known = dict(relu=_RELU, logistic=_SIGMOID, tanh=_TANH, identity=_RELU)
+        known = dict(relu=RELU, logistic=SIGMOID, tanh=TANH, identity=RELU)
         bends = [known[last.activation]]*(len(last.coefs_) - 1)
-        net = _Net([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_], bends)
+        net = LayerNet([w.T.astype(float) for w in last.coefs_], [b.astype(float) for b in last.intercepts_], bends)
         if last.activation != 'identity': return net
         weight,bias = net.weight[0], net.bias[0]
         for w,b in zip(net.weight[1:], net.bias[1:]): weight,bias = w @ weight, w @ bias + b
-        return _Net([weight], [bias], [])
+        return LayerNet([weight], [bias], [])
     if not hasattr(last, 'coef_') or not hasattr(last, 'intercept_') or not _is_linear_whole(last): return None
     weight = np.atleast_2d(np.asarray(last.coef_, float))
-    return _Net([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
+    return LayerNet([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
 
 # %% ../../nbs/search/10_readings.ipynb #lit90031
 class _Reading(NamedTuple):
     "A model whose scores can be bounded."
-    link:_Link      # What scores mean
+    link:Link      # What scores mean
     bound:Any       # (question, `_Aim`) -> `_Condition`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
     of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
-    layers:Any=None # `_Layers`, where these were read
+    layers:Any=None # `Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
         "What the model should answer."
         return self.link.log_odds(self.scores(x)).numpy()
 
 # %% ../../nbs/search/10_readings.ipynb #lit90034
-def _link_of(model, threshold:float=.5, outputs:int=0) -> _Link: # 0: as many sums as it has
-    return _Link(np.zeros(outputs), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
+def _link_of(model, threshold:float=.5, outputs:int=0) -> Link: # 0: as many sums as it has
+    return Link(np.zeros(outputs), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
 
-def _reading_of_layers(layers:_Layers, model, threshold:float=.5) -> _Reading:
+def _reading_of_layers(layers:Layers, model, threshold:float=.5) -> _Reading:
     "A reading of the layers of a model."
     link = _link_of(model, threshold, len(layers.net.bias[-1]))
-    bound = lambda q, aim: _LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
+    bound = lambda q, aim: LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
     scores = lambda x: layers.scores(layers.of(x))
     return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90037
-def _bound_of_trees(nodes:_Splits, kept:dict, q:_Question, aim) -> _TreeBound: # An `_Aim`
+def _bound_of_trees(nodes:TreeSplits, kept:dict, q:BoxQuestion, aim) -> TreeBound: # An `_Aim`
     "The bound of trees; their tables are kept."
     key = tuple(aim.weight.tolist())
-    if key not in kept: kept[key] = _leaf_bits_of(nodes, aim.weight)
-    return _TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
+    if key not in kept: kept[key] = leaf_bits(nodes, aim.weight)
+    return TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
 _AT_ONCE = 128 # Rows
 
-def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
+def _tree_scores(nodes:TreeSplits, x:np.ndarray) -> np.ndarray: # `(n, k)`
     "The sums of leaves of rows, some rows at a time: where all nodes lead them is a large table."
     if len(x) > _AT_ONCE: return np.concatenate([_tree_scores(nodes, x[i:i + _AT_ONCE]) for i in range(0, len(x), _AT_ONCE)])
     column,start = np.concatenate(nodes.group), 0
@@ -297,7 +298,7 @@ def _tree_scores(nodes:_Splits, x:np.ndarray) -> np.ndarray: # `(n, k)`
         out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
     return out
 
-def _on_lines(l:_LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
+def _on_lines(l:LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
     "What the leaves `at` of rows say in a tree of lines: their plain value where a number is missing."
     p = np.flatnonzero(l.tree == tree)
     if not len(p): return value
@@ -306,7 +307,7 @@ def _on_lines(l:_LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:n
     plain = ~mine.any(1) | np.isnan(v).any(1)
     return np.where(plain[:, None], value, l.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ l.slope[p])
 
-def _reading_of_trees(nodes:_Splits, threshold:float) -> _Reading:
+def _reading_of_trees(nodes:TreeSplits, threshold:float) -> _Reading:
     "A reading of trees."
     bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
     kind = 'trees' if nodes.lines is None else 'leaves'
@@ -315,33 +316,33 @@ def _reading_of_trees(nodes:_Splits, threshold:float) -> _Reading:
 # %% ../../nbs/search/10_readings.ipynb #lit90040
 _ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 
-def _reading_of_sum(terms:_Terms, link:_Link) -> _Reading:
+def _reading_of_sum(terms:_Terms, link:Link) -> _Reading:
     "A reading of a sum of one term a column."
     if not len(link.base): link = link._replace(base=np.zeros(len(terms.base)))
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
     return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
-def _reading_on_table(l:_Layers, grid:_Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
+def _reading_on_table(l:Layers, grid:Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
     "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
     terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
-def _read_sum(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
-    "The reading of a fitted model as a sum of one term a column, if it is one; `_Unfit` where steps before it prevent that."
+def _read_sum(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
+    "The reading of a fitted model as a sum of one term a column, if it is one; `Unreadable` where steps before it prevent that."
     found = _additive_scores(model, x)
     terms = None if found is None else _terms_read(found[0], grid, x)
     return None if found is None or terms is None else _reading_of_sum(terms, found[1])
 
 # %% ../../nbs/search/10_readings.ipynb #besd0002
-def _bound_beside_sum(nodes:_Splits, kept:dict, terms:_Terms, q:_Question, aim) -> _TreeBound:
+def _bound_beside_sum(nodes:TreeSplits, kept:dict, terms:_Terms, q:BoxQuestion, aim) -> TreeBound:
     "The same with a sum of one term a column beside the trees."
     out = _bound_of_trees(nodes, kept, q, aim)
     out.sums = _SumBound(q, terms, nodes.e.link, aim)
     out.width += out.sums.width
     return out
 
-def _reading_beside_sum(nodes:_Splits, terms:_Terms, threshold:float) -> _Reading:
+def _reading_beside_sum(nodes:TreeSplits, terms:_Terms, threshold:float) -> _Reading:
     "A reading of trees and a sum of one term a column."
     bound = partial(_bound_beside_sum, nodes, {}, terms)
     scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
@@ -366,44 +367,44 @@ def _words_of_mixed(steps:list, names, which:np.ndarray) -> str: # Numbers of fe
     return f'{reads} several columns ({shown})'
 
 # %% ../../nbs/search/10_readings.ipynb #lit90046
-def _seen_through(e:_Ensemble, model:FrameModel, steps:list, x:np.ndarray) -> tuple: # Steps side by side, and trees that read these
+def _seen_through(e:TreeEnsemble, model:FrameModel, steps:list, x:np.ndarray) -> tuple: # Steps side by side, and trees that read these
     "All that trees read through steps of their own, side by side."
     key = lambda view: tuple(map(id, view))
     views = {key(v): v for v in e.views}
     chains = [[*steps[:-1], *v] for v in views.values()]
-    width = [_features_asked(model, partial(_through_all, some))(x[:1]).shape[1] for some in chains]
+    width = [asked_features(model, partial(through_steps, some))(x[:1]).shape[1] for some in chains]
     start = dict(zip(views, np.cumsum([0, *width])))
     shift = lambda t, by: t._replace(feature=np.where(t.feature < 0, -1, t.feature + by))
     trees = [shift(t, start[key(v)]) for t,v in zip(e.trees, e.views)]
     return chains, e._replace(trees=trees)
 
-def _read_fitted(model:FrameModel, grid:_Grid, x:np.ndarray) -> _Reading|None:
-    "The reading of a fitted model behind its pipeline, if it has one; raises `_Unfit` with what prevents it."
+def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
+    "The reading of a fitted model behind its pipeline, if it has one; raises `Unreadable` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
-    if model.predictor.over: raise _Unfit('a predict that its numbers do not tell')
-    steps = _steps_of(source)
+    if model.predictor.over: raise Unreadable('a predict that its numbers do not tell')
+    steps = steps_of(source)
     if len(steps) == 1 and type(source).__module__.startswith('lightgbm.'):
-        trees = _read_exactly(model, _parsed) # leaves that are lines; others were read before
-        return _reading_of_trees(_nodes_read(trees, grid), threshold) if trees and trees.ensemble.leans else None
+        trees = read_exactly(model, parse_trees) # leaves that are lines; others were read before
+        return _reading_of_trees(splits_of_trees(trees, grid), threshold) if trees and trees.ensemble.leans else None
     net = _layers_fitted(steps[-1])
-    e = _parsed(steps[-1]) if net is None else None
+    e = parse_trees(steps[-1]) if net is None else None
     if net is None and (e is None or len(steps) == 1 and not e.mixed): return None # trees alone were read before
-    if e is not None and e.leans: raise _Unfit('linear leaves behind a step that changes what they read')
+    if e is not None and e.leans: raise Unreadable('linear leaves behind a step that changes what they read')
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
     if e is not None and terms is not None and not e.trees:
         return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     chains,e = _seen_through(e, model, steps, x) if e is not None and any(e.views) else ([steps[:-1]], e)
-    try: f = _opened_parts(model, chains, grid, x, _absent_in(steps[-1]))
-    except _Unfit as why:
-        raise why if isinstance(why.args[0], str) else _Unfit(_words_of_mixed(steps, model.predictor.names, *why.args)) from None
+    try: f = opened_features(model, chains, grid, x, missing_value_of(steps[-1]))
+    except Unreadable as why:
+        raise why if isinstance(why.args[0], str) else Unreadable(_words_of_mixed(steps, model.predictor.names, *why.args)) from None
     if f is None: return None
     if e is not None:
-        nodes = _nodes_behind(e, f, grid)
+        nodes = splits_behind(e, f, grid)
         if nodes is None: return None
         return _reading_of_trees(nodes, threshold) if terms is None else _reading_beside_sum(nodes, terms, threshold)
-    layers = _layers_behind(net := cast(_Net, net), f, grid)
+    layers = layers_behind(net := cast(LayerNet, net), f, grid)
     if layers is not None: return _reading_on_table(layers, grid, x, model, threshold)
-    if len(net.weight) > 1: raise _Unfit('a step that bends a number in front of its layers')
+    if len(net.weight) > 1: raise Unreadable('a step that bends a number in front of its layers')
     terms = _terms_behind(net, f, grid, x)
     return None if terms is None else _reading_of_sum(terms, _link_of(model, threshold))
 
@@ -450,7 +451,7 @@ _COMPARED = 500  # Training rows that are compared
 _NOTHING_READ = 'an inside that nothing here reads'
 _INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
 
-def _readings(cf, grid:_Grid) -> list|None: # A `_Reading` of each model that has to agree
+def _readings(cf, grid:Grid) -> list|None: # A `_Reading` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
     now = (cf.model, cf.domain.features, cf.x_train)
     if cf.read is None or any(a is not b for a,b in zip(now, cf.read[0])):
@@ -466,9 +467,9 @@ def _classes_of_step(step) -> list: # Names; of what consists of others, theirs
 
 def _steps_named(model:FrameModel) -> str:
     "The steps before the last one, and what the last one stands in, in words; '' where there is nothing."
-    *steps,last = _steps_of(model.predictor.source)
+    *steps,last = steps_of(model.predictor.source)
     within = f', within {type(last).__name__}' if hasattr(last, 'regressor_') else ''
-    if within: steps += _steps_of(last.regressor_)[:-1]
+    if within: steps += steps_of(last.regressor_)[:-1]
     names = dict.fromkeys(name for step in steps for name in _classes_of_step(step))
     return (f' behind {", ".join(names)}' if names else '') + within
 
@@ -488,26 +489,26 @@ def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
     return partial(_read_again, ref(cf))
 
 def _read_again(of):
-    if (cf := of()) is not None and cf.x_train is not None: _readings(cf, _grid_of(cf.domain.features))
+    if (cf := of()) is not None and cf.x_train is not None: _readings(cf, grid_of(cf.domain.features))
 
-def _always_one_level(grid:_Grid) -> set: # First and end of the entries of each category that is never missing
+def _always_one_level(grid:Grid) -> set: # First and end of the entries of each category that is never missing
     ends = zip(grid.columns, grid.named, grid.first, grid.first[1:])
     return {(int(a), int(b)) for c,named,a,b in ends if named and not c.missing}
 
 def _behind_curve(model:FrameModel) -> tuple:
     "What a curve makes the numbers of a model of, as a model, and the curve; the model itself and None where none does."
     source = model.predictor.source
-    curve,inner = _curve_behind(last := _steps_of(source)[-1]), getattr(last, 'regressor_', None)
+    curve,inner = output_curve(last := steps_of(source)[-1]), getattr(last, 'regressor_', None)
     if curve is None or inner is None: return model, curve
-    known = cast(Any, recognised(_with_end(source, inner)))
-    return _asked_through(model, replace(known, names=model.predictor.names)), curve
+    known = cast(Any, recognised(replace_last_step(source, inner)))
+    return ask_through(model, replace(known, names=model.predictor.names)), curve
 
-def _read_model(m, grid:_Grid, x:np.ndarray, alone:bool=False) -> _Reading|None: # Training rows, encoded; `alone`: as a sum by its class
-    "The reading of one model, not yet compared; raises `_Unfit` with what prevents it."
-    if isinstance(m, _Trees): return _reading_of_trees(_nodes_read(m, grid), m.predictor.threshold)
+def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _Reading|None: # Training rows, encoded; `alone`: as a sum by its class
+    "The reading of one model, not yet compared; raises `Unreadable` with what prevents it."
+    if isinstance(m, TreeModel): return _reading_of_trees(splits_of_trees(m, grid), m.predictor.threshold)
     if not isinstance(m, FrameModel):
         net = _unfolded(m, x.shape[1], _always_one_level(grid))
-        return None if net is None else _reading_on_table(_layers_on_table(net, grid), grid, x, m)
+        return None if net is None else _reading_on_table(layers_on_table(net, grid), grid, x, m)
     inner,curve = _behind_curve(m)
     r = _read_model(inner, grid, x, alone) if inner is not m else (_read_sum if alone else _read_fitted)(m, grid, x)
     if r is None: m.unread = m.unread or inner.unread
@@ -515,41 +516,41 @@ def _read_model(m, grid:_Grid, x:np.ndarray, alone:bool=False) -> _Reading|None:
     still = float(np.median(r.scores(x)[:, 0] + r.link.base[0]))
     return r._replace(link=r.link._replace(curve=curve._replace(still=still)))
 
-def _read_models(cf, grid:_Grid) -> list|None: # As `_readings`
+def _read_models(cf, grid:Grid) -> list|None: # As `_readings`
     "Read every model, and compare."
-    if _shared_places(grid): return None
-    models = list(cf.model.models) if isinstance(cf.model, _Agreed) else [cf.model]
+    if shared_places(grid): return None
+    models = list(cf.model.models) if isinstance(cf.model, JointModel) else [cf.model]
     x,out = cf.x_train[:_COMPARED], []
     rows = x.detach().cpu().double().numpy()
     for whole in models:
-        m:Any = whole.model if isinstance(whole, _Asked) else whole
+        m:Any = whole.model if isinstance(whole, CastModel) else whole
         try:
             try: r = _read_model(m, grid, rows)
-            except _Unfit as why:
+            except Unreadable as why:
                 if not isinstance(m, FrameModel): raise
                 r,m.unread = None, str(why)
             with torch.no_grad(): z = whole(x).detach().cpu().double().numpy()
             r = _with_rounding(r, z, rows)
             if r is None and isinstance(m, FrameModel): r = _with_rounding(_read_model(m, grid, rows, alone=True), z, rows)
-        except _Unfit as why: r,m.unread = None, m.unread or str(why)
+        except Unreadable as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
-        if isinstance(m, FrameModel) and not isinstance(m, _Trees):
+        if isinstance(m, FrameModel) and not isinstance(m, TreeModel):
             m.inside,m.unread = (_INSIDE[r.of] + _steps_named(m), '') if r is not None else ('', m.unread or _NOTHING_READ)
         if r is None: return None
         out.append(r)
     return out
 
 # %% ../../nbs/search/10_readings.ipynb #lit90056
-def _has_bounds(cf) -> bool:
+def has_bounds(cf) -> bool:
     "Whether the model of an explainer can be bounded, so that answers are proven and regions certified."
     free = bool(cf.domain.features) and cf.ties['relations'] is None
-    return free and _readings(cf, _grid_of(cf.domain.features)) is not None
+    return free and _readings(cf, grid_of(cf.domain.features)) is not None
 
 # %% ../../nbs/search/10_readings.ipynb #lit90059
 _TIE = 1e-9 # What a class loses at a tie to the one before it, in log-odds
 _NO_TIE = 1e-12 # A lead from which a decision is no tie
 
-def _interval_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
+def _interval_aims(link:Link, label, level:np.ndarray, lead=None) -> list:
     "Both ends of an interval."
     ends = zip((1., -1.), *((np.broadcast_to(v, level.shape) for v in some) for some in link.ends(label)))
     return [(sign*np.ones(1), sign*(end - link.base[0]), np.abs(sure - end)) for sign,end,sure in ends if np.isfinite(end).all()]
@@ -561,12 +562,12 @@ def _lead_needed(level, lead) -> np.ndarray: # Log-odds, `(n,)`
     return np.maximum(_log_odds(level), 0. if lead is None else max(lead, 0.))
 
 # %% ../../nbs/search/10_readings.ipynb #lit90062
-def _of_two(link:_Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n,)`
+def _of_two(link:Link, label, level:np.ndarray, lead) -> tuple: # Sign, and `(n,)`
     "Which way the one score of two classes must go, and the log-odds of the target from its threshold on."
     sign = 1. if label == 1 else -1.
     return sign, _lead_needed(level, lead) + sign*_log_odds(link.threshold)
 
-def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
+def _share_aims(link:Link, label, level:np.ndarray, lead=None) -> list:
     "A share, and how many times the share of each other class."
     k,eye = len(link.base), np.eye(len(link.base))
     if k == 1 or link.calibrated:
@@ -578,7 +579,7 @@ def _share_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
     times = [] if lead is None else [eye[label] - np.exp(lead + _TIE*min(label - j, 0))*eye[j] for j in range(k) if j != label]
     return [(eye[label], level - link.base[label], 0.), *((v, 0*level - v @ link.base, 0.) for v in times)]
 
-def _lead_aims(link:_Link, label, level:np.ndarray, lead=None) -> list:
+def _lead_aims(link:Link, label, level:np.ndarray, lead=None) -> list:
     "A lead over each other class."
     base = link.base
     k = len(base)
@@ -602,17 +603,17 @@ class _Aim(NamedTuple):
     need:np.ndarray   # `(n,)`
     more:Any          # How far beyond that the decision is sure, `(n,)`, or one number
 
-    def bound(self, q:_Question): return self.reading.bound(q, self) # A `_Condition`
+    def bound(self, q:BoxQuestion): return self.reading.bound(q, self) # A `_Condition`
     def undone(self) -> _Aim: return self._replace(weight=-self.weight, need=-self.need - self.more) # The opposite
 
 def _bounded_aims(readings:list, label, level:np.ndarray, lead=None) -> list: # Of `_Aim`
     return [_Aim(r, *aim) for r in readings for aim in _AIMS[r.link.kind](r.link, label, level, lead)]
 
-def _conditions(readings:list, q:_Question, label, level:np.ndarray, lead=None) -> list: # By how much it shall lead
+def _conditions(readings:list, q:BoxQuestion, label, level:np.ndarray, lead=None) -> list: # By how much it shall lead
     "What rows of one target must reach: a class, or an interval."
     return [aim.bound(q) for aim in _bounded_aims(readings, label, level, lead)]
 
-def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> list:
+def _conditions_kept(readings:list, q:BoxQuestion, label, level:np.ndarray) -> list:
     "What would undo the decision for rows of one target: boxes in which `most` is below 0 keep it."
     return [aim.undone().bound(q) for aim in _bounded_aims(readings, label, level)]
 
@@ -620,7 +621,7 @@ def _conditions_kept(readings:list, q:_Question, label, level:np.ndarray) -> lis
 _ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
 
 def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
-    if isinstance(cf.model, _Trees): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
+    if isinstance(cf.model, TreeModel): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
     return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.of == 'trees']
 
 def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `(n,)`
@@ -628,7 +629,7 @@ def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `
     out = np.zeros(len(target), bool)
     for e,link,slack in _ensembles(cf, readings):
         if link.calibrated or link.curve is not None: continue # a curve follows
-        for label,i in _of_one_target(target):
+        for label,i in split_by_target(target):
             for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
                 most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)
                 out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))

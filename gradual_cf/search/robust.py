@@ -14,23 +14,24 @@ from torch import Tensor
 
 from ..core import Effort, Encoded, Question, State, Target, check_range
 from ..data.columns import MISSING
-from ..data.tables import _check_names
+from ..data.tables import check_names
 from ..models.asking import predict
-from .bounds import _Splits, _TreeBound, _leaf_bits_of
-from .boxes import (_as_sets, _Boxes, _boxed, _CLOSE, _distance_price, _Grid, _grid_of, _legal_ends,
-                                     _of_one_target, _positions_of, _cost_at, _Question, _question_of, _Rows, _rows_at_positions,
-                                     _Search, _MISSING as _POSITION_OF_NONE, _SEARCHED, _Seen, _wide)
+from .bounds import TreeSplits, TreeBound, leaf_bits
+from .boxes import (
+    levels_as_sets, Boxes, boxes_with_corners, ENCODING_ERROR, distance_price, Grid, grid_of, legal_ends, split_by_target,
+    positions_of_answers, cost_at, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, MISSING_POSITION as
+    _POSITION_OF_NONE, ROWS_TOGETHER, BoxBound, wide_columns)
 from ..models.targets import at_level
 from .goals import most_groups, required
 from .plausible import _AROUND, NEIGHBOURS
-from ..models.trees import _Ensemble, _Link, _Nodes
+from ..models.trees import TreeEnsemble, Link, TreeNodes
 from .readings import _decided_for_target, _conditions, _conditions_kept
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/search/11_robust.ipynb #acb4e9ea
-def _parted(q:_Question, b:_Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
+def _parted(q:BoxQuestion, b:Boxes, column:np.ndarray) -> np.ndarray: # `(b,)`
     "Where to cut columns of which nothing more is known: the row's own value apart, a number in its middle."
     rows,g = np.arange(len(column)), np.maximum(column, 0)
     low,high,own = b.low[rows, g], b.high[rows, g], q.rows.own[b.row, g]
@@ -45,13 +46,13 @@ _WORK = 2e6 # Numbers that bounds may take to find a row that undoes an answer
 def _most_within(c, far:float) -> int:
     "How many legal values of a column lie within a distance on one side, at most; a part of a step is a whole one."
     between = np.searchsorted(c.between, c.between + far, side='right') - np.arange(len(c.between))
-    steps = np.ceil(far/c.step - _CLOSE) if c.every else np.floor(far/c.step + _CLOSE) # nobody's choice
+    steps = np.ceil(far/c.step - ENCODING_ERROR) if c.every else np.floor(far/c.step + ENCODING_ERROR) # nobody's choice
     return int(steps) + int(between.max(initial=0))
 
 class _Noise:
     "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
     words = '{} that withstand noise' # How a proof names such answers
-    def __init__(self, demands, q:_Question, label, level:np.ndarray):
+    def __init__(self, demands, q:BoxQuestion, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
         noise = demands.robust['noise']
         far = [2*_most_within(c, noise[c.name]) if c.name in noise else 0 for c in q.grid.columns]
@@ -79,21 +80,21 @@ class _Noise:
     def spare(self, row:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b,)`; above 0 it withstands
         "What is certified to be left of the decision, at once."
         low,high = self.around(row, at)
-        b = _boxed(self.wide, row, _as_sets(self.q, low), _as_sets(self.q, high))
+        b = boxes_with_corners(self.wide, row, levels_as_sets(self.q, low), levels_as_sets(self.q, high))
         return np.min([-c(b, np.full(len(row), np.inf)).most for c in self.kept], 0)
 
     def undone(self, row:np.ndarray, at:np.ndarray) -> tuple: # bool `(b,)` each
         "Whether some noise undoes answers, and whether that is sure."
-        grid,x = self.q.grid, _rows_at_positions(self.q.grid, self.q.rows, row, at)
+        grid,x = self.q.grid, rows_at(self.q.grid, self.q.rows, row, at)
         low,high = self.around(row, at)
         near = np.stack([0.*at[:, g] if grid.named[g] else grid.encoded(g, at[:, g]) for g in range(at.shape[1])], 1)
         many = np.full(len(row), at.shape[1])
-        rows = _Rows(x, at, low, np.where(low < high, high, low - 2), near, many, 0*many)
-        q = self.q._replace(rows=rows, price=_distance_price(grid, rows))
+        rows = PlacedRows(x, at, low, np.where(low < high, high, low - 2), near, many, 0*many)
+        q = self.q._replace(rows=rows, price=distance_price(grid, rows))
         lost,sure = np.zeros(len(row), bool), np.ones(len(row), bool)
-        asked = lambda i, to: ~self.arrives(row[i], _rows_at_positions(grid, rows, i, to))
+        asked = lambda i, to: ~self.arrives(row[i], rows_at(grid, rows, i, to))
         for c in _conditions_kept(self.readings, q, self.label, self.level[row]):
-            found = _Search(q, [c], asked, Effort(work=_WORK)).run(False)
+            found = BoxSearch(q, [c], asked, Effort(work=_WORK)).run(False)
             lost |= np.isfinite(found.cost)
             sure &= np.isfinite(found.cost) | np.isinf(found.bound)
         return lost, sure | lost
@@ -106,11 +107,11 @@ class _Noise:
         lost,sure = self.undone(row[i], at[i])
         out[i] = ~lost & sure
         open_ = i[~sure]
-        cost = _cost_at(self.q.grid, self.q.rows, self.q.price, row[open_], at[open_]).sum(1)
+        cost = cost_at(self.q.grid, self.q.rows, self.q.price, row[open_], at[open_]).sum(1)
         np.minimum.at(self.doubt, row[open_], cost)
         return out
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
+    def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound:
         "Look at boxes."
         q = self.q
         own = self.q.rows.own[b.row]
@@ -120,7 +121,7 @@ class _Noise:
         i = np.flatnonzero(moved.any(1))
         for way in (short[i], -short[i]) if len(i) else ():
             ends = [np.where(moved[i], (end[i] + way).clip(q.grid.low, q.grid.high), end[i]) for end in (b.low, b.high)]
-            there = _boxed(self.wide, b.row[i], *ends)
+            there = boxes_with_corners(self.wide, b.row[i], *ends)
             for c in self.shifted: most[i] = np.minimum(most[i], c(there, np.full(len(i), np.inf)).most)
         noisy = (b.corner != own) | ~self.silent[b.row]
         here = np.where(noisy[:, self.reach > 0].any(1), -1., np.inf) # without noise, nothing to withstand
@@ -130,48 +131,48 @@ class _Noise:
         column = np.where(far.any(1) & (here < 0), far.argmax(1), -1)
         last = todo[(here[todo] < 0) & (column[todo] < 0)] # no cut would tell more of these
         if len(last): here[last] = self.decided(b.take(last))
-        return _Seen(most, here, np.zeros(n), column, _parted(q, b, column), self.further(b, todo))
+        return BoxBound(most, here, np.zeros(n), column, _parted(q, b, column), self.further(b, todo))
 
-    def decided(self, b:_Boxes) -> np.ndarray: # `(b,)`
+    def decided(self, b:Boxes) -> np.ndarray: # `(b,)`
         "1 where corners are answers that withstand it, else -1."
-        out,x = np.full(len(b.row), -1.), _rows_at_positions(self.q.grid, self.q.rows, b.row, b.corner)
+        out,x = np.full(len(b.row), -1.), rows_at(self.q.grid, self.q.rows, b.row, b.corner)
         i = np.flatnonzero(self.arrives(b.row, x))
         if len(i): out[i[self.holds(b.row[i], b.corner[i])]] = 1.
         return out
 
-    def further(self, b:_Boxes, i:np.ndarray) -> tuple: # Positions and boxes to try
+    def further(self, b:Boxes, i:np.ndarray) -> tuple: # Positions and boxes to try
         "Corners, as much further as they may come out short."
         at,own = b.corner[i], self.q.rows.own[b.row[i]]
         way = np.where(at != own, np.sign(at - own)*self.reach, 0)
         ends = [np.where(way, end, at) for end in (self.q.grid.low, self.q.grid.high)]
-        first,last = _legal_ends(self.q, b.row[i], *ends)
+        first,last = legal_ends(self.q, b.row[i], *ends)
         return np.where(way, (at + way).clip(first, last), at), i
 
 # %% ../../nbs/search/11_robust.ipynb #c713e2f4
 _TOLERANCE = 1e-5 # What a demand may lack by rounding
 _ROUNDINGS = 8    # Roundings of a squared distance, at most
 
-def _encoded_ends(q:_Question, b:_Boxes) -> tuple: # `(b, d)` each
+def _encoded_ends(q:BoxQuestion, b:Boxes) -> tuple: # `(b, d)` each
     "The smallest and the largest numbers of boxes, and their corners."
-    first,last = _legal_ends(q, b.row, b.low, b.high)
+    first,last = legal_ends(q, b.row, b.low, b.high)
     none = (first > last) | q.grid.named
-    ends = [_rows_at_positions(q.grid, q.rows, b.row, np.where(none, b.corner, at)) for at in (first, last)]
-    here = _rows_at_positions(q.grid, q.rows, b.row, b.corner)
+    ends = [rows_at(q.grid, q.rows, b.row, np.where(none, b.corner, at)) for at in (first, last)]
+    here = rows_at(q.grid, q.rows, b.row, b.corner)
     return np.minimum(here, ends[0]), np.maximum(here, ends[1]), here # a row's own value may be beyond both
 
-def _seen_between(q:_Question, b:_Boxes, spare:Any) -> _Seen: # (boxes, their ends, columns that changed) -> `(b,)`
+def _seen_between(q:BoxQuestion, b:Boxes, spare:Any) -> BoxBound: # (boxes, their ends, columns that changed) -> `(b,)`
     "What is said of boxes by what they have to spare between their ends, and at their corners: cut the widest column."
     low,high,here = _encoded_ends(q, b)
     far = np.where(q.grid.named, 1., (high - low)[:, np.minimum(q.grid.first[:-1], low.shape[1] - 1)])
-    wide = np.where(_wide(q, b), far, 0.)
+    wide = np.where(wide_columns(q, b), far, 0.)
     column = np.where((wide > 0).any(1), wide.argmax(1), -1)
     most = spare(b, low, high, ~b.stays)
-    corner = spare(b._replace(low=_as_sets(q, b.corner)), here, here, b.corner != q.rows.own[b.row])
-    return _Seen(most, corner, np.zeros(len(most)), column, _parted(q, b, column))
+    corner = spare(b._replace(low=levels_as_sets(q, b.corner)), here, here, b.corner != q.rows.own[b.row])
+    return BoxBound(most, corner, np.zeros(len(most)), column, _parted(q, b, column))
 
 class _LonelyBound:
     "How lonely rows are at least, among near rows of their target: a `_Condition`."
-    def __init__(self, q:_Question, company):
+    def __init__(self, q:BoxQuestion, company):
         circles,place = company.company.circles, company.circle.cpu().numpy()
         half = len(circles[place[0]].x)//2 # rows of one target
         near = company.near[:, :, :min(_AROUND, half)].cpu().numpy()
@@ -185,7 +186,7 @@ class _LonelyBound:
         levels = {g: rows[:, grid.first[g]:grid.first[g + 1]] for g in np.flatnonzero(grid.named)}
         self.to_level = {g: ((v**2).sum(1, keepdims=True) + 1 - 2*v)[near] for g,v in levels.items()} # squared
 
-    def apart(self, b:_Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> `(b, 2)`
+    def apart(self, b:Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> `(b, 2)`
         "The mean distance from boxes to the nearest rows of each half."
         near,ends = self.near[b.row], (v[:, None, None, self.entry] for v in (low, high))
         square = ((near - near.clip(*ends))**2).sum(3)
@@ -195,18 +196,18 @@ class _LonelyBound:
         nearest = np.partition(square, few - 1, 2)[:, :, :few]
         return np.sqrt(np.maximum(nearest - self.rounding, 0)).mean(2) # the demand itself counts in fewer digits
 
-    def spare(self, b:_Boxes, low:np.ndarray, high:np.ndarray, changed) -> np.ndarray: # Encoded ends `(b, d)` -> `(b,)`
+    def spare(self, b:Boxes, low:np.ndarray, high:np.ndarray, changed) -> np.ndarray: # Encoded ends `(b, d)` -> `(b,)`
         "By how much boxes are nearer than they must be, at most."
         return (self.bars[b.row] + _TOLERANCE - self.apart(b, low, high)).min(1)
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen: return _seen_between(self.q, b, self.spare)
+    def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/11_robust.ipynb #rp02
 _HAIR = 1e-6 # Room for rounding beside the end of a bin, encoded
 
 class _PairBound:
     "How much support changed values have at most beside the others: a `_Condition`."
-    def __init__(self, q:_Question, company):
+    def __init__(self, q:BoxQuestion, company):
         pairs = company.company.pairs
         self.q = q
         self.first = np.array(pairs.first)
@@ -215,7 +216,7 @@ class _PairBound:
         self.count = pairs.count.double().log1p().cpu().numpy()
         self.width = self.count.size
 
-    def met(self, b:_Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> bool `(b, k)`
+    def met(self, b:Boxes, low:np.ndarray, high:np.ndarray) -> np.ndarray: # Encoded ends `(b, d)` -> bool `(b, k)`
         "The bins that boxes meet."
         grid,out = self.q.grid, np.zeros((len(b.row), len(self.count)), bool)
         for g,ends in enumerate(self.ends):
@@ -226,17 +227,17 @@ class _PairBound:
                 part[:] = (lowest <= np.arange(part.shape[1])) & (np.arange(part.shape[1]) <= highest)
         return out
 
-    def spare(self, b:_Boxes, low:np.ndarray, high:np.ndarray, changed) -> np.ndarray: # bool `(b, g)` -> `(b,)`
+    def spare(self, b:Boxes, low:np.ndarray, high:np.ndarray, changed) -> np.ndarray: # bool `(b, g)` -> `(b,)`
         "By how much the support of changed values is beyond their bars, at most; infinite where none changed."
         met = self.met(b, low, high)
         beside = np.maximum.reduceat(np.where(met[:, None], self.count, -np.inf), self.first[:-1], axis=2).min(2)
         best = np.maximum.reduceat(np.where(met, beside, -np.inf), self.first[:-1], axis=1)
         return np.where(changed, best - self.bars[b.row], np.inf).min(1) + _TOLERANCE
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen: return _seen_between(self.q, b, self.spare)
+    def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/11_robust.ipynb #2b5f8a8f
-def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> _Nodes: # One tree, as `_tree` grows it
+def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> TreeNodes: # One tree, as `_tree` grows it
     "The nodes of an isolation tree that a row can come to."
     child = 2*np.arange(len(column)) + 1
     inner = np.isfinite(bound) & (child + 1 < len(column))
@@ -248,9 +249,9 @@ def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> _Nod
     split = inner[kept]
     left,right = (np.where(split, place[np.minimum(child[kept] + side, len(column) - 1)], -1) for side in (0, 1))
     feature,missing = np.where(split, column[kept], -1), split & (MISSING <= bound[kept])
-    return _Nodes(feature, bound[kept], [None]*len(kept), missing, left, right, depth[kept, None])
+    return TreeNodes(feature, bound[kept], [None]*len(kept), missing, left, right, depth[kept, None])
 
-def _last_below(grid:_Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cuts `(m,)` -> positions `(m,)`
+def _last_below(grid:Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cuts `(m,)` -> positions `(m,)`
     "The last legal position up to each cut, as rows are encoded."
     at = grid.up_to(g, grid.columns[g].decoded(bound.astype(float)))
     for _ in range(2): # what rounding moved
@@ -258,7 +259,7 @@ def _last_below(grid:_Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cu
         at = np.where(grid.encoded(g, at).astype(bound.dtype) > bound, at - 2, at)
     return at
 
-def _forest_splits(forest, grid:_Grid) -> _Splits:
+def _forest_splits(forest, grid:Grid) -> TreeSplits:
     "What an isolation forest does with the cells of a table."
     trees = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in forest[:3]))]
     owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
@@ -278,24 +279,24 @@ def _forest_splits(forest, grid:_Grid) -> _Splits:
         edges.append(at)
         left.append(np.concatenate([goes, missing[mine, None]], 1))
     own = lambda x: [x.astype(bound.dtype)[:, entry[mine]].T <= bound[mine, None] for mine in of]
-    return _Splits(_Ensemble(trees, _Link(np.zeros(1), 'number')), group, edges, left, own)
+    return TreeSplits(TreeEnsemble(trees, Link(np.zeros(1), 'number')), group, edges, left, own)
 
 _DEPTH_SLACK = 1e-3 # Room for rounding in a sum of depths
 
-def _forest_read(company, number:int, grid:_Grid) -> tuple: # Of a circle -> `_Splits`, `_Words`
+def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `TreeSplits`, `_Words`
     "What the forest of a circle does with the cells of a table; read once."
     if number not in company.read or company.read[number][0] is not grid:
         nodes = _forest_splits(company.circles[number].forest, grid)
-        company.read[number] = grid, nodes, _leaf_bits_of(nodes, np.ones(1))
+        company.read[number] = grid, nodes, leaf_bits(nodes, np.ones(1))
     return company.read[number][1:]
 
-def _company_bounds(company, q:_Question) -> list: # Of `_Condition`, for rows of one target
+def _company_bounds(company, q:BoxQuestion) -> list: # Of `_Condition`, for rows of one target
     "What the company of real rows demands; nothing of a target with too few."
     if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
     forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
     need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
-    strange = _TreeBound(q, nodes, words, need, _DEPTH_SLACK)
+    strange = TreeBound(q, nodes, words, need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
     return [_LonelyBound(q, company), strange, *pairs]
 
@@ -311,7 +312,7 @@ class _Demands(NamedTuple):
 
     def take(self, i) -> _Demands: return self._replace(enc=self.enc.take(i), aim=self.aim.take(i)) # The rows `i`
 
-    def conditions(self, q:_Question, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
+    def conditions(self, q:BoxQuestion, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
         "Everything that rows of one target must reach."
         level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
@@ -320,9 +321,9 @@ class _Demands(NamedTuple):
         held = [_Noise(self, q, label, level)] if self.robust else []
         return out + held, held
 
-    def asked(self, q:_Question, held:list, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions -> bool `(b,)`
+    def asked(self, q:BoxQuestion, held:list, row:np.ndarray, at:np.ndarray) -> np.ndarray: # Positions -> bool `(b,)`
         "Whether rows have all of it: the last word."
-        x = _rows_at_positions(q.grid, q.rows, row, at)
+        x = rows_at(q.grid, q.rows, row, at)
         out = self.arrives(row, x)
         if self.aim.demands: out[out] = self.met(row[out], x[out])
         for condition in held: out[out] = condition.holds(row[out], at[out])
@@ -362,9 +363,9 @@ _FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer 
 def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(n, d)` -> bool `(n,)`
     "Which answers have all that is demanded."
     cf,enc,out = demands.cf, demands.enc, np.zeros(len(xp), bool)
-    q = _question_of(_grid_of(cf.domain.features), enc, most_groups(cf, enc).cpu().numpy())
-    at = _positions_of(q.grid, q.rows, xp.cpu().double().numpy(), MISSING)
-    for label,i in _of_one_target(demands.aim.label, _SEARCHED):
+    q = box_question(grid_of(cf.domain.features), enc, most_groups(cf, enc).cpu().numpy())
+    at = positions_of_answers(q.grid, q.rows, xp.cpu().double().numpy(), MISSING)
+    for label,i in split_by_target(demands.aim.label, ROWS_TOGETHER):
         some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(enc.x.device))
         out[i] = wanted.asked(some, wanted.conditions(some, label)[1], np.arange(len(i)), at[i])
     return out
@@ -391,7 +392,7 @@ def _check_robust(columns, robust:dict):
         raise ValueError(f'hold must be dict(noise={{column: how far}}), got {robust!r}')
     noise = robust['noise']
     if not isinstance(noise, dict) or not noise: raise ValueError(f'noise must be a dict of columns, got {noise!r}')
-    _check_names(columns, noise=list(noise))
+    check_names(columns, noise=list(noise))
     kind = {c.name: c.ordered for c in columns}
     for name,far in noise.items():
         if not kind[name]: raise ValueError(f'noise must be of numbers, got the category {name!r}')

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..core import changed_groups, State, by_target
 from ..data.series import n_segments
-from ..models.asking import _differentiable, evaluating, predict, with_graph
+from ..models.asking import is_differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
 from .goals import _closed_form, lacking, most_groups, required, shortfall
 from ..models.targets import arrived, goal_of, in_target, leading_by
@@ -186,7 +186,7 @@ def _best_pastes(cf, s:State, beyond:Callable) -> _Pastes: # `n*k` of them
     "The best of all candidates of each row, best first."
     n,row = len(s.x), torch.arange(len(s.x), device=s.x.device).repeat_interleave(_DONORS)
     donor,label = _donors(cf, s).flatten(0, 1), s.target.label[row]
-    share = (_slopes if _differentiable(cf.model) else _window_shares)(cf, s.x[row], donor, label)
+    share = (_slopes if is_differentiable(cf.model) else _window_shares)(cf, s.x[row], donor, label)
     spans = _candidate_spans(share.masked_fill((s.enc.low == s.enc.high)[row], 0.))
     each = torch.arange(len(row), device=row.device).repeat_interleave(spans.shape[1])
     spans = spans.flatten(0, 1)
@@ -329,7 +329,7 @@ def composed(
         `s`, once where anything is left to do
     """
     some = (~arrived(s.logits, s.target.label, cf.tau) & s.on.any(1)).nonzero()[:, 0]
-    if not len(some) or not cf.settings.sigma or not _differentiable(cf.model): return
+    if not len(some) or not cf.settings.sigma or not is_differentiable(cf.model): return
     now,h = s.take(some), cf.settings
     new = compose(cf.model, now, cf.groups(s.x), cf.loss, sigma=h.sigma, lr=h.lr, project=cf.project, keep='nearest',
                   watch=watch, **cf.ties)

@@ -17,8 +17,8 @@ from torch import Tensor
 from .goals import _EXACT, cost, lacking, most_groups, spent
 from ..models.targets import arrived, levels, target_prob
 from .composition import admissible
-from ..answers import _explainer_of, _check_answers, Counterfactuals
-from ..data.columns import _entry_slices, _SAME
+from ..answers import explainer_of, check_answers, Counterfactuals
+from ..data.columns import entry_slices, STEP_TOLERANCE
 from ..core import Question, State, changed_groups, group_sums, per_row
 from ..models.asking import predict
 from .masking import _NUMBERS, every_value, expand_groups, in_group, probe
@@ -29,10 +29,10 @@ __all__ = ['put_back', 'put_back_smallest', 'line_search', 'share', 'improve']
 # %% ../../nbs/search/01_shorten.ipynb #c6
 def _reasked(explainer, s, xp):
     "The state with other perturbed inputs and all that follows, and what the model says of them."
-    xp = _with_followers(explainer, xp, s.x)
+    xp = add_followers(explainer, xp, s.x)
     return s._replace(xp=xp, logits=predict(explainer.model, xp))
 
-def _with_followers(explainer, xp, x):
+def add_followers(explainer, xp, x):
     "Rows in which every column follows that has to."
     relations = explainer.ties['relations']
     return xp if relations is None else relations.follow(xp, x)
@@ -74,14 +74,15 @@ def put_back(
     while len(live):
         least,g = _without_each(explainer, s.take(live)._replace(xp=xp[live]), groups).min(1)
         live,g = live[least <= 0], g[least <= 0]
-        xp[live] = _with_followers(explainer, torch.where(in_group(groups, g), s.x[live], xp[live]), s.x[live])
+        xp[live] = add_followers(explainer, torch.where(in_group(groups, g), s.x[live], xp[live]), s.x[live])
     return _reasked(explainer, s, xp)
 
 # %% ../../nbs/search/01_shorten.ipynb #c15
-def _group_sizes(x, xp, groups):
+def change_sizes(x, xp, groups):
     "Euclidean size of the change in each group, `(n, g)`."
     return group_sums((x - xp)**2, groups).sqrt()
 
+# %% ../../nbs/search/01_shorten.ipynb #c15x0
 def put_back_smallest(
     explainer,        # Fitted
     s:State,          # Rows that have arrived; others stay as they are
@@ -104,7 +105,7 @@ def put_back_smallest(
     """
     groups,xp = explainer.groups(s.x), s.xp.clone()
     on = changed_groups(s.x, xp, groups)
-    order = _group_sizes(s.x, xp, groups).masked_fill(~on, torch.inf).argsort(dim=1, stable=True)
+    order = change_sizes(s.x, xp, groups).masked_fill(~on, torch.inf).argsort(dim=1, stable=True)
     left = on.sum(1)
     for i in range(int(left.max())):
         live = (left > i).nonzero()[:, 0]
@@ -181,7 +182,7 @@ def line_search(
     on = changed_groups(s.x, s.xp, groups)
     many = on.sum(1)
     xp = _bisected(explainer, s, expand_groups(on, groups))
-    order = _group_sizes(s.x, xp, groups).argsort(dim=1, descending=True, stable=True)
+    order = change_sizes(s.x, xp, groups).argsort(dim=1, descending=True, stable=True)
     for i in range(int(many.max())):
         rows = ((many > i) & (many > 1)).nonzero()[:, 0]
         some = s.take(rows)._replace(xp=xp[rows])
@@ -199,7 +200,7 @@ def _best_share(explainer, s, groups, free):
     best,new = _WORTH*spent(s.x, s.xp, price), s.xp.clone()
     for t in range(1, _TENTHS):
         part = admissible(s.enc, torch.lerp(s.x, s.xp, t/_TENTHS), explainer.project)
-        part = s._replace(xp=_with_followers(explainer, torch.where(mask, part, s.x), s.x))
+        part = s._replace(xp=add_followers(explainer, torch.where(mask, part, s.x), s.x))
         _,xp,score = probe(explainer.model, part, free, groups, explainer.domain.propose,
                            project=explainer.project, **explainer.ties)
         dist = torch.where(score > 0, spent(s.x, xp, price), torch.inf)
@@ -307,8 +308,8 @@ def improve(
     >>> improve(cf, answers).changes()
     """
     explainer.check_fitted()
-    _check_answers(cfs)
-    explainer = _explainer_of(explainer, cfs)
+    check_answers(cfs)
+    explainer = explainer_of(explainer, cfs)
     z_xp = predict(explainer.model, cfs.xp)
     question = Question(cfs.data, explainer.enc_of(cfs), predict(explainer.model, cfs.x), cfs.tensors.target)
     s = State(question.enc, cfs.xp.clone(), z_xp, _must_keep(explainer, cfs, z_xp))
@@ -322,7 +323,7 @@ def improve(
     return replace(explainer.measure(question, done.xp), tau=cfs.tau)
 
 # %% ../../nbs/search/01_shorten.ipynb #c57b
-def _ask_all(cf, s, free):
+def try_all_values(cf, s, free):
     "Every value that the domain proposes."
     return probe(cf.model, s, free, cf.groups(s.x), cf.propose, project=cf.project, **cf.ties)
 
@@ -347,7 +348,7 @@ def _rounder_numbers(c, own:float, v:float, which:str='usual') -> list: # Raw nu
     "Rounder numbers than a changed one: on in its direction first, none past the row's own."
     step,way = getattr(c, which), np.sign(v - own)
     k = v/step if step else 0.
-    if abs(k - np.rint(k)) <= _SAME: return [] # it is on the step, or there is none
+    if abs(k - np.rint(k)) <= STEP_TOLERANCE: return [] # it is on the step, or there is none
     out = [float(c.stored(np.round(way*(np.ceil(way*k) + i)*step, c.digits))) for i in (0, 1, -1)]
     return [u for u in out if (u - own)*way > 0]
 
@@ -378,16 +379,16 @@ def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> 
     "Answers with other numbers in the same columns that cost little more, where these have all that was asked for."
     columns,price = explainer.domain.features, explainer.ties['price']
     groups = explainer.groups(s.x)
-    starts,on = [at.start for at in _entry_slices(columns)], changed_groups(s.x, s.xp, groups)
+    starts,on = [at.start for at in entry_slices(columns)], changed_groups(s.x, s.xp, groups)
     row,tried,kept,put = _combinations(columns, starts, s, on.cpu().numpy(), beside)
     if not len(row): return s.xp
     row = row.to(s.x.device)
     far = lambda x, xp: (xp - x).abs().sum(1) if price is None else price(x, xp)
     some = s.enc.take(row)
-    xp = _with_followers(explainer, admissible(some, tried, explainer.project), s.x[row])
+    xp = add_followers(explainer, admissible(some, tried, explainer.project), s.x[row])
     cost = far(s.x[row], xp)
     fits = (cost <= most*far(s.x, s.xp)[row]) & (changed_groups(some.x, xp, groups) == on[row]).all(1)
-    fits &= torch.tensor([bool((a[at] - b[at]).abs().max() <= _SAME) for a,b,at in zip(xp, tried, put)]).to(fits)
+    fits &= torch.tensor([bool((a[at] - b[at]).abs().max() <= STEP_TOLERANCE) for a,b,at in zip(xp, tried, put)]).to(fits)
     i = fits.nonzero()[:, 0]
     if not len(i): return s.xp
     own = row[i].unique() # … and whether the answers themselves have it
@@ -405,7 +406,7 @@ def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to r
     columns,h = explainer.domain.features, explainer.settings
     if not (explainer.rounds and h.legal and any(c.every or c.usual or c.better for c in columns)): return xp
     finer = partial(_rounder_numbers, which='every') # a training number between the steps, at any cost
-    for beside,most in ((_mirrored, 1 + _SAME), (_rounder_numbers, _ROUNDER), (finer, np.inf)):
+    for beside,most in ((_mirrored, 1 + STEP_TOLERANCE), (_rounder_numbers, _ROUNDER), (finer, np.inf)):
         xp = _instead(explainer, State(enc, xp, cast(Any, None), cast(Any, None)), target, beside, most)
     return xp
 

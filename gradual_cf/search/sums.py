@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..models.decisions import FrameModel
-from ..models.fitted import _curve_of
-from .bounds import _Layers, _needed, _Net, _rate
-from .pipelines import (_every_position, _Features, _features_asked, _HELD, _leaves_sums, _MOST_VALUES,
-                                        _raw_sources, _sources_of, _steps_of, _through_all)
-from .boxes import _Boxes, _Found, _Grid, _legal_ends, _open, _own_positions, _Question, _Seen
-from ..models.trees import _Ensemble, _Link, _Unfit
+from ..models.fitted import curve_of_fold
+from .bounds import Layers, cheapest_shares, LayerNet, gain_per_cost
+from gradual_cf.search.pipelines import (
+    all_positions, Features, asked_features, TABLE_NUMBERS, keeps_sums, MOST_VALUES, raw_sources, sources_of, steps_of,
+    through_steps)
+from .boxes import Boxes, SearchResult, Grid, legal_ends, open_columns, positions_of_rows, BoxQuestion, BoxBound
+from ..models.trees import TreeEnsemble, Link, Unreadable
 from ..data.columns import MISSING
 
 # %% auto #0
@@ -57,20 +58,20 @@ def _behind_shares(curve, v:np.ndarray) -> np.ndarray: return curve(1/(1 + np.ex
 def _fold_of(fold) -> tuple|None: # One of `calibrated_classifiers_` -> its model, sign, curve
     "A sum of two classes, and the curve behind it as one that rises; None for another."
     inner = fold.estimator.estimator if type(fold.estimator).__name__ == 'FrozenEstimator' else fold.estimator
-    last = _steps_of(inner)[-1]
+    last = steps_of(inner)[-1]
     if not _is_sum(last) or fold.method not in ('sigmoid', 'isotonic') or list(fold.classes) != list(inner.classes_): return None
-    sign,follows = _curve_of(fold)
+    sign,follows = curve_of_fold(fold)
     if hasattr(last, 'decision_function'): return inner, sign, follows
     calibrated = fold.calibrators[0].predict
     return inner, sign, partial(_behind_shares, calibrated) if sign > 0 else partial(_falling_shares, calibrated)
 
 def _falling_shares(curve, v:np.ndarray) -> np.ndarray: return _behind_shares(curve, -v) # … that falls
 
-def _through_steps(steps:list, rows) -> Any: return _through_all(steps[:-1], rows) # Rows behind all steps but the last
+def _through_steps(steps:list, rows) -> Any: return through_steps(steps[:-1], rows) # Rows behind all steps but the last
 
 def _one_said(inner, numbers:bool, rows) -> np.ndarray: # A fitted model of two classes, or of numbers -> `(n,)`
     "The sum of a model, steps before it included."
-    parts = _steps_of(inner)
+    parts = steps_of(inner)
     said = _scores_said(parts[-1], numbers, _through_steps(parts, rows))
     return said[:, 0] if said.shape[1] == 1 else said[:, 1] - said[:, 0]
 
@@ -79,7 +80,7 @@ def _folds_said(folds:list, steps:list, rows) -> np.ndarray: # `(n, folds)`
     rows = _through_steps(steps, rows)
     return np.stack([sign*_one_said(inner, False, rows) for inner,sign,_ in folds], 1)
 
-def _beside_trees(e:_Ensemble, steps:list, rows) -> np.ndarray: # `(n, k)`
+def _beside_trees(e:TreeEnsemble, steps:list, rows) -> np.ndarray: # `(n, k)`
     "What models beside trees add to each score."
     rows,out = _through_steps(steps, rows), np.zeros((rows.shape[0], len(e.link.base)))
     for inner,k,weight,handed in e.terms:
@@ -87,29 +88,29 @@ def _beside_trees(e:_Ensemble, steps:list, rows) -> np.ndarray: # `(n, k)`
     return out
 
 def _check_leaves_sums(model:FrameModel, x:np.ndarray, chains:list): # Rows; steps of which the last is a sum
-    "Raise `_Unfit` where steps before a sum leave it none of these columns."
-    raw = _raw_sources(model, x)
+    "Raise `Unreadable` where steps before a sum leave it none of these columns."
+    raw = raw_sources(model, x)
     for *steps,last in chains:
-        if not _leaves_sums(_sources_of(steps, raw), _is_linear(last)): raise _Unfit('features that read several columns')
+        if not keeps_sums(sources_of(steps, raw), _is_linear(last)): raise Unreadable('features that read several columns')
 
 def _additive_scores(model:FrameModel, x:np.ndarray) -> tuple|None: # Rows -> what they say `(n, k)`, and its link
-    "The scores of a model that is a sum, as a function of encoded rows; None for another, `_Unfit` for one of other columns."
+    "The scores of a model that is a sum, as a function of encoded rows; None for another, `Unreadable` for one of other columns."
     source,threshold = model.predictor.source, model.predictor.threshold
     if source is None or model.predictor.over: return None
-    steps = _steps_of(source)
+    steps = steps_of(source)
     last = steps[-1]
     if len(folds := getattr(last, 'calibrated_classifiers_', ())) and len(last.classes_) == 2:
         parts:Any = [_fold_of(fold) for fold in folds]
         if None in parts: return None
-        said,chains = partial(_folds_said, parts, steps), [[*steps[:-1], *_steps_of(inner)] for inner,*_ in parts]
-        link = _Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
+        said,chains = partial(_folds_said, parts, steps), [[*steps[:-1], *steps_of(inner)] for inner,*_ in parts]
+        link = Link(np.zeros(len(parts)), 'proba', threshold=threshold, calibrated=tuple(v[2] for v in parts))
     elif not _is_sum(last): return None
     else:
         numbers,chains = model.kind == 'number', [steps]
         said = lambda rows: _scores_said(last, numbers, _through_steps(steps, rows))
-        link = _Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
+        link = Link(np.zeros(0), 'number' if numbers else 'logit', threshold=threshold) # as many as it says
     _check_leaves_sums(model, x, chains)
-    return _features_asked(model, said), link
+    return asked_features(model, said), link
 
 # %% ../../nbs/search/09_sums.ipynb #2cfa7036
 _MOVED = 500 # Rows in which all columns move
@@ -117,7 +118,7 @@ _ADDS_UP = 1e-6 # Largest difference from the sum of parts, relative to the larg
 
 class _Terms(NamedTuple):
     "What each value of each column adds to scores."
-    grid:_Grid
+    grid:Grid
     start:np.ndarray # The row that terms are told from, encoded, `(1, d)`
     base:np.ndarray  # Its scores, `(k,)`
     table:list       # Of each column what its legal values add, or its levels, `(values, k)`
@@ -133,7 +134,7 @@ class _Terms(NamedTuple):
     def parts(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g, k)`
         "What each value of rows adds; a value that is no legal one is asked about."
         grid = self.grid
-        own,near = _own_positions(grid, x, MISSING)
+        own,near = positions_of_rows(grid, x, MISSING)
         out,odd = np.zeros((*own.shape, len(self.base))), np.zeros(own.shape, bool)
         for g,table in enumerate(self.table):
             place = own[:, g] if grid.named[g] else ((own[:, g] - grid.low[g])//2).clip(0, len(table) - 1)
@@ -154,7 +155,7 @@ def _tables_asked(t:_Terms) -> list: # `(values, k)` of each column
     "What is added where one column differs from the start, at each of its legal values."
     entries,grid = t.entries, t.grid
     owner,value = np.repeat(np.arange(len(entries)), sizes := [len(v) for v in entries]), np.concatenate([np.arange(n) for n in sizes])
-    parts,size = [], max(1, _HELD//t.start.shape[1])
+    parts,size = [], max(1, TABLE_NUMBERS//t.start.shape[1])
     for i in range(0, len(owner), size):
         some,rows = owner[i:i + size], np.repeat(t.start, len(owner[i:i + size]), 0)
         for g in np.unique(some):
@@ -165,7 +166,7 @@ def _tables_asked(t:_Terms) -> list: # `(values, k)` of each column
 
 def _checked(t:_Terms, places:list) -> _Terms|None: # Places of values in each column, `(n,)` each
     "The same with its error at rows in which all columns move; None where they are no sum of parts."
-    entries,size = t.entries, max(1, _HELD//t.start.shape[1])
+    entries,size = t.entries, max(1, TABLE_NUMBERS//t.start.shape[1])
     most,error = max(1., *(np.abs(v).max() for v in t.table)), 0.
     for i in range(0, len(places[0]), size):
         at = [v[i:i + size] for v in places]
@@ -178,9 +179,9 @@ def _by_chance(t:_Terms) -> list: # Places for `_checked`
     rng = np.random.default_rng(0)
     return [rng.integers(0, len(v), _MOVED) for v in t.table]
 
-def _many_values(grid:_Grid) -> bool: return bool((~grid.named & ((grid.high - grid.low)//2 >= _MOST_VALUES)).any())
+def _many_values(grid:Grid) -> bool: return bool((~grid.named & ((grid.high - grid.low)//2 >= MOST_VALUES)).any())
 
-def _terms_read(of, grid:_Grid, x:np.ndarray) -> _Terms|None: # A sum by its class; training rows, `(n, d)`
+def _terms_read(of, grid:Grid, x:np.ndarray) -> _Terms|None: # A sum by its class; training rows, `(n, d)`
     "What each value adds; None where parts do not add up, or where a column has too many values to ask about."
     if _many_values(grid): return None
     start = x[:1].copy()
@@ -188,20 +189,20 @@ def _terms_read(of, grid:_Grid, x:np.ndarray) -> _Terms|None: # A sum by its cla
     t = t._replace(table=_tables_asked(t))
     return _checked(t, _by_chance(t))
 
-def _ways(grid:_Grid) -> list: # `_Terms.way`
-    return [None if grid.named[g] else grid.encoded(g, _every_position(grid, g)) for g in range(len(grid.columns))]
+def _ways(grid:Grid) -> list: # `_Terms.way`
+    return [None if grid.named[g] else grid.encoded(g, all_positions(grid, g)) for g in range(len(grid.columns))]
 
-def _terms_beside(e:_Ensemble, model:FrameModel, grid:_Grid, x:np.ndarray) -> _Terms: # Training rows `(n, d)`
-    "The terms of what stands beside trees; raises `_Unfit` where that is no sum."
-    steps = _steps_of(model.predictor.source)
-    inner = [_steps_of(m)[-1] for m,*_ in e.terms]
-    if other := [type(last).__name__ for last in inner if not _is_sum(last)]: raise _Unfit(f'{other[0]} within it')
-    _check_leaves_sums(model, x, [[*steps[:-1], *_steps_of(m)] for m,*_ in e.terms])
-    of = _features_asked(model, partial(_beside_trees, e, steps))
-    if (terms := _terms_read(of, grid, x)) is None: raise _Unfit('a part that is no sum of one term a column')
+def _terms_beside(e:TreeEnsemble, model:FrameModel, grid:Grid, x:np.ndarray) -> _Terms: # Training rows `(n, d)`
+    "The terms of what stands beside trees; raises `Unreadable` where that is no sum."
+    steps = steps_of(model.predictor.source)
+    inner = [steps_of(m)[-1] for m,*_ in e.terms]
+    if other := [type(last).__name__ for last in inner if not _is_sum(last)]: raise Unreadable(f'{other[0]} within it')
+    _check_leaves_sums(model, x, [[*steps[:-1], *steps_of(m)] for m,*_ in e.terms])
+    of = asked_features(model, partial(_beside_trees, e, steps))
+    if (terms := _terms_read(of, grid, x)) is None: raise Unreadable('a part that is no sum of one term a column')
     return terms
 
-def _terms_of_layer(f, values:list, grid:_Grid, x:np.ndarray, net:_Net) -> _Terms: # `_Features` or `_Layers`; its values
+def _terms_of_layer(f, values:list, grid:Grid, x:np.ndarray, net:LayerNet) -> _Terms: # `Features` or `Layers`; its values
     "A sum of what one layer reads, known at each legal value; training rows `(n, d)`."
     (weight,),(bias,),start = net.weight, net.bias, x[:1].copy()
     own = f.of(start)[0]
@@ -209,7 +210,7 @@ def _terms_of_layer(f, values:list, grid:_Grid, x:np.ndarray, net:_Net) -> _Term
     of = lambda x: f.of(x) @ weight.T + bias
     return _Terms(grid, start, of(start)[0], table, _ways(grid), of)
 
-def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|None:
+def _terms_behind(net:LayerNet, f:Features, grid:Grid, x:np.ndarray) -> _Terms|None:
     "A sum behind an opened pipeline that bends numbers; None where a column was not asked at each of its values."
     if _many_values(grid): return None
     legal = [c.width if way is None else len(way) for c,way in zip(grid.columns, _ways(grid))]
@@ -217,7 +218,7 @@ def _terms_behind(net:_Net, f:_Features, grid:_Grid, x:np.ndarray) -> _Terms|Non
     t = _terms_of_layer(f, f.values, grid, x, net)
     return _checked(t, _by_chance(t))
 
-def _terms_on_lines(l:_Layers, grid:_Grid, x:np.ndarray) -> _Terms|None:
+def _terms_on_lines(l:Layers, grid:Grid, x:np.ndarray) -> _Terms|None:
     "A sum of lines; None where a column has too many values for a table."
     if _many_values(grid): return None
     part = lambda g, way: l.shift[l.owner == g] + way[:, None]*l.slope[l.owner == g]
@@ -247,7 +248,7 @@ class _Peaks:
 
 class _SumBound:
     "A bound of a sum for some rows of a question: a `_Condition`."
-    def __init__(self, q:_Question, terms:_Terms, link:_Link, aim): # `_Aim`: weights of scores, what to reach, slack
+    def __init__(self, q:BoxQuestion, terms:_Terms, link:Link, aim): # `_Aim`: weights of scores, what to reach, slack
         self.q,self.terms,self.link = q, terms, link
         self.need,self.sign = aim.need, aim.weight[0]
         self.slack = aim.reading.slack
@@ -265,7 +266,7 @@ class _SumBound:
         if (g, f) not in self.peaks: self.peaks[g, f] = _Peaks(self.table[g][:, f])
         return self.peaks[g, f]
 
-    def best(self, b:_Boxes, g:int, f:int, legal:tuple) -> tuple: # Terms and places, `(b,)` each; -1 for the row's own
+    def best(self, b:Boxes, g:int, f:int, legal:tuple) -> tuple: # Terms and places, `(b,)` each; -1 for the row's own
         "The largest term of a column in boxes, whose first and last legal positions are `legal`."
         first,last = legal
         own,out,at = self.own[b.row, g, f], np.full(len(b.row), -np.inf), np.full(len(b.row), -1)
@@ -285,7 +286,7 @@ class _SumBound:
         share = self.link.share(self.sign*(total + way*self.slack))
         return self.sign*share - self.need[row] + way*_SHARE_SLACK
 
-    def ends(self, b:_Boxes, open_:np.ndarray, legal:tuple) -> tuple: # `(b, g, f)` twice, `(b, g)`
+    def ends(self, b:Boxes, open_:np.ndarray, legal:tuple) -> tuple: # `(b, g, f)` twice, `(b, g)`
         "Terms of corners, the largest terms, and the places of the fold that gains most."
         own,corner = self.q.rows.own[b.row], self.own[b.row].copy()
         for g in range(own.shape[1]):
@@ -303,10 +304,10 @@ class _SumBound:
                 most = np.maximum(most, gain)
         return corner, top, at
 
-    def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
+    def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound:
         "Look at boxes."
         q,own = self.q, self.q.rows.own[b.row]
-        corner,top,at = self.ends(b, _open(q, b), _legal_ends(q, b.row, b.low, b.high))
+        corner,top,at = self.ends(b, open_columns(q, b), legal_ends(q, b.row, b.low, b.high))
         most,here = (self.spare(self.base + v.sum(1), b.row) for v in (top, corner))
         slack:Any = self.slack
         if self.link.calibrated: slack = (here - self.spare(self.base + corner.sum(1), b.row, -1.))/2
@@ -314,12 +315,12 @@ class _SumBound:
         column = np.where(gain.max(1, initial=0.) > 0, gain.argmax(1), -1)
         least,tries = b.cost.sum(1), None
         if not self.link.calibrated and q.price.toll:
-            rate = np.where(b.corner == own, _rate(gain, np.full(gain.shape, q.price.toll)), np.where(gain > 0, np.inf, 0.))
-            least = least + _needed(gain, rate, np.maximum(-here, 0))[0]
+            rate = np.where(b.corner == own, gain_per_cost(gain, np.full(gain.shape, q.price.toll)), np.where(gain > 0, np.inf, 0.))
+            least = least + cheapest_shares(gain, rate, np.maximum(-here, 0))[0]
             tries = self.tries(b, own, gain, at, most)
-        return _Seen(most, here, least, column, self.cuts(b, column, at), tries, slack)
+        return BoxBound(most, here, least, column, self.cuts(b, column, at), tries, slack)
 
-    def cuts(self, b:_Boxes, column:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b,)`
+    def cuts(self, b:Boxes, column:np.ndarray, at:np.ndarray) -> np.ndarray: # `(b,)`
         "Half way between the corner and the largest term; a category at its best level."
         q,upper = self.q, np.zeros(len(b.row), np.int64)
         for i in np.flatnonzero(column >= 0):
@@ -334,7 +335,7 @@ class _SumBound:
                 upper[i] = min(max(middle, b.low[i, g]), b.high[i, g] - 1)
         return upper
 
-    def tries(self, b:_Boxes, own, gain, at, most) -> tuple|None: # Positions, boxes
+    def tries(self, b:Boxes, own, gain, at, most) -> tuple|None: # Positions, boxes
         "As many columns at their largest term as it takes."
         i = np.flatnonzero(most >= 0)
         order = np.argsort(-gain[i], 1, kind='stable')
@@ -368,7 +369,7 @@ def _running_records(gain:np.ndarray) -> np.ndarray: # Positions where a list is
     best = np.maximum.accumulate(gain)
     return np.flatnonzero(np.r_[True, best[1:] > best[:-1]])
 
-def _offer_of(q:_Question, c:_SumBound, i:int, g:int) -> _Offer|None: # Row and column
+def _offer_of(q:BoxQuestion, c:_SumBound, i:int, g:int) -> _Offer|None: # Row and column
     "What a column offers a row; None for nothing."
     low,high,own = q.rows.low[i, g], q.rows.high[i, g], q.rows.own[i, g]
     if low > high: return None
@@ -495,14 +496,14 @@ def _cheapest_way(offers:list, short:float, most:int) -> tuple|None: # Price, {c
         at = from_[at]
     return float(size), out
 
-def _most_gained(q:_Question, c:_SumBound, i:int, g:int) -> float: # Row and column
+def _most_gained(q:BoxQuestion, c:_SumBound, i:int, g:int) -> float: # Row and column
     "The most that a value which may be chosen adds; at least 0."
     low,high = (int(v[i, g] - q.grid.low[g]) for v in (q.rows.low, q.rows.high))
     if q.grid.named[g] or g in q.grid.holes or g in q.price.tables or not np.isfinite([q.price.up[g], q.price.down[g]]).all():
         return o.gain[-1] if (o := _offer_of(q, c, i, g)) else 0.
     return c.table[g][max(0, (low + 1)//2):max(0, high//2 + 1), 0].max(initial=c.own[i, g, 0]) - c.own[i, g, 0]
 
-def _way_of(q:_Question, c:_SumBound, i:int) -> tuple|None: # Of a row: positions `(g,)`, cost; None where boxes shall search
+def _way_of(q:BoxQuestion, c:_SumBound, i:int) -> tuple|None: # Of a row: positions `(g,)`, cost; None where boxes shall search
     "The cheapest answer of a row by its sum; its cost is infinite where there is none."
     short = c.need[i] - c.slack - (c.base[0] + c.own[i, :, 0].sum())
     if short <= 0: return None # it says that it is there
@@ -519,12 +520,12 @@ def _way_of(q:_Question, c:_SumBound, i:int) -> tuple|None: # Of a row: position
     for g,position in found[1].items(): at[g] = position
     return at, found[0] + q.price.toll*len(found[1])
 
-def _by_sum(q:_Question, conditions:list, asked) -> tuple|None: # `_Found` of all rows, and those it is of, bool `(n,)`
+def _by_sum(q:BoxQuestion, conditions:list, asked) -> tuple|None: # `SearchResult` of all rows, and those it is of, bool `(n,)`
     "Answers of rows in closed form, confirmed by the model; None where there is more to reach than one sum."
     if len(conditions) != 1 or not isinstance(c := conditions[0], _SumBound): return None
     if c.link.calibrated: return None
     n = len(q.rows.x)
-    found = _Found(q.rows.own.copy(), np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n))
+    found = SearchResult(q.rows.own.copy(), np.full(n, np.inf), np.zeros(n), np.zeros(n, int), np.zeros(n))
     known = np.zeros(n, bool)
     still = np.flatnonzero(q.rows.least == 0)
     there = still[asked(still, q.rows.own[still])] if len(still) else still # without any change

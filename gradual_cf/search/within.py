@@ -18,13 +18,13 @@ from tqdm.auto import tqdm
 
 from ..answers import Counterfactuals
 from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, take_rows
-from ..models.asking import _NO_MORE, _what_ended, Account, account, counting, predict, Spent
-from ..models.fitted import _may_deny
+from ..models.asking import NO_MORE_CALLS, run_until_limit, Account, account, counting, predict, Spent
+from ..models.fitted import may_deny
 from .composition import admissible
 from ..models.targets import arrived, goal_of, in_target, lead_of
 from .goals import most_groups
 from .judge import _lawful_rows
-from ..models.trees import _Trees
+from ..models.trees import TreeModel
 
 # %% auto #0
 __all__ = []
@@ -323,20 +323,20 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     "The answer to one row."
     own.seen = []
     enc,target = q.enc, q.target[0]
-    if cf.domain.features and cf.x_train is not None and cf.summary is None and not isinstance(cf.model, _Trees):
+    if cf.domain.features and cf.x_train is not None and cf.summary is None and not isinstance(cf.model, TreeModel):
         p = _Plan(cf, q, own.left[1])
-        end = _what_ended(lambda: _carried_out(p))
-        if not end and not p.left(): end = _NO_MORE
+        end = run_until_limit(lambda: _carried_out(p))
+        if not end and not p.left(): end = NO_MORE_CALLS
         return enc.x if p.best is None else p.best[2][None], end
     found:list = []
-    if isinstance(cf.model, _Trees): cf = _by_itself(cf)
-    end = _what_ended(lambda: found.append(cf.usual(q, effort)))
+    if isinstance(cf.model, TreeModel): cf = _by_itself(cf)
+    end = run_until_limit(lambda: found.append(cf.usual(q, effort)))
     return (found[0] if found else _best_seen(cf, own, q.rows, enc, target)), end
 
 def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
     "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."
     data,enc,z,target = question
-    n,extra = len(z), int(_may_deny(cf.model))
+    n,extra = len(z), int(may_deny(cf.model))
     extra += 1 if cf.domain.features else 2 # what was found may be asked about again as it is written
     keep = extra, n*extra
     xp,there = enc.x.clone(), arrived(z, target, cf.tau)
@@ -346,7 +346,7 @@ def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counte
         own.held = keep
         calls,rows = own.left
         if calls < 1 or rows < 1:
-            ends[i] = _NO_MORE
+            ends[i] = NO_MORE_CALLS
             continue
         share = lambda v: v if np.isinf(v) else v - v//(len(todo) - place)
         own.held = tuple(k + (0 if np.isinf(v) else share(v)) for k,v in zip(keep, (calls, rows)))
@@ -359,11 +359,11 @@ def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counte
     raw = cf.domain.decode(xp, data, cf.settings.legal)
     xp = cf.domain.confirm(xp, cf.encode(raw).x)
     out:list = []
-    end = _what_ended(lambda: out.append(cf.measure(question, xp)))
+    end = run_until_limit(lambda: out.append(cf.measure(question, xp)))
     if end:
         own.held = 2**60, 2**60 # nobody is asked any more, and what is known is kept
         parts = [partial(cf.measure, question.take(slice(i, i + 1)), xp[i:i + 1].clone()) for i in range(n)]
-        lost = torch.tensor([bool(_what_ended(part)) for part in parts])
+        lost = torch.tensor([bool(run_until_limit(part)) for part in parts])
         xp = torch.where(per_row(lost.to(xp.device), xp), enc.x, xp)
         ends = [told or end*gone for told,gone in zip(ends, lost.tolist())]
         out = [cf.measure(question, xp)]

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from ..answers import aimed_at, CHANGED, Counterfactuals, _in_plain_words, needed, _row_names, went
+from ..answers import aimed_at, CHANGED, Counterfactuals, plain_words, needed, row_names, went
 from ..core import changed_groups, Effort, per_row, Question
-from ..models.asking import _Over, _until
+from ..models.asking import TimeOver, time_limit
 from ..render import change_text, count_text, N_, plot_text, render, subplots, terminal, without_math
 from ..search.moves import others_of
-from ..search.proven import _check_limits, _with_begun, by_default
-from ..search.shorten import _group_sizes
+from ..search.proven import check_limits, mark_not_begun, by_default
+from ..search.shorten import change_sizes
 
 # %% auto #0
 __all__ = ['Plan', 'minimal']
@@ -141,7 +141,7 @@ def _shown_steps(plan) -> list:
         to_be = f'row {name}: to be {aimed_at(cfs, i)}'
         if not cfs.valid[i]: return f'{to_be}: no counterfactual, so no plan'
         return f'{to_be}, {went(cfs, i)}, ' + (count_text(len(steps[i]), 'step') if i in steps else 'nothing to change')
-    return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(_row_names(cfs))]
+    return [dict(name=name, head=head(i, name), steps=steps.get(i, [])) for i,name in enumerate(row_names(cfs))]
 
 _SHOWN = 10 # Answers on a page, each with a body of its own in the table
 
@@ -240,7 +240,7 @@ class Plan:
             beside.text(0, .5, text, va='center', fontsize=8)
             beside.axis('off')
         if not rows: axes[0, 0].text(0, .5, 'nothing to change', va='center')
-        else: fig.supylabel(_in_plain_words(self.answers.goal.said), fontsize=8)
+        else: fig.supylabel(plain_words(self.answers.goal.said), fontsize=8)
         return fig
 
     def _repr_html_(self): return without_math(render('plans/steps', rows=_shown_steps(self)[:_SHOWN], more=max(len(self) - _SHOWN, 0)))
@@ -313,7 +313,7 @@ def _reduced(explainer, cfs:Counterfactuals) -> Counterfactuals:
         rows = (idle := _idle(explainer, cfs)).any(1).nonzero()[:, 0]
         if not len(rows): return cfs
         between,xp = _Between(explainer, cfs), cfs.xp.clone()
-        sizes = _group_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
+        sizes = change_sizes(cfs.x.double(), cfs.xp.double(), between.groups)
         g = sizes.masked_fill(~idle, -torch.inf)[rows].argmax(1, keepdim=True)
         xp[rows] = between.rows(rows, between.on[rows].scatter(1, g, False))
         cfs = explainer.measure(between.question, xp, standing=False)
@@ -382,7 +382,7 @@ class _Alternatives:
         content = self.explainer.content(self.enc.take(row), xp, cfs.tensors.target)
         self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, xp])
         self.content = torch.cat([self.content, content])
-        if time.perf_counter() > self.until: raise _Over
+        if time.perf_counter() > self.until: raise TimeOver
 
     @property
     def on(self): return _own_changes(self.explainer, self.enc.x[self.row], self.xp) # bool `(q, g)`
@@ -413,7 +413,7 @@ def _changed_sets(pool, k:int) -> dict: # Row -> set of groups -> the same, the 
     distinct = torch.unique(torch.cat([pool.row[shown, None], on[shown].long()], 1), dim=0)[:, 0]
     few = (torch.bincount(distinct, minlength=n) < k)[pool.row]
     x,xp = pool.enc.x[pool.row[few]].double(), pool.xp[few].double()
-    size = _group_sizes(x, xp, pool.groups).masked_fill(~on[few], -1)
+    size = change_sizes(x, xp, pool.groups).masked_fill(~on[few], -1)
     out:dict[int, dict] = {}
     orders = size.argsort(1, descending=True).tolist()
     for row,count,order in zip(pool.row[few].tolist(), on[few].sum(1).tolist(), orders):
@@ -536,7 +536,7 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
     own = pool.measured(_everybody(pool), xp)
     try:
         pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
-        with _until(e.model, pool.until):
+        with time_limit(e.model, pool.until):
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
             since = 0
             for _ in range(_TURNS if k > 1 and judged else 0):
@@ -546,7 +546,7 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
             if k > 1 and not judged:
                 _add_others(pool, k, diversity, seed)
                 _add_values(pool, k if e.lists else _ALONE, seed)
-    except _Over: pass
+    except TimeOver: pass
     return begun, own
 
 def _found_again(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows, long `(q,)`, and answers, of those chosen
@@ -560,7 +560,7 @@ def _found_again(pool, own:Counterfactuals, *how) -> tuple: # Positions of rows,
 
 def several(explainer, question:Question, k:int, diversity:float, seed:int=0, seconds:float|None=None) -> Counterfactuals:
     "Up to `k` answers to each row of a question of `ask`, in `answer` their numbers; a row without one stays as it is."
-    _check_limits(seconds, 0.)
+    check_limits(seconds, 0.)
     pool = _Alternatives(explainer, question, math.inf if seconds is None else time.perf_counter() + seconds)
     begun,own = _filled(pool, k, diversity, seed)
     best = _best_of_pool(pool, k, diversity)
@@ -571,5 +571,5 @@ def several(explainer, question:Question, k:int, diversity:float, seed:int=0, se
     order = row.argsort(stable=True)
     row,xp = row[order], xp[order]
     at = row.cpu().numpy()
-    found = _with_begun(pool.measured(row, xp, standing=True), begun[at])
+    found = mark_not_begun(pool.measured(row, xp, standing=True), begun[at])
     return replace(found, answer=pd.Series(at).groupby(at).cumcount().to_numpy() + 1)

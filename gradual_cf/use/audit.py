@@ -14,9 +14,9 @@ from markupsafe import escape
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ..answers import aimed_at, Counterfactuals, _group_name, paid_for
+from ..answers import aimed_at, Counterfactuals, group_name, paid_for
 from ..core import changed_groups, check_range, comparable, door, Effort, Question, RULES
-from ..data.columns import _decoded_numbers, _entry_slices
+from ..data.columns import decoded_numbers, entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
 from ..search.explainer import Explainer, wanted_of
 from ..models.targets import leading_by
@@ -138,7 +138,7 @@ def _share_ratio_interval(a:int, n:int, b:int, m:int) -> tuple: # a of n rows, a
     return low, np.exp(brentq(lambda v: off(v) + z, middle, _FAR)) if b else np.inf
 
 # %% ../../nbs/use/02_audit.ipynb #c28
-def _share_line(v:np.ndarray) -> dict:
+def share_with_interval(v:np.ndarray) -> dict:
     "A share and its interval."
     from scipy.stats import binomtest
     low,high = binomtest(int(v.sum()), len(v)).proportion_ci(_CONFIDENCE, 'wilson')
@@ -168,7 +168,7 @@ def _cohort_line(group:tuple, measure:str, known:tuple, how:tuple) -> dict: # `h
     told,inside = dict(by=by, group=name, measure=measure), member[at]
     if len(a := values[inside]) < least: return told
     b = values[~inside]
-    told |= dict(rows=len(a)) | (_share_line(a) if share else _amount_line(a, resamples, seed))
+    told |= dict(rows=len(a)) | (share_with_interval(a) if share else _amount_line(a, resamples, seed))
     return told | _ratio_line(a, b, share, resamples, seed) if len(b) >= least else told
 
 # %% ../../nbs/use/02_audit.ipynb #i2
@@ -266,7 +266,7 @@ def _column_lines(groups:list, found:np.ndarray, answers:Counterfactuals, least:
         if inside.sum() < least: continue
         means = [v[side].mean(0) if side.sum() >= least else np.full(v.shape[1], np.nan)
                  for v in (changed, ways) for side in (inside, ~inside)]
-        lines += [(by, name, _group_name(answers, g), *(v[g] for v in means)) for g in np.flatnonzero(changed.any(0))]
+        lines += [(by, name, group_name(answers, g), *(v[g] for v in means)) for g in np.flatnonzero(changed.any(0))]
     return pd.DataFrame(lines, columns=['by', 'group', 'column', 'changed', 'others_changed', 'way', 'others_way'])
 
 # %% ../../nbs/use/02_audit.ipynb #ad1
@@ -294,13 +294,13 @@ _PAIRS_AT_ONCE = 2**15 # Rows with a piece of advice each that the model is aske
 
 def _numbers_of(c, x:Tensor) -> np.ndarray: # Entries `(n, w)` -> `(n,)`
     "The numbers of a column as the table has them; of a category the positions of levels."
-    return _decoded_numbers(c, x[:, 0].cpu().numpy()) if c.ordered else x.argmax(1).cpu().numpy().astype(float)
+    return decoded_numbers(c, x[:, 0].cpu().numpy()) if c.ordered else x.argmax(1).cpu().numpy().astype(float)
 
 class _Advised:
     "Rows that are refused, and what pieces of advice make of them."
     def __init__(self, explainer, question:Question):
         self.explainer,self.question,self.enc,self.columns = explainer, question, question.enc, explainer.domain.features
-        self.at,self.groups = _entry_slices(self.columns), explainer.groups(self.enc.x)
+        self.at,self.groups = entry_slices(self.columns), explainer.groups(self.enc.x)
         self.raw = [_numbers_of(c, self.enc.x[:, at]) for c,at in zip(self.columns, self.at)]
 
     def after(self, advice:tuple) -> tuple[Tensor, Tensor]: # `(n, d)`; whether that is legal and a change, bool `(n,)`

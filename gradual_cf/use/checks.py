@@ -13,12 +13,12 @@ import numpy as np, pandas as pd
 
 from ..answers import Counterfactuals, told_of
 from ..core import check_range, door, take_rows
-from ..measures.metrics import _frames
+from ..measures.metrics import frames_of_parts
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
 from ..search.explainer import Explainer, wanted_of
 from ..models.targets import in_target
 from ..search.goals import spent
-from .audit import _axis_limits, _cohorts, _holm, _read_by, _share_line, _told_apart
+from .audit import _axis_limits, _cohorts, _holm, _read_by, share_with_interval, _told_apart
 from .reasons import against_direction, reasons
 
 # %% auto #0
@@ -41,7 +41,7 @@ def _batch_frames(batch) -> tuple: # Rows, answers, and what is told of each, fr
     if not isinstance(batch, (str, Path, pd.DataFrame)):
         raise ValueError(f'earlier must be answers, their frame, file or folder, or an explainer, got {type(batch).__name__}')
     if not isinstance(batch, pd.DataFrame) and Path(batch).is_file(): batch = pd.read_parquet(batch)
-    df = pd.concat(_frames(batch), ignore_index=True)
+    df = pd.concat(frames_of_parts(batch), ignore_index=True)
     names = [c[3:] for c in df if c.startswith('cf:')]
     answers = df[[f'cf:{c}' for c in names]].set_axis(names, axis=1)
     return df[[c for c in df if not c.startswith(('cf:', 'cf_'))]], answers, df
@@ -121,7 +121,7 @@ def _against_threshold(v:np.ndarray, share:bool, sign:int, limit:float) -> dict:
     from scipy.stats import binomtest, quantile_test
     if share:
         p = binomtest(int(v.sum()), len(v), limit, alternative='less' if sign > 0 else 'greater').pvalue
-        return {k: _share_line(v)[k] for k in ('value', 'low', 'high')} | dict(p=p)
+        return {k: share_with_interval(v)[k] for k in ('value', 'low', 'high')} | dict(p=p)
     low,high = quantile_test(v, q=limit).confidence_interval()
     return dict(value=np.median(v), low=low, high=high, p=quantile_test(v, q=limit, alternative='greater').pvalue)
 

@@ -13,11 +13,11 @@ import numpy as np, pandas as pd, torch
 
 from ..answers import aimed_at, CHANGED, Counterfactuals, decided, needed
 from ..core import door
-from ..data.images import _border, _DIM, draw_image, outline, _plot_shades
-from ..render import (_written_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit)
+from ..data.images import border_lines, DIMMED, draw_image, outline, plot_shades
+from ..render import write_file, ENGLISH, Language, N_, plot_text, render, rounded_text, value_text, with_unit
 from ..models.targets import CLASSES, NUMBERS, class_name, in_target, said
 from ..search.masking import expand_groups
-from ..gradual import _OTHER, Trace
+from ..gradual import CURVE_COLUMNS, Trace
 from .alternatives import _step_marks
 
 # %% auto #0
@@ -106,7 +106,7 @@ def _others_table(several, terms:_ColumnNames=_PLAIN) -> str: # Of one row
 # %% ../../nbs/use/04_drawing.ipynb #c28
 _SIDE = 150 # Width of an image on the page, in pixels
 
-def _png_of_pixels(pixels:np.ndarray) -> bytes: # `(h, w)`, `(h, w, 3)` or `(h, w, 4)`, of bytes
+def png_bytes(pixels:np.ndarray) -> bytes: # `(h, w)`, `(h, w, 3)` or `(h, w, 4)`, of bytes
     "A picture as a PNG file; it names no program and no date, so equal pictures are equal files."
     from PIL import Image
     Image.fromarray(pixels).save(file := io.BytesIO(), format='png')
@@ -115,7 +115,7 @@ def _png_of_pixels(pixels:np.ndarray) -> bytes: # `(h, w)`, `(h, w, 3)` or `(h, 
 def _pixels_png(x) -> str: # An image `(c, h, w)` in [0, 1] -> address of its PNG
     "An image as a web address that holds it."
     v = (x.detach().cpu().clamp(0, 1)*255).round().byte().numpy()
-    png = _png_of_pixels(v[0] if len(v) == 1 else np.ascontiguousarray(np.moveaxis(v, 0, -1)))
+    png = png_bytes(v[0] if len(v) == 1 else np.ascontiguousarray(np.moveaxis(v, 0, -1)))
     return 'data:image/png;base64,' + base64.b64encode(png).decode()
 
 def _images(*parts) -> dict: # (image, caption, words for who does not see it) each
@@ -124,7 +124,7 @@ def _images(*parts) -> dict: # (image, caption, words for who does not see it) e
 
 def _image_fields(cfs:Counterfactuals, terms:_ColumnNames=_PLAIN) -> dict: # One image
     "Before, what changed, after."
-    lang,changed = terms.lang, cfs.xp[0].where(cfs.mask[0], _DIM*cfs.x[0])
+    lang,changed = terms.lang, cfs.xp[0].where(cfs.mask[0], DIMMED*cfs.x[0])
     blocks = lang.count('{n} block changed', '{n} blocks changed', len(cfs.changes()))
     goal = lang.say(N_('the image after, to be {goal}'), goal=aimed_at(cfs, 0, lang))
     return _images((cfs.x[0], lang.say(N_('before')), lang.say(N_('the image before'))), (changed, blocks, blocks),
@@ -237,10 +237,10 @@ def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that mov
         on = expand_groups(trace[i - 1].on, trace.groups)[0] if i else nothing
         new = on & ~expand_groups(trace[i - 2].on, trace.groups)[0] if i > 1 else on
         axs[1].title.set_text(f'mask, {int(trace[i - 1].on.sum()) if i else 0} on')
-        mask.set_data(_plot_shades(on.any(0)[None].float()))
-        composite.set_data(_plot_shades(torch.where(on, trace[i - 1].c[0] if i else x, low), bounds))
-        result.set_data(_plot_shades(trace[i - 1].xp[0] if i else x, bounds))
-        for b in borders: b.set_segments(_border(new.any(0)))
+        mask.set_data(plot_shades(on.any(0)[None].float()))
+        composite.set_data(plot_shades(torch.where(on, trace[i - 1].c[0] if i else x, low), bounds))
+        result.set_data(plot_shades(trace[i - 1].xp[0] if i else x, bounds))
+        for b in borders: b.set_segments(border_lines(new.any(0)))
     return [mask, composite, result, *borders, axs[1].title], move
 
 # %% ../../nbs/use/04_drawing.ipynb #0acd6cb8
@@ -307,7 +307,7 @@ def _logit_panel(ax, trace:Trace, names:Sequence[str], title:str) -> tuple[list,
 def _loss_panel(ax, trace:Trace) -> tuple[list, Callable]:
     "The parts of the loss over all Adam steps up to now."
     df = trace.df()
-    parts = [c for c in df if c not in _OTHER]
+    parts = [c for c in df if c not in CURVE_COLUMNS]
     curves = [ax.plot([], label=p, lw=1.2)[0] for p in parts]
     ends = [0, *df.groupby('step').size().cumsum()]
     borders = [ax.axvline(e - .5, color='.85', lw=.8, zorder=0) for e in ends[1:-1]]
@@ -382,7 +382,7 @@ def frames(
         canvas.restore_region(still)
         move(i)
         for artist in moving: artist.draw(canvas.get_renderer())
-        pictures.append(_Frame(_png_of_pixels(np.asarray(canvas.buffer_rgba()))))
+        pictures.append(_Frame(png_bytes(np.asarray(canvas.buffer_rgba()))))
         pictures[-1].text = _state_in_words(trace, i)
     return pictures
 
@@ -462,4 +462,4 @@ def save_page(
     -------
     Path
     """
-    return _written_file(path, _step_page(trace, **kw).encode())
+    return write_file(path, _step_page(trace, **kw).encode())

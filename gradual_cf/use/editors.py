@@ -14,15 +14,15 @@ import numpy as np, pandas as pd, torch
 
 from ..answers import Counterfactuals
 from ..core import take_rows
-from ..data.columns import _entry_slices, _read_numbers
-from ..data.images import _block_names
-from ..gradual import by_name, GradualCF, INTENTS, PRESETS, _settled
+from ..data.columns import entry_slices, read_numbers
+from ..data.images import block_names
+from ..gradual import by_name, GradualCF, INTENTS, PRESETS, suited_settings
 from ..models.asking import Cancelled, cancelled_when
 from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, value_text, with_unit
 from ..search.explainer import Explainer
-from ..search.proven import _NONE_EXISTS, _NONE_FOUND, _only_near, ways
-from ..search.readings import _has_bounds
+from ..search.proven import NONE_EXISTS, NONE_FOUND, is_nearest_search, ways
+from ..search.readings import has_bounds
 from .drawing import _answer_sentence, _margin_said, _PLAIN, _ColumnNames, _unit_text
 from .enough import certified, enough_of, least_of, least_words, _lowerable, _told_text
 from .letter import _WHY
@@ -59,7 +59,7 @@ def _presets(cf:Any) -> dict: # Name -> settings; None for those that the explai
     if isinstance(cf, GradualCF) and domain.kind in PRESETS:
         known = {name: getattr(own, name) for name in ('tau', 'batch_size', 'max_changes', 'seed', 'diversity')} | dict(legal=True)
     for name in INTENTS if known else ():
-        try: settled = _settled(replace(by_name(name, domain), **known), domain, cf.model)
+        try: settled = suited_settings(replace(by_name(name, domain), **known), domain, cf.model)
         except ValueError: continue # not for this model
         out[name] = None if settled == own else settled
     return out if None in out.values() else {_FITTED: None} | out
@@ -169,7 +169,7 @@ def _score(cf:Explainer, raw, z:torch.Tensor, target) -> tuple[float, bool]: # O
 
 def _with_limits(desk:_Desk, raw, g:int) -> str: # One row; position of a column
     "A column, and from where to where its numbers may go."
-    c,enc,at = desk.domain.features[g], desk.cf.encode(raw), _entry_slices(desk.domain.features)[g].start
+    c,enc,at = desk.domain.features[g], desk.cf.encode(raw), entry_slices(desk.domain.features)[g].start
     if not _lowerable(c) or enc.low is None or enc.frozen[0, g]: return str(c.name)
     low,high = (_told_text(c, float(c.decoded(v[:1, at].double().cpu().numpy())[0])) for v in (enc.low, enc.high))
     told = desk.lang.say(N_('{low} to {high}'), low=low, high=high)
@@ -195,17 +195,17 @@ def _menu(desk:_Desk, q:_RowQuestion) -> pd.DataFrame|None:
         cf,single = desk.explainer(q), len(desk.domain.features)
         pairs = single*(single + 1)//2
         k,many = (2, pairs) if pairs <= _MOST_WAYS else (1, single)
-        if many > _MOST_WAYS or not (_only_near(cf) and _has_bounds(cf)): return None
+        if many > _MOST_WAYS or not (is_nearest_search(cf) and has_bounds(cf)): return None
         return ways(cf, desk.one(q.row), q.target, k, _SECONDS/many, **q.rules())
     return desk.once('menu', q, ask)
 
 def _nowhere(menu:pd.DataFrame|None, lang:Language=ENGLISH) -> str:
     "How many ways are certain to lead nowhere, in a sentence; '' where none is."
-    if menu is None or _NONE_EXISTS not in menu.proof.tolist(): return ''
+    if menu is None or NONE_EXISTS not in menu.proof.tolist(): return ''
     proof,pairs = menu.proof.tolist(), menu['columns'].map(len).max() > 1
     one,several = N_('Proven not to work: {n} of {all} single columns.'), N_('Proven not to work: {n} of {all} sets of one or two columns.')
-    told = lang.say(several if pairs else one, n=proof.count(_NONE_EXISTS), all=len(proof))
-    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if (open_ := proof.count(_NONE_FOUND)) else told
+    told = lang.say(several if pairs else one, n=proof.count(NONE_EXISTS), all=len(proof))
+    return told + ' ' + lang.say(N_('Undecided when time ran out: {n}.'), n=open_) if (open_ := proof.count(NONE_FOUND)) else told
 
 # %% ../../nbs/use/05_editors.ipynb #c38
 _BESIDE = 5 # Most answers side by side
@@ -268,7 +268,7 @@ class _Latest:
 def _places_of(c, cells) -> list: # Cells of a column -> numbers
     "Where cells stand on the axis of their column; None where they have no place."
     if not c.ordered: return [c.levels.index(v) if v in c.levels else None for v in cells]
-    return [None if np.isnan(v) else float(v) for v in _read_numbers(c, pd.Series(list(cells), name=c.name))]
+    return [None if np.isnan(v) else float(v) for v in read_numbers(c, pd.Series(list(cells), name=c.name))]
 
 # %% ../../nbs/use/05_editors.ipynb #c53
 _STOPS,_FINE = 200, 1000 # Stops of a slider with names, and of one with numbers
@@ -307,7 +307,7 @@ def _columns_for_page(desk:_Desk, terms:_ColumnNames=_PLAIN) -> list: # One of e
         else:
             unit = with_unit('{}', terms.units.get(c.name, ''), desk.lang) if c.scalable else '{}'
             if c.scalable: one['codes'] = {f'{v:g}': _unit_text(c, v, terms) for v in c.codes}
-            one |= _slider(c, desk, _read_numbers(c, training[c.sources[0]]))
+            one |= _slider(c, desk, read_numbers(c, training[c.sources[0]]))
             one |= dict(unit=unit, places=max(c.digits, 0), fixed=c.known is None)
         told.append(one)
     return told
@@ -317,7 +317,7 @@ def _row_told(desk:_Desk, row:int, columns:list, terms:_ColumnNames=_PLAIN) -> l
     "Where the cells of a row stand, how they are written, and which way the domain lets them go."
     raw,out,features = desk.one(row), [], desk.domain.features
     enc = desk.cf.encode(raw)
-    for g,(c,at,told) in enumerate(zip(features, _entry_slices(features), columns)):
+    for g,(c,at,told) in enumerate(zip(features, entry_slices(features), columns)):
         cell,fixed,way,legal = c.named(raw)[0], bool(enc.frozen[0, g]), 'both', None
         now, = _places_of(c, [cell])
         if c.ordered and enc.low is not None:
@@ -476,5 +476,5 @@ def _regions(plane:np.ndarray) -> tuple[np.ndarray, int]: # Blocks of pixels -> 
 def _blocks_of(cf:Any) -> tuple: # Names of the blocks of each region; how many regions are in a row
     "The regions of an image."
     ids = cf.domain.groups(cf.x_train.shape[1:])
-    names,(region,wide) = _block_names(ids), _regions(ids[0].numpy())
+    names,(region,wide) = block_names(ids), _regions(ids[0].numpy())
     return [[name for name,r in zip(names, region) if r == at] for at in range(region.max() + 1)], wide

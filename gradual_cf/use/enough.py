@@ -18,13 +18,13 @@ from markupsafe import escape
 from torch import Tensor
 
 from ..core import comparable, Domain
-from ..data.columns import Column, _entry_slices, MISSING
+from ..data.columns import Column, entry_slices, MISSING
 from ..data.found import Indicators
-from ..answers import _called, _look, aimed_at, CHANGED, decided, needed
+from ..answers import display_name, display_settings, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
 from ..models.targets import arrived, said
-from ..search.readings import _has_bounds
+from ..search.readings import has_bounds
 from .alternatives import _Between, each_put_back
 
 # %% auto #0
@@ -121,7 +121,7 @@ def _put_back(explainer, answer) -> tuple: # Chosen and needed, bool `(n, g)` ea
 
 def _numeric_columns(domain:Domain) -> list: # (position, column, its entry) each
     "The columns that are not categories, with the place of their number in an encoded row."
-    places = zip(domain.features, _entry_slices(domain.features))
+    places = zip(domain.features, entry_slices(domain.features))
     return [(g, c, at.start) for g,(c,at) in enumerate(places) if c.ordered]
 
 def _way_taken(a:Tensor, b:Tensor) -> np.ndarray: # Numbers before and after, `(n,)` each -> 'up', 'down' or 'other'
@@ -163,7 +163,7 @@ class _Approach:
         self.explainer,self.answer,self.x = explainer, answer, answer.xp.clone()
         self.own,self.target = answer.x, answer.tensors.target
         self.level = explainer.level(answer.tau)
-        self.places = {g: at for g,at in enumerate(_entry_slices(answer.domain.features))}
+        self.places = {g: at for g,at in enumerate(entry_slices(answer.domain.features))}
 
     def reached(self, x:Tensor, i) -> np.ndarray: # Encoded rows, and of which answers: long `(m,)` -> bool `(m,)`
         "Whether the model decides such rows for their target."
@@ -268,7 +268,7 @@ def _fails(search:_Approach, tried:list) -> list: # (row, column, raw number) ->
 def certified(explainer, answer) -> pd.DataFrame|None:
     "How far answers of a model that can be bounded may vary; None where nothing is bounded."
     tied = explainer.ties['relations'] is not None or answer.domain.relations is not None
-    return explainer.region(answer) if not tied and answer.valid.any() and _has_bounds(explainer) else None
+    return explainer.region(answer) if not tied and answer.valid.any() and has_bounds(explainer) else None
 
 def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `certified` says
     "What would have been enough in each change, one number where that is true; changes that nobody needs are left out."
@@ -348,7 +348,7 @@ def least_words(told:_Told, answer, lang:Language=ENGLISH) -> list: # Of each ro
         words = {}
         for g in [*row, *(g for g in np.flatnonzero(on & answer.valid[i]) if g not in row)]:
             c,e = columns[g], row.get(g)
-            amount = partial(with_unit, unit=_look(answer, 'units').get(c.name, ''), lang=lang)
+            amount = partial(with_unit, unit=display_settings(answer, 'units').get(c.name, ''), lang=lang)
             more = e is None or e.kind not in ('above', 'below', 'levels') and e.texts[0] != after[g][i]
             own = e is not None and not more and e.kind == 'value'
             words[c.name] = '' if e is None else None if own else _line_said(c, e, _in_language(c, lang), amount, lang), more
@@ -376,10 +376,10 @@ def _card_lines(explainer, answer) -> tuple: # (name, now, enough or '') each, a
     told,out = enough_of(explainer, answer, certified(explainer, answer)), []
     found:dict = told.lines[0] if answer.valid[0] else {}
     for g,c in enumerate(answer.domain.features):
-        local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=_look(answer, 'units').get(c.name, ''))
+        local,amount = _in_language(c, ENGLISH), partial(with_unit, unit=display_settings(answer, 'units').get(c.name, ''))
         now = _column_texts(c, answer.data)[0]
         now = local(now) if c.levels or c.measure or now == value_text(None) else amount(local(now))
-        name = _called(answer, c.name) if c.name in _look(answer, 'names') else str(c.name).replace('_', ' ')
+        name = display_name(answer, c.name) if c.name in display_settings(answer, 'names') else str(c.name).replace('_', ' ')
         out.append((name, now, _line_said(c, found[g], local, amount) if g in found else ''))
     return out, told.prob[0]
 

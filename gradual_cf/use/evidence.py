@@ -16,10 +16,10 @@ from typing import Any, cast
 import numpy as np, pandas as pd, torch
 
 import gradual_cf
-from ..answers import _json_text, Counterfactuals
+from ..answers import json_text, Counterfactuals
 from ..core import Encoded, Question
-from ..data.columns import _entry_slices, Column, Date
-from ..models.asking import _given_model
+from ..data.columns import entry_slices, Column, Date
+from ..models.asking import given_model
 from ..models.decisions import by_votes, of_labels
 from ..render import json_value, plain_json
 from ..models.fingerprints import fingerprints_of, versions_of
@@ -52,7 +52,7 @@ def _constraints_of(domain, enc:Encoded) -> list: # Of each row, a line a column
     led = getattr(getattr(domain.relations, 'ties', None), 'led', ())
     ends = [np.full(enc.x.shape, v) if end is None else end.double().cpu().numpy() for end,v in ((enc.low, -np.inf), (enc.high, np.inf))]
     columns = []
-    for g,(c,at) in enumerate(zip(domain.features, _entry_slices(domain.features))):
+    for g,(c,at) in enumerate(zip(domain.features, entry_slices(domain.features))):
         low,high = (c.decoded(end[:, at.start]) if c.ordered else np.zeros(len(end)) for end in ends)
         columns.append([_constraint(c, not on, a, b, g in led) for on,a,b in zip(enc.frozen[:, g].tolist(), low, high)])
     return list(map(list, zip(*columns)))
@@ -68,7 +68,7 @@ _SCHEMA = 2 # Of the evidence
 
 def _asked_how(cf) -> dict:
     "How a model is asked: what it answers, from where the second class is decided, and whether its `predict` decides."
-    own = getattr(_given_model(cf.model), 'predictor', None)
+    own = getattr(given_model(cf.model), 'predictor', None)
     if own is None: return dict(kind='number' if cf.numbers else 'proba', threshold=cf.cut or .5, decides='numbers')
     made = own.over or getattr(own.ask, 'func', None) in (by_votes, of_labels) # of what the model says
     decides = 'numbers' if own.labels is None else 'predict' if made else 'both'
@@ -101,7 +101,7 @@ def evidence(
     if not cfs.domain.features: raise ValueError(f'cfs must be answers about rows of a table, got {cfs.domain!r}')
     if cfs.explainer is None:
         raise ValueError('cfs must be answers that know their model, got answers that were loaded or made by hand')
-    cf,whole = cfs.explainer, json.loads(_json_text(cfs))
+    cf,whole = cfs.explainer, json.loads(json_text(cfs))
     enc,free = cf.enc_of(cfs), cf.ties['relations'] is None # else a range of one column has no meaning
     ranges = region if isinstance(region, pd.DataFrame) else cfs.region() if region and free and cfs.valid.any() else None
     if reasons is not None and len(reasons.refused) != len(cfs):
@@ -151,7 +151,7 @@ def own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     tuple
         As `check_evidence.py` takes a model
     """
-    own = getattr(_given_model(cf.model), 'predictor', None)
+    own = getattr(given_model(cf.model), 'predictor', None)
     if own is None:
         says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
         return (lambda frame: says(_typed_rows(cf, frame)) if cf.numbers else says(_typed_rows(cf, frame)).softmax(1)), ()
@@ -176,7 +176,7 @@ def _encoded_again(explainer, records:list, data:pd.DataFrame) -> Encoded:
     "Rows with what their questions allowed."
     enc = explainer.encode(data)
     frozen,ends = enc.frozen.clone(), [torch.full_like(enc.x, v) for v in (-np.inf, np.inf)]
-    for g,(c,at) in enumerate(zip(explainer.domain.features, _entry_slices(explainer.domain.features))):
+    for g,(c,at) in enumerate(zip(explainer.domain.features, entry_slices(explainer.domain.features))):
         lines = [t['question']['constraints'][g] for t in records]
         frozen[:, g] = torch.tensor([not line['may_change'] for line in lines])
         if not c.ordered: continue

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from ..answers import _called, aimed_at, firsts, needed, one_target
+from ..answers import display_name, aimed_at, firsts, needed, one_target
 from ..core import door
 from ..render import csv_text, language_of, N_, render
 from ..search.explainer import Explainer
@@ -351,7 +351,7 @@ def explorer(
     """
     looks = (desk := _Desk(cf, rows, language_of(language))).domain.display.looks
     preset = next(name for name,settings in desk.presets.items() if settings is None)
-    names = {c: _called(desk, c) for c in looks.get('names', {})}
+    names = {c: display_name(desk, c) for c in looks.get('names', {})}
     terms = _ColumnNames(looks.get('units', {}), names, looks.get('codes', {}), desk.lang)
     box,target = _box_class()(), _checked_target(desk, target)
     box.panel = _Panel(desk, target, terms, preset, lambda name, value: setattr(box, name, value))

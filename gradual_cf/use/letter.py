@@ -15,12 +15,12 @@ import numpy as np, pandas as pd
 from markupsafe import Markup
 from PIL import ImageFile
 
-from ..answers import firsts, _json_rows, Counterfactuals, needed as level_of, _NOT_READ, _row_names
+from ..answers import firsts, json_rows, Counterfactuals, needed as level_of, NOT_READ, row_names
 from ..core import atomic, check_range, comparable
 from ..data.columns import Column
-from ..data.found import _OTHER_WAY
-from ..data.tables import _check_names
-from ..models.asking import _Agreed
+from ..data.found import AGAINST_DIRECTION
+from ..data.tables import check_names
+from ..models.asking import JointModel
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
                                LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..models.fingerprints import fingerprints_of
@@ -200,7 +200,7 @@ def _standing_lines(told:dict, lang:Language=ENGLISH) -> list: # A record
 def _other_ways(answers) -> dict: # Position of a row -> ways: cells of another answer, what the model says of it
     "The answers of each row but the first."
     out,row = {}, (answers.answer == 1).cumsum() - 1
-    for k,cells in enumerate(_json_rows(answers.raw, len(answers))):
+    for k,cells in enumerate(json_rows(answers.raw, len(answers))):
         if answers.answer[k] > 1: out.setdefault(int(row[k]), []).append(dict(answer=cells, after=answers.prob[k].item()))
     return out
 
@@ -243,7 +243,7 @@ def _decisions(explainer, answer, called:dict, lang:Language=ENGLISH) -> list: #
     "What the model decided, by the names of its classes."
     z = explainer.logits(answer.data, answer.x)
     if explainer.goal is NUMBERS: return [_number_told(v, t, lang) for v,t in zip(z[:, 0].tolist(), answer.tensors.target)]
-    doubt = z.shape[1] - 1 if isinstance(explainer.model, _Agreed) else None
+    doubt = z.shape[1] - 1 if isinstance(explainer.model, JointModel) else None
     label = lambda t: explainer.classes[t] if explainer.classes else t
     return [lang.say(_DOUBT) if t in (doubt, -1) else _class_said(label(t), called, lang)
             for t in explainer.decided(answer.data, z).tolist()]
@@ -285,7 +285,7 @@ def _all_fields(texts:list, answer, words:tuple, codes, looked:tuple) -> Iterato
     explainer,told = answer.explainer, list(map(json.loads, texts))
     lang,(enough,chosen,*_) = said[0].lang, enough_of(explainer, answer, lines)
     changes = answer.changes() # what goes against a direction that was told, no letter advises
-    against = changes.row[changes.note.str.contains(_OTHER_WAY, regex=False)].unique() if 'note' in changes else ()
+    against = changes.row[changes.note.str.contains(AGAINST_DIRECTION, regex=False)].unique() if 'note' in changes else ()
     columns,there = answer.domain.features, [t['answer']['valid'] and i not in against for i,t in enumerate(told)]
     records,held = _lines_of_record(said, answer, there), _what_held_columns(answer, explainer.enc_of(answer), said)
     ways = _ways_said(explainer, told, said, records)
@@ -322,23 +322,23 @@ def _check_refused(explainer, answer):
     "Raise `ValueError` if a row already has the target."
     there = explainer.decides(answer.data, explainer.logits(answer.data, answer.x), answer.tensors.target).cpu().numpy()
     if not (done := np.flatnonzero(there | answer.already).tolist()): return
-    names = [_row_names(answer)[i] for i in done[:_SHOWN]]
+    names = [row_names(answer)[i] for i in done[:_SHOWN]]
     raise ValueError(f'answer must be about rows that were refused, got {len(done)} that already have the target, '
                      f'rows {names}: leave them out')
 
 # %% ../../nbs/use/03_letter.ipynb #pa000006
 _SLOTS = 'sender', 'addressee', 'product', 'contact'
-_PAPER = {'us-reg-b': 'letter', 'eu': 'A4'} # Rules that letters may be under -> paper
+PAPER_SIZES = {'us-reg-b': 'letter', 'eu': 'A4'} # Rules that letters may be under -> paper
 
 def _notices(notices) -> tuple: # Name of the rules, '' for none; the lender's words; None where no file is given
     "What `notices` names; raises `ValueError` for what is neither a name nor a file."
-    wanted = f"notices must be one of {list(_PAPER)}, a file with the lender's own words, or a dict of both"
+    wanted = f"notices must be one of {list(PAPER_SIZES)}, a file with the lender's own words, or a dict of both"
     if notices is None: return '', ''
     if isinstance(notices, Mapping):
         if len(notices) != 1: raise ValueError(f'{wanted}, got {len(notices)} of them')
         (name,file), = notices.items()
-        if name not in _PAPER: raise ValueError(f'{wanted}, got {name!r}')
-    elif isinstance(notices, str) and notices in _PAPER: return notices, None
+        if name not in PAPER_SIZES: raise ValueError(f'{wanted}, got {name!r}')
+    elif isinstance(notices, str) and notices in PAPER_SIZES: return notices, None
     else: name,file = '', notices
     if file is False or file == '': return name, ''
     if not isinstance(file, (str, os.PathLike)): raise ValueError(f'{wanted}, got {file!r}')
@@ -370,7 +370,7 @@ def slots_of(index:Sequence, notices, strict:bool|None=False, **slots) -> list: 
         told = f"notices must come with the lender's own words, notices={{{rules!r}: FILE}}, or False to leave them out"
         if strict: raise ValueError(f'{told}, got the name alone')
         if strict is not None: warnings.warn(f"{told}; the letters have none", stacklevel=3)
-    more = dict(rules=rules, paper=_PAPER.get(rules, 'A4'), notices=words or '')
+    more = dict(rules=rules, paper=PAPER_SIZES.get(rules, 'A4'), notices=words or '')
     return [{name: (v[i] or '').strip() for name,v in each.items()} | more for i in range(len(index))]
 
 # %% ../../nbs/use/03_letter.ipynb #pa000012
@@ -446,7 +446,7 @@ def _pages_of(cf, texts:list, slots:list, format:str, template, given:dict, aske
         fields = _all_fields(texts, answers, _wording_of(cf, given, lang), asked['codes'], looked)
     else:
         note = None if format == 'json' else "{% extends 'note' %}"
-        why = [_visible(t['answer']['proof'].removeprefix(_NOT_READ)) for t in told]
+        why = [_visible(t['answer']['proof'].removeprefix(NOT_READ)) for t in told]
         write = _writer(note, format, lang, _NOTE)
         fields = (_head_of(t) | dict(why=w, sealed=Markup(text)) for t,w,text in zip(told, why, texts))
     return [write(**known, **more) for known,more in zip(fields, slots)]
@@ -463,7 +463,7 @@ def _wording_of(explainer, given:dict, lang:Language=ENGLISH) -> tuple: # `_Colu
     labels = {*map(str, _labels_of(explainer))} # whose names stand under keys that are no columns
     of_classes = {key: words for key,words in told['names'].items()
                   if key not in known and words and isinstance(words, dict) and {*map(str, words)} <= labels}
-    _check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
+    check_names(columns, **told | dict(names=[k for k in told['names'] if k not in of_classes]))
     called = {str(label): words for names in of_classes.values() for label,words in names.items()}
     return [_column_wording(c, told, lang) for c in columns], called
 
@@ -536,7 +536,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
     explainer.check_fitted()
     asked,given,lang = _asked_reasons(told), _given_in(told, answer.domain), language_of(language)
     spoken = _wording_of(explainer, given, lang)
-    slots = slots_of(_row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
+    slots = slots_of(row_names(answer), told['notices'], strict, **_slots_in(told, addressee))
     _writer(template, format, lang) # before any row is looked at
     day,read = date_text(date, lang), np.flatnonzero(~answer.unread)
     _check_refused(explainer, answer[read])
@@ -550,7 +550,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
         texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
         out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
     texts = [out[i] for i in range(len(answer))]
-    return texts if path is None else _placed(texts, path, format, _row_names(answer))
+    return texts if path is None else _placed(texts, path, format, row_names(answer))
 
 letter = Counterfactuals.letter
 

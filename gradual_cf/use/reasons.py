@@ -20,9 +20,9 @@ from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
 from .enough import _way_taken
-from ..search.explainer import Explainer, wanted_of, _where_read
+from ..search.explainer import Explainer, wanted_of, readable_question
 from ..models.targets import in_target, leading_by
-from ..search.shorten import _with_followers
+from ..search.shorten import add_followers
 
 # %% auto #0
 __all__ = ['HMDA', 'Reasons', 'reasons', 'against_direction']
@@ -86,7 +86,7 @@ def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=Fals
         row,j = i//q, i%q - 1 # -1 for the row as it is
         xp = x[row].scatter(1, at[j], v[j])
         xp[j < 0] = x[row[j < 0]]
-        out.append(_lead(cf, _with_followers(cf, xp, x[row]), label[row]))
+        out.append(_lead(cf, add_followers(cf, xp, x[row]), label[row]))
     return torch.cat(out).view(n, q)
 
 class _Held(NamedTuple):
@@ -201,7 +201,7 @@ class _Tested(NamedTuple):
 
 def _with_reasons_moved(cf, x:Tensor, best:Tensor, owner:Tensor, some:Tensor) -> Tensor: # Reasons, bool `(n, u)`
     "Rows in which the columns of some reasons take their best values; `owner` says whose an entry is, u for nobody's."
-    return _with_followers(cf, torch.where(nn.functional.pad(some, (0, 1))[:, owner], best, x), x)
+    return add_followers(cf, torch.where(nn.functional.pad(some, (0, 1))[:, owner], best, x), x)
 
 def _only(of:Tensor, count:int) -> Tensor: # Positions of reasons, `(m,)` -> bool `(m, u)`
     return nn.functional.one_hot(of, count).bool()
@@ -212,7 +212,7 @@ def _few_together(cf, x:Tensor, label:Tensor, owner:Tensor, count:int) -> Tensor
     crowd = cache(lambda target: _at_cut_off(cf, label.new_tensor(target).view(label.shape[1:])))
     for i in range(len(x)):
         own,aim = x[[i]], label[i]
-        lead = lambda xp: _lead(cf, _with_followers(cf, xp, own.expand_as(xp)), aim.expand(len(xp), *aim.shape))
+        lead = lambda xp: _lead(cf, add_followers(cf, xp, own.expand_as(xp)), aim.expand(len(xp), *aim.shape))
         reach = lambda xp: lead(xp) >= 0
         some = torch.where(named, crowd(tuple(aim.flatten().tolist())), own)
         some = some[reach(some)]
@@ -457,7 +457,7 @@ def reasons(
     if not cf.domain.features: raise ValueError(f'domain must be a table for reasons, got {cf.domain!r}')
     names,never = list(cf.domain.display.names), [never] if isinstance(never, str) else list(never or ())
     cf.check_rows('reasons')
-    units,question = _units(names, codes, never, lang), _where_read(cf, rows, target)
+    units,question = _units(names, codes, never, lang), readable_question(cf, rows, target)
     data,_,z,aims = question
     unread = {} if question.aside is None else {i: words for i,words in enumerate(question.aside[1]) if words}
     read = np.delete(np.arange(len(z) + len(unread)), list(unread)) # positions among the rows that were given
@@ -509,7 +509,7 @@ def against_direction(
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
     if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
     cf.check_rows('against_direction')
-    data,enc,z,aims = _where_read(cf, rows, wanted_of(cf, target, 'against_direction'))
+    data,enc,z,aims = readable_question(cf, rows, wanted_of(cf, target, 'against_direction'))
     at = (~cf.decides(data, z, aims)).nonzero()[:, 0]
     x,label,data,groups = enc.x[at], aims[at], data.iloc[at.cpu().numpy()], cf.groups(enc.x)
     out,places = [],[(groups == g).nonzero()[:, 0] for g,_ in columns]

@@ -11,7 +11,7 @@ from invented import ASKED, CHANGES, PRESETS, asked, domain_of, network, tables
 from size import SIZE  # rows that are explained, about
 
 from gradual_cf.all import Counterfactuals, GradualCF, predict
-from gradual_cf.search.proven import _NONE_EXISTS, prove
+from gradual_cf.search.proven import NONE_EXISTS, prove
 
 QUICK = settings(max_examples=max(SIZE//(5*ASKED), 1), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 SHORT = dict(sigma=8)                              # Steps of the paper's setting
@@ -167,4 +167,4 @@ def test_valid_is_the_decision_and_tau(made, k, tau, tiny, dtype):
         assert (valid == decided & (p >= tau).numpy())[sure.numpy()].all()
     if cf.domain.relations is None:
         told = cfs[:4].prove(seconds=1)
-        assert not (cfs.valid[:4] & (told.verdict == _NONE_EXISTS).to_numpy()).any()
+        assert not (cfs.valid[:4] & (told.verdict == NONE_EXISTS).to_numpy()).any()
