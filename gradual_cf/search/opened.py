@@ -217,9 +217,17 @@ class _OpenTrees:
         level,bound = join(lambda n, s: n[2], np.int32), join(lambda n, s: n[0].bound, float)
         missing = join(lambda n, s: n[0].missing, np.uint8)
         mask,masks = self._masks(table, feature, bound, missing, level, nodes, size)
-        self.arrays = (join(lambda n, s: n[3] + s, np.int32), join(lambda n, s: n[4], np.int32), feature, left, right, level, bound,
-                       join(lambda n, s: n[1], float), missing, np.concatenate(sets or [np.zeros(1, np.uint64)]),
-                       np.ascontiguousarray(of.owner, np.int32), mask, masks)
+        root,sums,value = join(lambda n, s: n[3] + s, np.int32), join(lambda n, s: n[4], np.int32), join(lambda n, s: n[1], float)
+        levels,owner = np.concatenate(sets or [np.zeros(1, np.uint64)]), np.ascontiguousarray(of.owner, np.int32)
+        if self.lib is None: return
+        a = _address
+        self.handle = self.lib.opened_new(
+            len(root), a(root), a(sums), len(feature), *map(a, (feature, left, right, level, bound, value, missing, levels)), len(levels),
+            *map(a, (owner, mask, masks)), len(masks), len(places.at) - 1, a(places.at), self.M)
+        if not self.handle: raise MemoryError('the trees of a model and of its jurors do not fit into memory')
+
+    def __del__(self):
+        if getattr(self, 'handle', None): self.lib.opened_free(self.handle)
 
     def _masks(self, table, feature, bound, missing, level, nodes, size) -> tuple:
         "For each node the places of its column that go left, as words."
@@ -245,11 +253,10 @@ class _OpenTrees:
 
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # Encoded rows `(n, d)` -> `(n, M)`; after every change `(n, M, P)`
         "The sums of rows, and with `whole` those after every single change."
-        v,(T,G,P) = np.ascontiguousarray(self.of(x), float), (len(self.arrays[0]), len(self.places.at) - 1, len(self.places.owner))
-        base,change = np.zeros((len(x), self.M)), np.empty((len(x), self.M, P) if whole else 0)
-        work,seen = np.empty(self.M*(P + G)), np.empty(G, np.int32)
-        self.lib.sums_read(T, *map(_address, self.arrays), _address(v), len(x), v.shape[1], G, _address(self.places.at), self.M,
-                           _address(base), _address(change) if whole else None, _address(work), _address(seen))
+        v = np.ascontiguousarray(self.of(x), float)
+        base,change = np.empty((len(x), self.M)), np.empty((len(x), self.M, len(self.places.owner)) if whole else 0)
+        if not self.lib.opened_sums(self.handle, _address(v), *v.shape, _address(base), _address(change) if whole else None):
+            raise MemoryError('what changes of rows do does not fit into memory')
         return base, change
 
 # %% ../../nbs/search/20_opened.ipynb #op0013
