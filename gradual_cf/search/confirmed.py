@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -236,6 +236,7 @@ def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m,
 
 _CERTAIN = .995 # More than this share nobody expects
 
+@cache
 def _bar_of(want:float, k:int=_JURY) -> float:
     from scipy.stats import t
     return float(t.ppf(min(want, _CERTAIN), k - 1))

@@ -1193,22 +1193,22 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
   i32 *word = room_for(&broken, (size_t)o->G + 1, 4);
   for (i32 g = 0; word && g < o->G; g++) word[g + 1] = word[g] + (o->at[g + 1] - o->at[g] + 63) / 64;
   u64 *with = room_for(&broken, word ? word[o->G] : 1, 8);
-  for (i64 s = 0; !broken && s < S; s++) {
-    const double *row = x + s * J;
-    double *b = base + s * o->M, *c = change ? change + s * o->M * P : 0;
-    memset(b, 0, sizeof(double) * (size_t)o->M);
-    if (c) memset(c, 0, sizeof(double) * (size_t)(o->M * P));
-    for (i32 t = 0; t < o->T; t++) {
-      double *d = c ? c + o->sum[t] * P : 0;
-      b[o->sum[t]] += d && o->leaf_at[t] >= 0 ? ask_bits(o, t, row, d)
-                                              : walk(o, t, row, d, s * o->T + t + 1, seen, word, with);
-    }
-    for (i32 m = 0; c && m < o->M; m++)
-      for (i32 g = 0; g < o->G; g++) {
-        double v = b[m];
-        for (i32 p = o->at[g]; p < o->at[g + 1]; p++) c[m * P + p] = v += c[m * P + p];
+  i64 M = o->M, many = change ? 8 : 1024; /* rows that one tree is asked about while it is at hand */
+  if (!broken) memset(base, 0, sizeof(double) * (size_t)(S * M));
+  if (!broken && change) memset(change, 0, sizeof(double) * (size_t)(S * M * P));
+  for (i64 from = 0; !broken && from < S; from += many)
+    for (i32 t = 0; t < o->T; t++)
+      for (i64 s = from; s < S && s < from + many; s++) {
+        double *d = change ? change + (s * M + o->sum[t]) * P : 0;
+        base[s * M + o->sum[t]] += d && o->leaf_at[t] >= 0
+                                       ? ask_bits(o, t, x + s * J, d)
+                                       : walk(o, t, x + s * J, d, s * o->T + t + 1, seen, word, with);
       }
-  }
+  for (i64 b = 0; !broken && change && b < S * M; b++)
+    for (i32 g = 0; g < o->G; g++) {
+      double v = base[b];
+      for (i32 p = o->at[g]; p < o->at[g + 1]; p++) change[b * P + p] = v += change[b * P + p];
+    }
   free(seen), free(word), free(with);
   return !broken;
 }
