@@ -1213,6 +1213,44 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
   return !broken;
 }
 
+static double bent(double u, double below) { return u > 0 ? u : below * u; }
+/* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, `-1` for one that never
+   moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums `(S, M)`, of which the first
+   `K` are written, and with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
+API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first, const double *start,
+                   double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
+                   const double *moved, i32 M, double *base, double *change) {
+  int broken = 0;
+  i64 P = at[G];
+  double *all = room_for(&broken, H, 8), *own = room_for(&broken, (size_t)G * H, 8);
+  for (i64 s = 0; !broken && s < S; s++) {
+    memcpy(all, start, sizeof(double) * (size_t)H);
+    memset(own, 0, sizeof(double) * (size_t)G * (size_t)H);
+    for (i32 j = 0; j < J; j++) {
+      double v = f[s * J + j], *o = owner[j] < 0 ? 0 : own + (i64)owner[j] * H;
+      const double *w = first + (i64)j * H;
+      if (v == 0) continue;
+      for (i32 h = 0; h < H; h++) all[h] += v * w[h];
+      for (i32 h = 0; o && h < H; h++) o[h] += v * w[h];
+    }
+    for (i32 k = 0; k < K; k++) {
+      double z = end[k];
+      for (i32 h = 0; h < H; h++) z += last[(i64)h * K + k] * bent(all[h], below);
+      base[s * M + k] = z;
+      double *c = change ? change + (s * M + k) * P : 0;
+      for (i64 p = 0; c && p < P; p++) c[p] = end[k];
+      for (i32 g = 0; c && g < G; g++)
+        for (i32 h = 0; h < H; h++) {
+          double rest = all[h] - own[(i64)g * H + h], w = last[(i64)h * K + k];
+          const double *m = moved + h * P;
+          for (i32 p = at[g]; p < at[g + 1]; p++) c[p] += w * bent(rest + m[p], below);
+        }
+    }
+  }
+  free(all), free(own);
+  return !broken;
+}
+
 #define NEAREST 64 /* real rows that are looked at, at most */
 static double apart(i32 named, double a, double b) { /* squared; of a category both are levels, -1 for none */
   return named ? (a == b ? 0 : (a >= 0) + (b >= 0)) : (a - b) * (a - b);

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/20_opened.ipynb #op0003
 from __future__ import annotations
+import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -272,6 +273,23 @@ class _OpenLayers:
         self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]).astype(t)
                        for p,t in zip(parts, self.type)]
         self.nets = [([v.astype(t) for v in p.inside.weight], [v.astype(t) for v in p.inside.bias]) for p,t in zip(parts, self.type)]
+        self.lib,self.shared = _library(), (np.ascontiguousarray(layers.owner, np.int32), np.ascontiguousarray(places.at, np.int32))
+        self.plain = [self._with_kinks(i) for i in range(len(parts))]
+
+    def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes; None where there is more than one hidden layer
+        p,w = self.parts[i].inside, self.weight[i]
+        if self.lib is None or len(p.bends) != 1 or p.bends[0].below is None: return None
+        first,moved,last = p.weight[0].T, self.change[i].T, p.weight[1].T @ w
+        one = [np.ascontiguousarray(v, float) for v in (first, p.bias[0], last, p.bias[1] @ w, moved)]
+        return (*one, float(p.bends[0].below))
+
+    def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
+        "Sums of one model whose units have kinks."
+        (first,start,last,end,moved,below),(owner,at),a,k = self.plain[i], self.shared, _address, self.first[i]
+        where = None if change is None else ctypes.c_void_p(change[:, k:].ctypes.data)
+        done = self.lib.layer_sums(a(f), *f.shape, a(owner), len(start), a(first), a(start), below, last.shape[1], a(last), a(end),
+                                   len(at) - 1, a(at), a(moved), self.M, ctypes.c_void_p(base[:, k:].ctypes.data), where)
+        if not done: raise MemoryError('what changes of rows do does not fit into memory')
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
         "Features of a column at its places."
@@ -294,18 +312,20 @@ class _OpenLayers:
 
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # As `_OpenTrees.sums`
         "The same of layers."
-        f,base,change = self.features(x), np.empty((len(x), self.M)), []
+        f,base = np.ascontiguousarray(self.features(x)), np.empty((len(x), self.M))
+        change = np.empty((len(x), self.M, len(self.places.owner))) if whole else None
         for i,(p,w,(weight,bias),t) in enumerate(zip(self.parts, self.weight, self.nets, self.type)):
             def out(v): # Units of the first layer -> sums
                 for b,f_,v_ in zip(bias[1:], p.inside.bends, weight[1:]): v = f_.of(v) @ v_.T + b
                 return v @ w.astype(t)
+            if self.plain[i] is not None: self._summed(i, f, base, change); continue
             first = f.astype(t) @ weight[0].T + bias[0]
             base[:, self.first[i]:self.first[i + 1]] = out(first)
-            if not whole: continue
+            if change is None: continue
             own = np.stack([f[:, mine].astype(t) @ weight[0][:, mine].T for mine in self.mine], 1) # `(n, g, h)`
             moved = first[:, None] - own
-            change.append(np.moveaxis(out(moved[:, self.places.owner] + self.change[i]), 2, 1))
-        return base, np.concatenate(change, 1) if whole else None
+            change[:, self.first[i]:self.first[i + 1]] = np.moveaxis(out(moved[:, self.places.owner] + self.change[i]), 2, 1)
+        return base, change
 
 # %% ../../nbs/search/20_opened.ipynb #op0015
 class _Opened(NamedTuple):
