@@ -79,6 +79,7 @@ class _Judge:
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, _Jury, Lead))]
         self.most = most_groups(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
+        self.lines:Any = None # What the leads of jurors are of their sums
         self._rules()
         if self.company is not None: self._meet()
 
@@ -192,6 +193,15 @@ class _Judge:
         e:Any = self.engine
         return _lead_in(e.parts[i].link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], self.label, exact)
 
+    def _juror_leads(self, sums:np.ndarray) -> np.ndarray: # `(m, M, …)` -> `(m, k, …)`
+        "Of all jurors; where each is one sum, its lead is a line of it."
+        e:Any = self.engine
+        each = lambda v: np.stack([self._leads(v, i, False) for i in range(1, len(e.parts))], 1)
+        if not all(k == 2 and not p.link.calibrated for k,p in zip(e.k[1:], e.parts[1:])): return each(sums)
+        if self.lines is None: self.lines = (start := each(np.zeros((1, e.M)))[0]), each(np.ones((1, e.M)))[0] - start
+        start,slope = (v.reshape(-1, *[1]*(sums.ndim - 2)) for v in self.lines)
+        return sums[:, e.first[1]:]*slope + start
+
     def _spare(self, lead:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)` or `(m, Q)`
         "What is left of a lead beyond what is asked."
         level = np.asarray(at_level(self.cf.tau, self.target), float)
@@ -215,7 +225,7 @@ class _Judge:
         base,change = e.sums(x, whole)
         v = change if whole else base
         many = len(e.parts) > 1 and self.jury is not None
-        leads = np.stack([self._leads(v, i, False) for i in range(1, len(e.parts))], 1) if many else None
+        leads = self._juror_leads(v) if many else None
         return self._spare(self._leads(v, 0, True), row), leads
 
     def changes(self, x:np.ndarray, row:np.ndarray) -> tuple: # States `(s, d)` and the row of each
