@@ -4,7 +4,7 @@
         [--rows 20] [--fit 2500] [--seeds 1] [--labels] [--out FILE]
 
 Tables as `benchmarks/splits.py` cuts them, and four from R's packages; in those called rare, rows of the target were left out of
-the rows to learn from until a twelfth is left. Pipelines of scikit-learn: a network (early stopping), LightGBM, a random forest and
+the rows to learn from until a twelfth is left. Pipelines of scikit-learn: a network (early violation_required), LightGBM, a random forest and
 a logistic regression. --labels tells `fit` the labels of the training rows, which it gives to its jurors.
 
 confirmed     mean share of six models of the same kind, other seeds, on bootstraps with the real labels, that decide for the target
@@ -48,7 +48,7 @@ from gradual_cf.core import atomic, cache_dir
 from gradual_cf.models.asking import predict
 from gradual_cf.search.composition import admissible
 from gradual_cf.models.targets import in_target
-from gradual_cf.search.goals import spent, stopping
+from gradual_cf.search.goals import distance_or_cost, violation_required
 
 JUDGES, ODD, NEAR = 6, .05, 24 # Models that confirm; share of held rows beyond a bar; real rows that are looked at
 QUICK = [('german', 'lightgbm'), ('german', 'logistic'), ('heloc', 'lightgbm'), ('heloc', 'network'), ('heloc', 'forest'),
@@ -131,8 +131,8 @@ class Case:
         many = enc.take(torch.arange(n).repeat_interleave(near))
         xp = admissible(many, torch.where(many.frozen[:, place], many.x, real[at].flatten(0, 1)), cf.project)
         s = State(many, xp, predict(cf.model, xp), cf.aim(target, enc).take(torch.arange(n).repeat_interleave(near)))
-        bound = spent(many.x, xp).masked_fill(stopping(cf, s) > 0, torch.inf).view(n, near).min(1).values
-        return (spent(enc.x, answers.xp) > bound*1.0001).double().mean().item()
+        bound = distance_or_cost(many.x, xp).masked_fill(violation_required(cf, s) > 0, torch.inf).view(n, near).min(1).values
+        return (distance_or_cost(enc.x, answers.xp) > bound*1.0001).double().mean().item()
 
     def line(self, settings, labels):
         "What one intent is worth."
@@ -147,7 +147,7 @@ class Case:
         quality = some.quality()
         missed = (quality.missed != '').mean() if 'missed' in quality else np.nan
         return dict(rows=len(answers), valid=answers.valid.mean(), wrong=int((~agreed).sum()), columns=some.changed.sum(1).mean(),
-                    distance=spent(some.x, some.xp).mean().item(), **self.judged(some.raw), farther=self.farther(cf, some),
+                    distance=distance_or_cost(some.x, some.xp).mean().item(), **self.judged(some.raw), farther=self.farther(cf, some),
                     ms=1000*took/len(answers), fit=fitted - start, missed=missed)
 
 

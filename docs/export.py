@@ -138,7 +138,7 @@ def main():
     todo = {}
     for s in api.symbols(chapters()):
         module, name = s.source
-        if api.is_settings(s.obj): continue  # `told` writes theirs, also of classes that somebody else makes
+        if api.is_settings(s.obj): continue  # `document_settings` writes theirs, also of classes that somebody else makes
         if s.module == 'cli' or module == 'cli' or not (callable(s.obj) or isinstance(s.obj, (property, classmethod, staticmethod))): continue
         file = Path(importlib.import_module(f'gradual_cf.{module}').__file__)
         node = api.written(str(file))[1].get(name)

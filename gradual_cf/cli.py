@@ -267,7 +267,7 @@ def _record(cfs, task, row, plan=None, several=None):
     from gradual_cf.render import json_value
     texts = dict(text=cfs.data[0], counterfactual=cfs.raw[0]) if task.domain.words else {}
     if hasattr(cfs.data, 'columns'): row = json_value(cfs.data.index[0])
-    target = cfs.goal.plain(cfs.tensors.target[0], cfs.classes)
+    target = cfs.goal.to_json(cfs.tensors.target[0], cfs.classes)
     names = [name.removeprefix('cf_') for name in cfs.goal.told[-2:]] # the last two columns are what the model said
     told = texts | dict(dataset=task.name, row=row, valid=cfs.valid[0].item(), target=target)
     told |= dict(zip(names, (cfs.before[0].item(), cfs.prob[0].item()))) | dict(already=cfs.already[0].item())

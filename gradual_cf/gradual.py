@@ -18,11 +18,12 @@ from .core import Domain, Effort, Encoded, Question, State, Target, never_again,
 from .models.asking import is_differentiable, given_model, answers_numbers, evaluating, predict
 from .search.confirmed import EnsembleAgreement, ensemble_of
 from .search.composition import admissible, compose, init_composite, loss_grad
-from .search.explainer import (
-    KINDS, Common, domain_of, Explainer, restored_on_error, short_repr, default_settings, suited_domain, setting, told)
+from gradual_cf.search.explainer import (
+    KINDS, Common, domain_of, Explainer, restored_on_error, short_repr, default_settings, suited_domain, setting,
+    document_settings)
 from .search.goals import (
-    unreached_rows, fit_logits, Lead, Match, content, lacking, l2_distance, leading, logit_gap, mix, most_groups, required,
-    prototype_distance, stopping, total_variation)
+    unreached_rows, fit_logits, Lead, Match, content, violation, l2_distance, leading, logit_gap, mix, max_changes_of, required,
+    prototype_distance, violation_required, total_variation)
 from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
@@ -36,7 +37,7 @@ __all__ = ['PAPER', 'SPARSE', 'IMAGE', 'TEXT', 'PLAUSIBLE', 'ROBUST', 'Settings'
            'Trace', 'GradualCF']
 
 # %% ../nbs/07_gradual.ipynb #c11
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class Settings(Common):
     "Settings of gradual construction."
@@ -209,7 +210,7 @@ def _reachable(stats, label, quantile):
     if not alone: return stats.within(label, quantile)
     raise ValueError(f'quantile must be None for a class with one training row, got {quantile} and class {alone}')
 
-def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
+def _class_means(cf, label:Tensor) -> Tensor: # `(n, k)`
     "Where the classes live; raises `ValueError` for one that is never predicted, where rows are pulled there."
     mu = cf.stats.mu[label]
     none = label[mu.isnan().any(1)].unique().tolist()
@@ -222,7 +223,7 @@ def _addresses(cf, label:Tensor) -> Tensor: # `(n, k)`
 
 def _aim_at_class(cf, label:Tensor) -> Target:
     "What rows must reach where the model decides; raises `ValueError` for a class that it never predicts."
-    h,mu = cf.settings, _addresses(cf, label)
+    h,mu = cf.settings, _class_means(cf, label)
     by_lead = h.tau is None and cf.tau < .5 # of several classes it is the lead that has the margin
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
@@ -340,7 +341,7 @@ _placed = partial(_composed, sigma=0) # Put the probed values in their place
 def _composed_if_needed(cf, s, groups, watch):
     "Probed rows that have arrived rest; the others are optimised."
     out = _placed(cf, s, groups, watch)
-    todo = lacking(cf, out) > 0
+    todo = violation(cf, out) > 0
     if todo.any(): out.put(todo, _composed(cf, s.take(todo), groups, watch))
     return out
 
@@ -372,7 +373,7 @@ def construct(
     parts = parts or cf.parts
     choose = parts.mask(cf, parts, s)
     groups = cf.groups(s.x)
-    most = most_groups(cf, s.enc)
+    most = max_changes_of(cf, s.enc)
     live = unreached_rows(cf, s)
     while len(live := live[s.on[live].sum(1) < most[live]]):
         now = s.take(live)
@@ -383,7 +384,7 @@ def construct(
         now = parts.compose(cf, now._replace(c=c[some]), groups, watch)
         s.put(live, now)
         yield s
-        live = live[stopping(cf, now) > 0]
+        live = live[violation_required(cf, now) > 0]
 
 # %% ../nbs/07_gradual.ipynb #c71
 _COMPOSED = 'tau_slack init keep max_shared moves lr lam eta prototype_weight match terms average n_ref n_prototypes'.split()
@@ -413,21 +414,21 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
     return parts._replace(steps=parts.steps + last if h.steps is None else h.steps)
 
 # %% ../nbs/07_gradual.ipynb #c74
-class _BestSeen:
+class _BestSoFar:
     "Each row's best state so far: perturbed inputs, and the number of the step they come from."
     def __init__(self, cf, s):
         self.cf = cf
         self.xp = s.xp.clone()
         self.steps = 0
         self.step = torch.zeros(len(s.xp), dtype=torch.long, device=s.xp.device)
-        self.short,self.there = stopping(cf, s).clamp_min(0), self.reached(s)
+        self.short,self.there = violation_required(cf, s).clamp_min(0), self.reached(s)
 
     def reached(self, s): return arrived(s.logits, s.target.label, self.cf.tau) # Bool `(n,)`
 
-    def see(self, s):
+    def update(self, s):
         "Compare the state after one more step."
         self.steps += 1
-        short,there = stopping(self.cf, s).clamp_min(0), self.reached(s)
+        short,there = violation_required(self.cf, s).clamp_min(0), self.reached(s)
         least = short <= self.short
         same = least if self.cf.settings.keep == 'nearest' else least | ~there
         new = torch.where(there == self.there, same, there) & (s.xp != self.xp).flatten(1).any(1)
@@ -435,8 +436,8 @@ class _BestSeen:
 
 def _best_state(cf, s, states) -> Tensor: # `(n, *s)`
     "Run through all states that follow `s`, and keep each row's best."
-    best = _BestSeen(cf, s)
-    for s in states: best.see(s)
+    best = _BestSoFar(cf, s)
+    for s in states: best.update(s)
     return best.xp
 
 # %% ../nbs/07_gradual.ipynb #c77
@@ -449,26 +450,26 @@ def _best_place(cf, enc, ends, target):
             for xp in ends]
     return torch.stack(lost).argmin(0)
 
-def _from_all_starts(cf, enc, target, seed):
+def _search_with_restarts(cf, enc, target, seed):
     "Each row's best answer over all starts, and the place of its start."
     ends = torch.stack([_best_state(cf, s, cf.steps(s)) for s in cf.starts(enc, target, seed)])
     place = _best_place(cf, enc, ends, target) if len(ends) > 1 else torch.zeros_like(enc.frozen[:, 0], dtype=torch.long)
     return ends[place, torch.arange(len(place), device=place.device)], place
 
 # %% ../nbs/07_gradual.ipynb #c79
-def _climbed(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
+def _search_with_retries(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tensor]:
     "Each row's answer, what it was asked at last, and which start led there; a domain may have rows searched again."
-    xp,place = _from_all_starts(cf, enc, target, seed)
+    xp,place = _search_with_restarts(cf, enc, target, seed)
     while True:
         rows,enc = cf.parts.again(enc, xp, _arrived(cf, xp, target))
         if not len(rows): return xp, enc, place
-        new,_ = _from_all_starts(cf, enc.take(rows), target[rows], seed)
+        new,_ = _search_with_restarts(cf, enc.take(rows), target[rows], seed)
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
         xp[rows[~lost]] = new[~lost]
 
 def _best_moved(cf, q:Question) -> Tensor: # `(n, d)`
     "What the moves of a judge find, and what further steps make of it."
-    if len(cf.parts.steps) > 1 or cf.parts.steps[0] is not search_step: return _climbed(cf, q.enc, q.target)[0]
+    if len(cf.parts.steps) > 1 or cf.parts.steps[0] is not search_step: return _search_with_retries(cf, q.enc, q.target)[0]
     xp = q.enc.x.clone()
     z = predict(cf.model, xp) if q.logits is None else q.logits
     live = (~arrived(z, q.target, cf.tau)).nonzero()[:, 0]
@@ -542,7 +543,7 @@ class Trace:
     def goal(self) -> Any: return goal_of(self.target.label) # Whether a class is wanted or an interval
 
     @property
-    def wanted(self) -> str: return self.goal.words(self.goal.told_of(self.target.label, self.classes)[0]) # In words
+    def wanted(self) -> str: return self.goal.words(self.goal.to_labels(self.target.label, self.classes)[0]) # In words
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
         """All curves as one tidy frame.
@@ -571,11 +572,11 @@ def _chosen_group(new, old, groups):
 
 def _recorded(cf, s):
     "All steps of one row up to its best: copied states, the groups they chose, curves."
-    best = _BestSeen(cf, s)
+    best = _BestSoFar(cf, s)
     old = _state_copy(s)
     seen,out = [], []
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
-        best.see(s)
+        best.update(s)
         now = _state_copy(s)
         out.append((now, _chosen_group(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
         old,_ = now,seen.clear()
@@ -586,7 +587,7 @@ def _traced(cf, q:Question, seed:int) -> Trace:
     "Explain one row again, from the start that won, and keep every step up to the best."
     if len(q) != 1: raise ValueError(f'data must be one row to be traced, got {len(q)}')
     data,enc,z,target = q
-    _,enc,place = _climbed(cf, enc, target, seed)
+    _,enc,place = _search_with_retries(cf, enc, target, seed)
     s = cf.starts(enc, target, seed)[int(place)]
     steps,chosen,curves = _recorded(cf, s)
     sample = cf.goal.sample(cf, target)
@@ -596,7 +597,7 @@ def _traced(cf, q:Question, seed:int) -> Trace:
 # %% ../nbs/07_gradual.ipynb #in02
 _MISSED = 1e-4 # Room for rounding, in logits
 
-def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the target
+def _unmet_demands(cf, cfs) -> list|None: # None where settings ask for nothing but the target
     "What answers miss of that which the settings ask for, in words; '' where nothing."
     h = cf.settings
     if h.plausibility is None or cf.x_train is None or cf.summary is not None: return None
@@ -878,7 +879,7 @@ class GradualCF(Explainer):
         panel = ensemble_of(self)
         return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
-    def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed
+    def missed(self, cfs) -> list|None: return _unmet_demands(self, cfs) # Its answers -> words, '' where nothing is missed
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
         """What the loop may start from, the most promising first.
@@ -905,7 +906,7 @@ class GradualCF(Explainer):
         for step in self.parts.steps: yield from step(self, s, watch)
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        if not self.parts.judged: return _climbed(self, question.enc, question.target, effort.seed)[0]
+        if not self.parts.judged: return _search_with_retries(self, question.enc, question.target, effort.seed)[0]
         return _best_moved(self, question)
 
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`

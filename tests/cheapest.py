@@ -14,7 +14,7 @@ def cheapest(cf, data, target=None, optimal='columns', seconds=None, gap=0., sta
     q = cf.ask(data, target, **constraints)
     task = proven._Task(cf, q, Effort(seconds=seconds or np.inf, gap=gap), proven._readings_of(cf, optimal), optimal, robust)
     if robust is not None: proven._check_robust(cf, task.readings, robust)
-    known, begun = proven._best_known(task) if start else (proven._by_boxes(task), np.ones(len(q), bool))
+    known, begun = proven._search_and_prove(task) if start else (proven._by_boxes(task), np.ones(len(q), bool))
     scope = proven._scope(cf, robust, proven._whether_compared(cf, q.target))
     answers = proven._carrying(cf.measure(q, known.xp), known, begun, optimal, scope)
     return SimpleNamespace(**known._asdict() | dict(answers=answers, optimal=optimal, proof=answers.proof))

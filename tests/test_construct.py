@@ -11,10 +11,10 @@ from torch import nn
 
 from gradual_cf.all import (PAPER, Encoded, GradualCF, Question, Settings, State, Target, box, chain, compose, construct, fit_logits, init_composite,
     l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix, predict, probe, shortfall, steps)
-from gradual_cf.gradual import _BestSeen, _loss_of, _reachable
+from gradual_cf.gradual import _BestSoFar, _loss_of, _reachable
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.composition import admissible, loss_grad
-from gradual_cf.search.goals import Match, lacking, prototype_distance, target_score
+from gradual_cf.search.goals import Match, violation, prototype_distance, target_score
 from gradual_cf.search.masking import gain_groups
 
 READINGS = dict(mean=logit_gap, norm=logit_gap_norm, sum=logit_gap_sum)
@@ -70,7 +70,7 @@ def test_the_best_state_seen_equals_the_loop(problem, how):
     mode,quantile = how
     p,rows,tau = toy.PROBLEMS[problem](), torch.arange(16), .7
     cf,s = started(p, rows, mode, quantile=quantile, tau=tau, sigma=15, max_changes=3)
-    c,aim,best = s.c.clone(), s.target, _BestSeen(cf, s)
+    c,aim,best = s.c.clone(), s.target, _BestSoFar(cf, s)
     for s in construct(cf, s): best.see(s)
     for i in rows:
         t,gap,seen = aim.label[i].item(), None if aim.gap is None else aim.gap[i].item(), []
@@ -298,7 +298,7 @@ def test_a_quick_search_finds_about_as_many_and_a_row_that_is_there_takes_no_ste
 
 def test_company_is_one_more_part_and_a_broken_relation_lacks_all(p):
     s,short = begun(p, 4), shortfall(begun(p, 4))
-    lacks = lambda s, **ties: lacking(SimpleNamespace(settings=object(), ties=ties), s)
+    lacks = lambda s, **ties: violation(SimpleNamespace(settings=object(), ties=ties), s)
     company = SimpleNamespace(missing=lambda s: torch.tensor([9., 9, 9, -9]).double())
     beside,holds = lacks(s._replace(target=s.target._replace(demands=(company,)))), torch.tensor([True, False, True, False])
     assert torch.equal(lacks(s), short) and torch.allclose(beside[:3], short[:3].clamp_min(0) + 9) and torch.allclose(beside[3], short[3])

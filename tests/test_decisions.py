@@ -191,12 +191,12 @@ def test_a_proof_of_another_row_is_an_error(loans, monkeypatch):
     rows = X[model.predict(X) == 'no'].head(4)
     assert all(isinstance(a.proof, list) for a in (cf.explain(rows, 'yes'), cf.explain(rows, 'yes', limit=5.)))
     from gradual_cf.search import proven
-    own = proven._best_known
+    own = proven._search_and_prove
     def nearer(*args):
         known, begun = own(*args)
         known.size[:], known.distance[:] = known.size + 1, known.distance/2
         return known, begun
-    monkeypatch.setattr(proven, '_best_known', nearer)
+    monkeypatch.setattr(proven, '_search_and_prove', nearer)
     with pytest.raises(RuntimeError, match='about the row that is returned'): cf.explain(rows, 'yes')
 
 

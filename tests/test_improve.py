@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from gradual_cf.all import (Encoded, Explainer, GradualCF, State, Target, from_frames, improve, letter, line_search, load_loans, measures, predict, predictor,
     prove, put_back, share, summary, tabular)
 from gradual_cf.core import changed_groups
-from gradual_cf.search.goals import lacking, spent
+from gradual_cf.search.goals import violation, distance_or_cost
 from gradual_cf.search.shorten import _must_keep, improve_states, put_back_smallest
 
 
@@ -201,7 +201,7 @@ def test_a_move_that_loses_the_target_is_not_taken(p):
     cf,cfs,s = answered(p, tau=.6)
     assert cfs.valid.all()
     x,way = s.xp.clone(), lambda explainer, s: s._replace(xp=s.x.clone(), logits=predict(cf.model, s.x))
-    short = lacking(cf, way(cf, s))
+    short = violation(cf, way(cf, s))
     assert ((short > 0) & (short < 1)).any()
     for s in improve_states(cf, s, [way], torch.arange(len(x))): pass
     assert torch.equal(s.xp[short > 0], x[short > 0])
@@ -212,18 +212,18 @@ def test_groups_are_put_back_as_far_as_the_row_stays_there(p):
     cf,_,s = answered(p, tau=.6)
     far = torch.where(p.frozen[:40, p.groups], s.x, 1 - s.x)
     s = s._replace(xp=far, logits=predict(cf.model, far))
-    there = lacking(cf, s) <= 0
+    there = violation(cf, s) <= 0
     assert there.sum() > 5
     for way in (put_back_smallest, put_back):
         left = way(cf, s)
-        now = lacking(cf, left) <= 0
+        now = violation(cf, left) <= 0
         assert now[there].all() and torch.equal(left.xp[~now], far[~now]) and torch.allclose(left.logits, predict(cf.model, left.xp))
         assert ((left.xp == s.x) | (left.xp == far)).all() and (left.xp != far)[there].any()
     for g in range(4):
         one = torch.where(p.groups == g, s.x, left.xp)
-        assert (lacking(cf, left._replace(xp=one, logits=predict(cf.model, one))) > 0)[(one != left.xp).any(1) & there].all()
+        assert (violation(cf, left._replace(xp=one, logits=predict(cf.model, one))) > 0)[(one != left.xp).any(1) & there].all()
     near = line_search(cf, left)
-    assert (lacking(cf, near) <= 0)[there].all() and (spent(s.x, near.xp) < spent(s.x, left.xp))[there].all()
+    assert (violation(cf, near) <= 0)[there].all() and (distance_or_cost(s.x, near.xp) < distance_or_cost(s.x, left.xp))[there].all()
 
 
 class Sum(torch.nn.Module):
@@ -251,6 +251,6 @@ def test_sharing_a_change_counts_what_it_costs_in_any_currency(p):
     dearer = lambda x, xp: ((xp - x).abs()*torch.tensor([1., 5, 1, 1, 1, 1]).to(x)).sum(1)
     new = share(cf(dearer), s)
     won = (new.xp != s.xp).any(1)
-    assert won.any() and (dearer(s.x, new.xp) < .9*dearer(s.x, s.xp))[won].all() and (lacking(cf(dearer), new) <= 0)[won].all()
+    assert won.any() and (dearer(s.x, new.xp) < .9*dearer(s.x, s.xp))[won].all() and (violation(cf(dearer), new) <= 0)[won].all()
     one,many,none = (share(cf(price), s).xp for price in (lambda x, xp: (xp - x).norm(dim=1), lambda x, xp: 20*(xp - x).norm(dim=1), None))
     assert torch.equal(one, many) and (none != s.xp).any()

@@ -16,7 +16,7 @@ from gradual_cf.all import (PAPER, Encoded, GradualCF, State, Target, block_grou
 from gradual_cf.gradual import _aim_inside, _least_lead
 from gradual_cf.models.asking import _ASKED, with_graph
 from gradual_cf.search.composition import _pack, admissible
-from gradual_cf.search.goals import Lead, Match, merit, most_groups, spent
+from gradual_cf.search.goals import Lead, Match, merit, max_changes_of, distance_or_cost
 from gradual_cf.models.targets import arrived, lead_of
 
 
@@ -297,13 +297,13 @@ def test_what_answers_take():
     s = State(Encoded(x, torch.zeros(2, 2, dtype=torch.bool)), xp, None, Target(torch.zeros(2).long(), torch.zeros(2)))
     groups,price = torch.tensor([0, 1, 1]), lambda x, xp: 3*(xp - x).sum(1)
     many,far = cost(s, groups)
-    assert many.tolist() == [2, 0] and far.tolist() == pytest.approx([5**.5, 0]) == spent(x, xp).tolist()
+    assert many.tolist() == [2, 0] and far.tolist() == pytest.approx([5**.5, 0]) == distance_or_cost(x, xp).tolist()
     many,far = cost(s, groups, price)
-    assert many.tolist() == [0, 0] and far.tolist() == [9, 0] == spent(x, xp, price).tolist()
+    assert many.tolist() == [0, 0] and far.tolist() == [9, 0] == distance_or_cost(x, xp, price).tolist()
     enc = s.enc._replace(most=torch.tensor([1, 9]))
-    assert most_groups(SimpleNamespace(settings=object()), s.enc).tolist() == [2, 2]
-    assert most_groups(SimpleNamespace(settings=object()), enc).tolist() == [1, 2]
-    assert most_groups(SimpleNamespace(settings=SimpleNamespace(max_changes=1)), s.enc).tolist() == [1, 1]
+    assert max_changes_of(SimpleNamespace(settings=object()), s.enc).tolist() == [2, 2]
+    assert max_changes_of(SimpleNamespace(settings=object()), enc).tolist() == [1, 2]
+    assert max_changes_of(SimpleNamespace(settings=SimpleNamespace(max_changes=1)), s.enc).tolist() == [1, 1]
 
 
 def test_what_has_arrived_is_better_then_the_nearest_then_what_lacks_less():

@@ -10,7 +10,7 @@ from written import load_task
 
 from gradual_cf.all import Domain, GradualCF, corpus_vectors, evaluate, load_toy_reviews, reads_well, sentences
 from gradual_cf.data import words as reading, texts as text
-from gradual_cf.data.words import _drops, _Trigrams, _ear
+from gradual_cf.data.words import _drops, _Trigrams, _fluency_model
 
 tagged = pytest.mark.skipif(not reading._can_tag(), reason='need spaCy and its English model (make .venv/.extras)')
 lines = st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=5)
@@ -83,7 +83,7 @@ def test_the_whole_text_is_judged_at_the_end(heard):
     cf, cfs = heard
     enc = cf.ask(cfs.data).enc
     reader = cf.domain.note.args[0]
-    ear, moved = _ear(reader), (cfs.xp != enc.x).any(2)
+    ear, moved = _fluency_model(reader), (cfs.xp != enc.x).any(2)
     arrived = torch.ones(len(cfs), dtype=torch.bool)
     rows, _, drops = text._swap_drops(reader, enc.notes, cfs.xp, moved)
     over = drops > ear.limit(ear.lowered(enc.notes, moved.sum(1)))[rows]

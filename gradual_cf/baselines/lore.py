@@ -21,7 +21,7 @@ from ..models.asking import predict
 from ..models.networks import load_model, register_network, save_model
 from ..models.fingerprints import kept
 from ..search.composition import admissible
-from ..search.explainer import Common, Explainer, setting, told
+from ..search.explainer import Common, Explainer, setting, document_settings
 from ..models.targets import arrived, class_words
 
 # %% auto #0
@@ -219,7 +219,7 @@ def _crossings(lore, leaves, x):
 # %% ../../nbs/baselines/01_lore.ipynb #c67
 _LEAST_SAMPLES = 40 # Fewest rows of a neighbourhood
 
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class LORESettings(Common):
     "Settings of `LORE`."
@@ -261,7 +261,7 @@ def _measured_rule(lore, low, high, outcome, changed=()):
              if (c := _condition(column, low[at], high[at])) is not None}
     precision = hits.double().mean().item() if len(hits) else np.nan
     new = tuple(found[g] for g in changed if g in found)
-    plain,coverage = lore.goal.plain(outcome, lore.classes), inside.double().mean().item()
+    plain,coverage = lore.goal.to_json(outcome, lore.classes), inside.double().mean().item()
     return _Rule(tuple(found.values()), plain, precision, coverage, new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
@@ -576,7 +576,7 @@ def _nearest_first(leaves, z0):
     return leaves.take(np.lexsort((far, leaves.missed(z0).sum(1))))
 
 # %% ../../nbs/baselines/01_lore.ipynb #ac39
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class ABELESettings(Common):
     "Settings of `ABELE`."

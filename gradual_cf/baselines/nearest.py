@@ -18,7 +18,7 @@ from ..core import changed_groups, Effort, Encoded, per_row, Question, State
 from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
-from ..search.explainer import Common, Explainer, setting, told
+from ..search.explainer import Common, Explainer, setting, document_settings
 from ..models.targets import arrived, levels, target_prob
 from ..search.shorten import change_sizes, put_back_smallest
 
@@ -147,7 +147,7 @@ class _RowAdam:
         for name, t in vars(self).items(): setattr(self, name, t[i])
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c40
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class WachterSettings(Common):
     "Settings of `Wachter`."
@@ -350,7 +350,7 @@ def _train_autoencoder(x, width=16, epochs=20, lr=1e-3):
     return net.requires_grad_(False).eval()
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c66
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class CEMSettings(Common):
     "Settings of `CEM`."
@@ -527,7 +527,7 @@ def _shell(x, free, direction, u, ends): # Inner and outer radius, `(2, n)`
     return (x.flatten(1)[:, None] + d).view(len(d), len(u), *x.shape[1:])
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c87
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class SpheresSettings(Common):
     "Settings of `GrowingSpheres`."

@@ -15,7 +15,7 @@ from torch.nn.functional import one_hot
 from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_with_margin, _searched, _through)
 from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
-from ..search.explainer import Common, setting, told
+from ..search.explainer import Common, setting, document_settings
 from ..models.targets import arrived, log_prob
 
 # %% auto #0
@@ -39,7 +39,7 @@ _INFILLS:dict[str, Callable] = dict( # `keep` in [0, 1] as `x`; local: the mean 
     local=lambda x, keep, colour, w: (_blurred(keep*x, w) + _FALLBACK*colour)/(_blurred(keep, w) + _FALLBACK))
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c12
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class _FIDOSettings(Common):
     "Settings of `FIDO`."
@@ -286,7 +286,7 @@ def _pooled_linear(head):
     return layers[1] if pooled else None
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c61
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class _GoyalSettings(Common):
     "Settings of `Goyal`."

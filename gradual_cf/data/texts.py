@@ -22,8 +22,8 @@ from ..models.decisions import FrameModel
 from ..models.of_texts import framed, of_texts
 from .images import _kept_names
 from .words import (
-    _can_tag, _CLITIC, content_word, _ear, _fitting_proposals, _ids_now, _in_place, lookup_form, _nearest_words, _pipeline, _Pool,
-    _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, word_spans)
+    _can_tag, _CLITIC, content_word, _fluency_model, _fitting_proposals, _ids_now, _in_place, lookup_form, _nearest_words,
+    _pipeline, _Pool, _proposals, reads_well, _tags, _Vectors, _word_classes, _word_pool, word_spans)
 
 # %% auto #0
 __all__ = ['sentences']
@@ -175,14 +175,14 @@ def _as_heard(reader, texts) -> Tensor: # Long `(n, l)`
     spans = [known_word_places(reader, t) for t in texts]
     ids = torch.full((len(texts), reader.length), -1)
     for row,t,s in zip(ids, texts, spans): row[:len(s)] = torch.tensor([reader.id(t[a:b]) for a,b in s], dtype=torch.long)
-    return _ear(reader).numbered(ids, spans)
+    return _fluency_model(reader).numbered(ids, spans)
 
 def _scores(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`
     "How swaps read, by row and position; NaN where nothing was learnt."
     rows,at = (torch.tensor(np.array(v, int)) for v in (rows, at))
-    if _ear(reader) is None: return np.full(len(rows), np.nan)
+    if _fluency_model(reader) is None: return np.full(len(rows), np.nan)
     old,new = (_as_heard(reader, _raw_texts(t)) for t in (cfs.data, cfs.raw))
-    return _ear(reader).drops(new[rows], at, old[rows, at]).numpy()
+    return _fluency_model(reader).drops(new[rows], at, old[rows, at]).numpy()
 
 # %% ../../nbs/06_texts.ipynb #c49
 def _changed_words(reader, cfs:Counterfactuals) -> pd.DataFrame:
@@ -193,7 +193,7 @@ def _changed_words(reader, cfs:Counterfactuals) -> pd.DataFrame:
     lines = [(i, p, a, b, cosine(a, b)) for i,swaps in enumerate(_swapped_words(reader, cfs)) for p,(a,b) in swaps.items()]
     table = pd.DataFrame(lines, columns=['row', 'feature', 'before', 'after', 'cosine'])
     if not known: return table.drop(columns='cosine') # of words without vectors
-    return table if _ear(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
+    return table if _fluency_model(reader) is None else table.assign(reads=_scores(reader, cfs, table.row, table.feature))
 
 # %% ../../nbs/06_texts.ipynb #c51
 def _tag_kept(reader, cfs:Counterfactuals, rows, at) -> np.ndarray: # `(m,)`, 0 or 1; one NaN without a tagger
@@ -280,7 +280,7 @@ def _terminal(reader, cfs:Counterfactuals, colour:bool=False, names=None) -> str
 def _noted(reader, enc:Encoded, raw) -> Encoded:
     "Note what stands in the texts of a question."
     texts,ids,_ = _look_up_texts(reader, raw)
-    return enc._replace(notes=_ear(reader).note(texts, [known_word_places(reader, t) for t in texts], ids))
+    return enc._replace(notes=_fluency_model(reader).note(texts, [known_word_places(reader, t) for t in texts], ids))
 
 # %% ../../nbs/06_texts.ipynb #c76
 def _word_candidates(reader:_Reader, pool:_Pool, s, g, free) -> tuple:
@@ -302,11 +302,11 @@ def _check_text_settings(length, similarity, positions, words):
 def _swap_drops(reader, notes, xp, moved) -> tuple[Tensor, Tensor, Tensor]: # Rows, places and drops, `(m,)` each
     "What each swap costs in log-probability, with all other swaps in place."
     ids,(rows,at) = _ids_now(reader, notes, moved, xp), moved.nonzero(as_tuple=True)
-    return rows, at, -_ear(reader).drops(ids[rows], at, notes.ids[rows, at])
+    return rows, at, -_fluency_model(reader).drops(ids[rows], at, notes.ids[rows, at])
 
 def _search_again(reader, enc:Encoded, xp, arrived) -> tuple[Tensor, Encoded]:
     "The rows that go down a rung, and all rows on theirs."
-    ear,notes = _ear(reader), enc.notes
+    ear,notes = _fluency_model(reader), enc.notes
     if notes is None or notes.rung is None: return torch.zeros(0, dtype=torch.long), enc
     moved = (xp != enc.x).flatten(2).any(2).cpu()
     rows,_,drops = _swap_drops(reader, notes, xp, moved)

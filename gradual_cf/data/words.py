@@ -454,7 +454,7 @@ class _Notes(NamedTuple):
 
 # %% ../../nbs/data/02_words.ipynb #rc35
 @dataclass(frozen=True, eq=False)
-class _Ear:
+class _FluencyModel:
     "What a rule has learnt from texts, and hears in others."
     model:_Trigrams      # How likely words are
     most:Tensor          # Largest drop on each rung, inf for any, `(r,)`
@@ -508,7 +508,7 @@ class _Fluency(NamedTuple):
     most:tuple     # Largest drop on each rung
     tagger:Any     # 'en', a spaCy pipeline, or None
 
-    def learn(self, words:Sequence, spans_of:Callable) -> _Ear:
+    def learn(self, words:Sequence, spans_of:Callable) -> _FluencyModel:
         "Train both models on the words of a vocabulary, as `spans_of` finds them."
         texts,index = list(self.texts), {w: i for i,w in enumerate(words)}
         spans = [list(spans_of(t)) for t in texts]
@@ -517,7 +517,7 @@ class _Fluency(NamedTuple):
             raise ValueError(f'texts must hold words of the vocabulary, got none in {len(texts)} texts')
         nlp = None if self.tagger is None else _pipeline(self.tagger)
         kinds = None if nlp is None else _kinds(nlp, texts, spans, lines, len(words))
-        return _Ear(_Trigrams(lines, len(words)), torch.tensor(self.most, dtype=torch.float64), kinds, nlp)
+        return _FluencyModel(_Trigrams(lines, len(words)), torch.tensor(self.most, dtype=torch.float64), kinds, nlp)
 
 # %% ../../nbs/data/02_words.ipynb #rc38
 def reads_well(
@@ -629,7 +629,7 @@ def _ids_now(reader, notes, moved, v):
     return ids
 
 # %% ../../nbs/data/02_words.ipynb #rc62
-def _ear(reader) -> Any:
+def _fluency_model(reader) -> Any:
     "What the rule has learnt, from the first question on; None without a rule, or before it met texts."
     if reader.reads is None or reader.reads.texts is None: return None
     if 'ear' not in reader.kept: reader.kept['ear'] = reader.reads.learn(reader.vectors.words, reader.tokenizer)
@@ -637,7 +637,7 @@ def _ear(reader) -> Any:
 
 def _in_place(reader, s, words, fits, v):
     "What fits and what is likely in the texts of a search; all that fits where nothing was noted."
-    ear,notes = _ear(reader), s.enc.notes
+    ear,notes = _fluency_model(reader), s.enc.notes
     if notes is None: return fits, None
     moved = (s.xp != s.x).flatten(2).any(2).cpu()
     notes,ids = ear.lowered(notes, moved.sum(1)), _ids_now(reader, notes, moved, v)

@@ -557,7 +557,7 @@ def _wanted_of(model, cfs) -> Tensor: # As `answers.tensors.target`
     "Where the wanted classes stand among the outputs of another model: by their labels, where both have such."
     theirs,ours = labels_of(model), () if cfs.explainer is None else labels_of(cfs.explainer.model)
     if not (cfs.classes and theirs): return cfs.tensors.target
-    target = cfs.goal.told_of(cfs.tensors.target, ours) if ours else cfs.target # as the models call it, whatever we do
+    target = cfs.goal.to_labels(cfs.tensors.target, ours) if ours else cfs.target # as the models call it, whatever we do
     return torch.as_tensor(cfs.goal.positions(target, theirs), device=cfs.x.device)
 
 def _confirm_of(cfs:Counterfactuals, models:Sequence) -> Counterfactuals:

@@ -217,9 +217,9 @@ def decisions(model, rows, z=None) -> Tensor|None: # Long `(n,)`, -1 where sever
     if len(each) < len(model.models): return None
     return torch.where(torch.stack([said == each[0] for said in each]).all(0), each[0], -1)
 
-def ruled(model) -> Any:
+def with_predict(model) -> Any:
     "The same model, or several, with `predict` over the numbers."
-    if isinstance(model, JointModel): return JointModel([ruled(m.model) for m in model.models])
+    if isinstance(model, JointModel): return JointModel([with_predict(m.model) for m in model.models])
     return ask_through(model, replace(model.predictor, over=True)) if may_deny(model) else model
 
 # %% ../../nbs/models/04_fitted.ipynb #c54

@@ -155,7 +155,7 @@ class ClassGoal:
         first = first - first.detach().amax(0)
         return first.gather(0, target[None])[0] - _total(first.exp()).log()
 
-    def heard(self, z, target): return self.log_prob(z, target).exp()
+    def output(self, z, target): return self.log_prob(z, target).exp()
     def holds(self, z, target): return z.argmax(1) == target
     def agrees(self, z, target): # The same for outputs of another model
         if z.ndim == 2 and z.shape[1] > target.max(): return self.holds(z, target)
@@ -169,7 +169,7 @@ class ClassGoal:
 
     def reached(self, v, target, tau): return v >= tau
     def arrived(self, z, target, tau):
-        return self.holds(z, target) & self.reached(self.heard(z, target), target, at_level(tau, target))
+        return self.holds(z, target) & self.reached(self.output(z, target), target, at_level(tau, target))
 
     def lead(self, z, target, tau): # Log-odds beyond those of `tau`, or beyond the next class, `(n,)`
         v = z.double()
@@ -187,12 +187,12 @@ class ClassGoal:
 
     # How a target is read, kept and written
     def read(self, target, z, labels=()): return check_target(target, z, labels) # As `explain` takes it -> a tensor
-    def told_of(self, target:Tensor, labels=()) -> np.ndarray: # The inverse, one a row
+    def to_labels(self, target:Tensor, labels=()) -> np.ndarray: # The inverse, one a row
         where,alike = target.cpu().numpy(), len(set(map(type, labels))) < 2
         return np.array(labels, None if alike else object)[where] if labels else where
 
     def positions(self, target, labels=()): return np.array(positions(target, labels) if labels else target)
-    def plain(self, target, labels=()) -> Any: # Of one row, as JSON can hold it
+    def to_json(self, target, labels=()) -> Any: # Of one row, as JSON can hold it
         return labels[int(target)] if labels else int(target)
 
     def parse(self, typed:str, labels=()) -> Any:
@@ -203,11 +203,11 @@ class ClassGoal:
         wanted = f'one of the labels {listed(labels)}' if labels else 'a class'
         raise ValueError(f'target must be {wanted}, got {typed!r}')
 
-    def written(self, target) -> str: return quote(str(target), safe='') # In one word, in a letter
-    def reread(self, texts, labels=()) -> list: return [self.parse(unquote(t), labels) for t in texts]
-    def anything(self, labels=()) -> Any: return labels[0] if labels else 0 # Some target
+    def to_url(self, target) -> str: return quote(str(target), safe='') # In one word, in a letter
+    def from_url(self, texts, labels=()) -> list: return [self.parse(unquote(t), labels) for t in texts]
+    def example_target(self, labels=()) -> Any: return labels[0] if labels else 0 # Some target
     def first(self, z, z_train, labels=()) -> Any: # To begin with
-        return self.plain(z.argsort(descending=True)[1], labels)
+        return self.to_json(z.argsort(descending=True)[1], labels)
 
     def words(self, target, lang=ENGLISH) -> str: return class_words(target, lang)
     def name(self, target, lang=ENGLISH) -> str|None: return class_words(target, lang) # None where a target has none
@@ -230,7 +230,7 @@ class IntervalGoal:
     # What the model says of a target, and whether that is enough
     def beyond(self, v, target): return torch.maximum(target[..., 0] - v, v - target[..., 1]) # Negative inside
     def log_prob(self, z, target): return nn.functional.logsigmoid(-self.beyond(z[..., 0], target))
-    def heard(self, z, target): return z[:, 0]
+    def output(self, z, target): return z[:, 0]
     def holds(self, z, target): return self.reached(z[:, 0], target, None)
     def agrees(self, z, target): return self.holds(z, target)
     def lacks(self, s): return self.beyond(s.logits[:, 0], s.target.label)
@@ -245,9 +245,9 @@ class IntervalGoal:
 
     # How a target is read, kept and written
     def read(self, target, z, labels=()): return check_interval(target, len(z)).to(z)
-    def told_of(self, target, labels=()) -> np.ndarray: return target.cpu().numpy()
+    def to_labels(self, target, labels=()) -> np.ndarray: return target.cpu().numpy()
     def positions(self, target, labels=()) -> np.ndarray: return target
-    def plain(self, target, labels=()) -> tuple:
+    def to_json(self, target, labels=()) -> tuple:
         return tuple(v if np.isfinite(v) else None for v in target.tolist())
 
     def parse(self, typed, labels=()) -> tuple: # 'LOW..HIGH'
@@ -257,10 +257,10 @@ class IntervalGoal:
         if not dots or not ends: raise ValueError(f'target must look like LOW..HIGH, got {typed!r}')
         return ends
 
-    def written(self, target) -> str: return '..'.join(map(repr, target.tolist()))
-    def reread(self, texts, labels=()) -> Tensor:
+    def to_url(self, target) -> str: return '..'.join(map(repr, target.tolist()))
+    def from_url(self, texts, labels=()) -> Tensor:
         return torch.tensor([[*map(float, t.split('..'))] for t in texts], dtype=torch.float64)
-    def anything(self, labels=()) -> tuple: return 0., 1.
+    def example_target(self, labels=()) -> tuple: return 0., 1.
     def first(self, z, z_train, labels=()) -> tuple: return round(z_train.median().item(), 2), None
     def name(self, target, lang=ENGLISH) -> str|None: return None
     def words(self, target, lang=ENGLISH) -> str:
@@ -305,6 +305,6 @@ _DIGITS = 12 # Of a probability that was shifted there and back
 
 def said(z:Tensor, target:Tensor, cut:float|None=None) -> Tensor: # Logits `(n, k)`, targets, a cut-off -> `(n,)`
     "What a model says of a target: its own probability, before any cut-off; for an interval, the number itself."
-    if cut in (None, .5): return goal_of(target).heard(z, target)
+    if cut in (None, .5): return goal_of(target).output(z, target)
     second = 1/(1 + (z[:, 0].double() - z[:, 1] - np.log(cut/(1 - cut))).exp()) # `sigmoid` does the last rows otherwise
     return torch.where(target == 1, second, 1 - second).round(decimals=_DIGITS).to(z)

@@ -599,7 +599,7 @@ def ablate(
     own,task = isinstance(task, GradualCF), load_task(task) if isinstance(task, str) else task
     some,target = (rows, task.ask(rows, target).target) if own else _some_rows(task, rows, seed)
     name,judge = (type(task.model).__name__, None) if own else (task.name, task.judge)
-    if own: target = task.goal.told_of(target, task.classes)
+    if own: target = task.goal.to_labels(target, task.classes)
     eps = eps if task.domain.features else ()
     lines = []
     for a in _lines_of_choices(axes, task.domain.kind):

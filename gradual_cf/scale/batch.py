@@ -68,7 +68,7 @@ def _plain_question(explainer, target, constraints):
     target = explainer.wanted if target is None else target
     if not isinstance(target, str) or target in explainer.classes: # else a column
         aimed = explainer.aimed(target, explainer.z_train[:1])
-        target = None if target is None else explainer.goal.plain(aimed[0], explainer.classes)
+        target = None if target is None else explainer.goal.to_json(aimed[0], explainer.classes)
     question = dict(target=target, **constraints)
     inspect.signature(explainer.explain).bind(None, **question)
     for name, v in question.items():
@@ -77,7 +77,7 @@ def _plain_question(explainer, target, constraints):
     rules = {k: v for k,v in constraints.items() if k in RULES}
     if rules and not explainer.domain.words: # wrong ones are said now, and not of each row
         one = explainer.domain.decode(explainer.x_train[:1], None)
-        explainer.ask(one, explainer.goal.anything(explainer.classes), **rules)
+        explainer.ask(one, explainer.goal.example_target(explainer.classes), **rules)
     return question
 
 # %% ../../nbs/scale/01_batch.ipynb #c27

@@ -56,7 +56,7 @@ def _ties_told(relations, where:str) -> dict|None:
                                   "say it as a relation, such as 'total == first + second'")
     return dict(texts=texts, led=[f.told for f in ties.followers], never=ties.never)
 
-def _ties_again(told, table) -> Relations|None:
+def _load_ties(told, table) -> Relations|None:
     if told is None: return None
     sentences = tuple(parse_relation(text, table.columns) for text in told['texts'])
     led = [f for f in map(consequence_of, sentences) if f and f.told in told['led']]
@@ -69,7 +69,7 @@ def _prices_told(price) -> dict|None:
                                          'give a weight, or a pair (up, down)')
     return dict(up=price.up, down=price.down)
 
-def _prices_again(told): # A `_Cost`, whose weights were worked out when it was made
+def _load_prices(told): # A `_Cost`, whose weights were worked out when it was made
     if told is None: return None
     price = tables._Cost.__new__(tables._Cost)
     price.functions,price.up,price.down = [], told['up'], told['down']
@@ -88,11 +88,11 @@ def _domain_told(domain:Domain) -> dict:
     more = dict(relations=_ties_told(record.relations, 'derive and causes'), price=_prices_told(record.price))
     return dict(kind='table', record=replace(record, relations=None, price=None), **more)
 
-def _domain_again(told:dict) -> Domain:
+def _load_domain(told:dict) -> Domain:
     "The domain that was told."
     record = told['record']
     if told['kind'] == 'table':
-        record = replace(record, relations=_ties_again(told['relations'], record), price=_prices_again(told['price']))
+        record = replace(record, relations=_load_ties(told['relations'], record), price=_load_prices(told['price']))
     return _DOMAINS[told['kind']](record)
 
 # %% ../../nbs/scale/02_keep.ipynb #5211efde
@@ -104,7 +104,7 @@ def _checked_domain(domain:Domain) -> dict:
     other = [name for name in doubtful if fingerprint(mine[name]) != fingerprint(usual[name])]
     if other: raise ValueError(f'domain must be as tabular, images or series made it, got a changed {other[0]!r}')
     told = to_plain(plain, tensors := {}, 'domain', _KNOWN)
-    if to_plain(_domain_told(_domain_again(from_plain(told, tensors, _KNOWN))), {}, 'domain', _KNOWN) == told: return plain
+    if to_plain(_domain_told(_load_domain(from_plain(told, tensors, _KNOWN))), {}, 'domain', _KNOWN) == told: return plain
     raise ValueError(f'domain must be the same after saving and loading, got {domain!r}, which is not')
 
 # %% ../../nbs/scale/02_keep.ipynb #k17
@@ -182,7 +182,7 @@ def _predictor_of_decision(known:Any, told:dict) -> Any: # A `Predictor`
     if told['kind'] not in asks: raise ValueError(f'model must answer with {told["kind"]}, got one of {tuple(asks)}')
     return replace(known, ask=asks[told['kind']], kind=told['kind'], threshold=told['threshold'], over=told['over'])
 
-def _model_again(path:Path, told, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
+def _load_model(path:Path, told, domain:Domain, trusted=(), read:Callable=load_fitted) -> Any:
     "The model of a file, as it was asked; raises `ValueError` for another file."
     if path.suffix == '.safetensors': return _network_from(load_model(path), told)
     if told.get('wrapper') in _WRAPPERS:
@@ -213,7 +213,7 @@ def _write_own_model(cf, folder:Path, x:Tensor) -> dict: # file, asked; why ther
     path = folder/told['file']
     try:
         told['write'](path)
-        loaded = _model_again(path, told['asked'], cf.domain, read=read_model_file)
+        loaded = _load_model(path, told['asked'], cf.domain, read=read_model_file)
         again = type(cf)(loaded, cf.domain, cf.settings, classes=cf.classes or None)
         same = _logits_of(again, x).equal(_logits_of(cf, x))
     except (OSError, MemoryError): raise # of the place, not of the model
@@ -397,11 +397,11 @@ def load_explainer(cls, folder:str|Path, model=None, trusted=()): # Types that a
     try:
         told = values(_KNOWN | {cls.Settings.__name__: cls.Settings})
         domain,settings,wanted,classes,learnt,asked = (told[k] for k in ('domain', 'settings', 'wanted', 'classes', 'learnt', 'asked'))
-        domain = _domain_again(domain)
+        domain = _load_domain(domain)
     except Exception as e: # of a file that nobody damaged: of another explainer
         raise ValueError(f'folder must hold an explainer, got {str(folder)!r} ({type(e).__name__}: {e})') from None
     given,file = model is not None, about['model']['file']
     if not given and file is None:
         raise ValueError(f'model must be given, since {str(folder)!r} holds none: {about["model"]["why"]}')
-    if not given: model = _model_again(_model_file(folder, about['model']), asked, domain, trusted)
+    if not given: model = _load_model(_model_file(folder, about['model']), asked, domain, trusted)
     return _remembered(cls(model, domain, settings, wanted=wanted, classes=classes or None), learnt, about['rows'], given)

@@ -34,7 +34,7 @@ from gradual_cf.models.asking import (
     TimeOver, time_limit, gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, constant_class_note, place,
     predict, remembering)
 from ..models.decisions import FrameModel
-from ..models.fitted import decisions, predictor, ruled, settled
+from ..models.fitted import decisions, predictor, with_predict, settled
 from .pipelines import tabled
 from .confirmed import until_confirmed
 from .proven import ProofRequest, proofs_lost, answered, by_default
@@ -44,7 +44,7 @@ from .within import sampled, some_of, spending, within
 from .moves import _nearest_real
 
 # %% auto #0
-__all__ = ['setting', 'told', 'Common', 'wanted_of', 'Explainer', 'from_frames']
+__all__ = ['setting', 'document_settings', 'Common', 'wanted_of', 'Explainer', 'from_frames']
 
 # %% ../../nbs/search/00_explainer.ipynb #c5
 def setting(
@@ -120,7 +120,7 @@ def _setting_rows(cls) -> list: # A settings class -> (name, default, range, mea
         rows.append((f.name, getattr(default, '__name__', repr(default)), range_, f.metadata['about']))
     return rows
 
-def told(
+def document_settings(
     cls, # A settings class
 ):
     "Write name, range, default and meaning of each field into the docstring, where `help` shows it."
@@ -140,7 +140,7 @@ def _read_hold(hold, known:tuple) -> dict|None: # As somebody says it; the names
     for name in {*told} - {'noise'}: check_range('hold', told[name], above=0, most=1)
     return told
 
-@told
+@document_settings
 @dataclass(frozen=True, kw_only=True)
 class Common:
     "Settings that every explainer has."
@@ -460,7 +460,7 @@ def _measured_answers(cf, q:Question, xp:Tensor, standing:bool, raw=None) -> Cou
     there,cut = cf.decides(raw, new, target), cf.cut
     before = torch.where(mask.flatten(1).any(1), in_target(z, target), there) # of what stays, the same was said
     says,decided = partial(cf.says, target=target), torch.stack([before, there], 1)
-    return Counterfactuals(enc.x, xp, mask, cf.goal.told_of(target, cf.classes), says(new), cf.domain, says(z),
+    return Counterfactuals(enc.x, xp, mask, cf.goal.to_labels(target, cf.classes), says(new), cf.domain, says(z),
                            tau=cf.settings.tau, cut=cut and float(f'{cut:.7g}'), data=data, raw=raw, enc=enc, explainer=cf,
                            found=says(before_decoding), typical=typical, decided=decided, classes=cf.classes)
 
@@ -590,7 +590,7 @@ def insert_unread(cfs:Counterfactuals, aside:tuple|None) -> Counterfactuals: # W
     enc = enc._replace(x=empty['x'], frozen=_emptied(enc.frozen, gone, True))
     proof = [NOT_READ + words if words else told for words,told in zip(why, out.proof or ['']*len(why))]
     raw = _insert_rows(rows, cfs.raw, there) if there.any() else rows.copy()
-    return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.told_of(aims, cfs.classes), data=rows, raw=raw)
+    return replace(out, **empty, enc=enc, proof=proof, target=cfs.goal.to_labels(aims, cfs.classes), data=rows, raw=raw)
 
 # %% ../../nbs/search/00_explainer.ipynb #d78b
 def _with_answers(cfs:Counterfactuals, i:np.ndarray, new:Counterfactuals) -> Counterfactuals: # Positions `(q,)`
@@ -640,7 +640,7 @@ def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:Proof
 def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,)`; an explainer; their question
     "Answers that `predict` denies and the numbers do not, and how to look for others, with `predict` over the numbers."
     rows = np.flatnonzero(~cfs.decided[:, 1])
-    if cf.numbers or not len(rows) or (model := ruled(cf.model)) is cf.model: return None
+    if cf.numbers or not len(rows) or (model := with_predict(cf.model)) is cf.model: return None
     at = torch.from_numpy(rows)
     i = rows[in_target(cf.logits(take_rows(cfs.raw, rows), cfs.xp[at]), q.target[at]).cpu().numpy()]
     if not len(i): return None
@@ -1302,5 +1302,5 @@ def from_frames(
         if none.any(): raw = cf.domain.rows(_insert_rows(given, raw[~none], ~none))
     xp = _encoded_answers(cf, given, raw)
     if target is None and not cf.numbers and len(cf.z_train[0]) > 2:
-        target = cf.goal.told_of(cf.logits(raw, xp).argmax(1), cf.classes)
+        target = cf.goal.to_labels(cf.logits(raw, xp).argmax(1), cf.classes)
     return cf.measure(cf.ask(given, target), xp, raw=raw)

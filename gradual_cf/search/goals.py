@@ -396,20 +396,20 @@ def shortfall(
     return torch.where(missing > 0, missing, lack.amax(0))
 
 # %% ../../nbs/02_goals.ipynb #c89
-def lacking(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row has arrived
+def violation(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row has arrived
     "The shortfall of rows, as an explainer counts it; infinite where they break a relation of the table."
     short,relations = shortfall(s), getattr(explainer, 'ties', {}).get('relations') # those that count, or None
     return short if relations is None else torch.where(relations.holds(s.enc, s.xp), short, torch.inf)
 
-def stopping(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
+def violation_required(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
-    return lacking(explainer, s._replace(target=required(explainer, s.target)))
+    return violation(explainer, s._replace(target=required(explainer, s.target)))
 
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 
 def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
     "Whether answers have all that the settings ask for."
-    return stopping(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
+    return violation_required(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
 
 def unreached_rows(cf, s): # Positions of rows, long
     "Rows that are not of the target yet."
@@ -417,10 +417,10 @@ def unreached_rows(cf, s): # Positions of rows, long
 
 def _unfinished(cf, s): # Positions of rows, long
     "Rows that do not meet all demands yet."
-    return (stopping(cf, s) > 0).nonzero()[:, 0]
+    return (violation_required(cf, s) > 0).nonzero()[:, 0]
 
 # %% ../../nbs/02_goals.ipynb #c91
-def spent(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance
+def distance_or_cost(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance
     "How far rows went, or what that costs."
     return (xp - x).flatten(1).norm(dim=1) if price is None else price(x, xp)
 
@@ -447,10 +447,10 @@ def cost(
         Groups that changed, long `(n,)`, and distance, `(n,)`; 0 and the price where there is one
     """
     many = changed_groups(s.x, s.xp, groups).sum(1)
-    return (many, spent(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
+    return (many, distance_or_cost(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
 
 # %% ../../nbs/02_goals.ipynb #c97
-def most_groups(explainer, enc:Encoded) -> Tensor: # Long `(n,)`; `max_changes` counts where the settings name it
+def max_changes_of(explainer, enc:Encoded) -> Tensor: # Long `(n,)`; `max_changes` counts where the settings name it
     "Most groups that may change in each row."
     n,g = enc.frozen.shape
     most = torch.full((n,), getattr(explainer.settings, 'max_changes', None) or g, device=enc.x.device)

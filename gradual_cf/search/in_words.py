@@ -19,7 +19,7 @@ from ..data.texts import known_word_places, rewrite_words, TEXT_UNIT
 from ..models.asking import run_until_limit, account, predict
 from ..models.of_texts import Weights, weights_of
 from ..models.targets import arrived, goal_of
-from .goals import most_groups
+from .goals import max_changes_of
 
 # %% auto #0
 __all__ = []
@@ -315,7 +315,7 @@ def in_words(cf, question:Question, wanted) -> Counterfactuals: # As `ask` retur
         if v or v is not None and name != 'gap': raise ValueError(f'{name} must be left out for a function of texts, got {v!r}')
     data,enc,z,target = question
     xp,there = enc.x.clone(), arrived(z, target, cf.tau)
-    index,most = cf.domain.spliced.vectors.index, most_groups(cf, enc).tolist()
+    index,most = cf.domain.spliced.vectors.index, max_changes_of(cf, enc).tolist()
     answers,ends = [_Answer({})]*len(z), ['']*(len(z) + 1)
     for i in (~there).nonzero()[:, 0].tolist():
         answers[i],ends[i] = _of_text(cf, data[i], enc.take(slice(i, i + 1)), target[i], most[i])

@@ -17,7 +17,7 @@ from .boxes import grid_of, are_lawful, positions_of_answers, box_question
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
-from .goals import lacking, Lead, most_groups, required, _undecided
+from .goals import violation, Lead, max_changes_of, required, _undecided
 from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
 from .plausible import Plausible, _allowed_numbers
@@ -79,7 +79,7 @@ class _Judge:
         lead = next((d.lead for d in self.aim.demands if isinstance(d, Lead)), None)
         self.lead = None if lead is None else lead.detach().cpu().double().numpy()
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, EnsembleAgreement, Lead))]
-        self.most = most_groups(cf, enc).cpu().numpy()
+        self.most = max_changes_of(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
         self.lines:Any = None # What the leads of jurors are of their sums
         self._rules()
@@ -440,14 +440,14 @@ def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
 
 def _asked_at(cf, s:State, xp:Tensor) -> Tensor: # Rows, other values for them -> bool `(n,)`
     "Whether rows have all that is asked of answers."
-    z,most = predict(cf.model, xp), most_groups(cf, s.enc)
+    z,most = predict(cf.model, xp), max_changes_of(cf, s.enc)
     own = changed_groups(s.x, xp, cf.groups(xp))
     if cf.ties['relations'] is not None: own &= ~cf.ties['relations'].consequences(s.x, xp)
     ok = arrived(z, s.target.label, cf.tau) & (own.sum(1) <= most)
     j = ok.nonzero()[:, 0] # few, and what follows costs more than asking did
     if not len(j): return ok
     some,xp = s.take(j), xp[j]
-    fine = lacking(cf, some._replace(xp=xp, logits=z[j])) <= 0
+    fine = violation(cf, some._replace(xp=xp, logits=z[j])) <= 0
     if cf.ties['relations'] is None: fine &= torch.from_numpy(_lawful_rows(cf, some.enc, xp, most[j].cpu().numpy())).to(fine)
     return ok.index_put((j,), fine)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .goals import merit, shortfall, spent
+from .goals import merit, shortfall, distance_or_cost
 from ..core import State, group_sums, per_row
 from ..models.asking import is_differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
 
@@ -204,7 +204,7 @@ def _tied(relations, price, group, s, t):
     if relations is not None:
         t,kept = relations.tried(s, t, group)
         out = ~kept | (t == s.xp[:, None]).flatten(2).all(2)
-    return t, spent(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
+    return t, distance_or_cost(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
 
 class _Place(NamedTuple):
     "Where values are tried: one group, or several."

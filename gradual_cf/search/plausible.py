@@ -17,7 +17,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups, check_range
 from ..models.asking import evaluating, predict
 from .composition import admissible, loss_grad
-from .goals import _Mix, _states_at, Logits, lacking, logit_gap, merit, mix, most_groups
+from .goals import _Mix, _states_at, Logits, violation, logit_gap, merit, mix, max_changes_of
 from ..models.targets import in_target
 from .masking import _NUMBERS, gain_groups, in_group
 
@@ -205,7 +205,7 @@ def towards(match:Callable) -> _Mix: # How far logits are from the class, a loss
 
 def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tensor: # `many` candidates of each input
     "Paste groups of each candidate until one of the same input has arrived: the merit of each."
-    c,most = admissible(s.enc, c, explainer.project), most_groups(explainer, s.enc)
+    c,most = admissible(s.enc, c, explainer.project), max_changes_of(explainer, s.enc)
     loss = towards(explainer.settings.match)
     xp = s.x.clone()
     on = s.enc.frozen.clone()
@@ -216,7 +216,7 @@ def _paste_merits(explainer, s:State, groups:Tensor, c:Tensor, many:int) -> Tens
         while len(live):
             g,now = loss_grad(explainer.model, loss, s.take(live)._replace(xp=xp[live]))
             used,far = (on[live] & ~now.enc.frozen).sum(1), (now.xp - now.x).flatten(1).norm(dim=1)
-            short[live],cost[live] = lacking(explainer, now), used + far/(1 + far)
+            short[live],cost[live] = violation(explainer, now), used + far/(1 + far)
             arrived[live[short[live] <= 0]//many] = True
             go = ~arrived[live//many] & (used < most[live]) & ~on[live].all(1)
             live,g = live[go], cast(Tensor, g)[go]

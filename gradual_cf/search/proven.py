@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..models.targets import CLASSES, levels
-from .goals import demanding, lacking, leading, most_groups, required
+from .goals import demanding, violation, leading, max_changes_of, required
 from .shorten import try_all_values, _best_pair, _known_rounder, _rounder
 from .bounds import tree_bytes
 from .pipelines import entries_at, all_positions
@@ -113,7 +113,7 @@ class _Certificate(NamedTuple):
 
     @property
     def proof(self) -> list: return [_proof(row, _COLUMNS) for row in zip(*self[1:5])] # One text a row
-    def fewest(self) -> np.ndarray: return np.isfinite(self.size) & (self.bound >= self.size*(1 - _EQUAL)) # bool `(n,)`
+    def is_proven_minimal(self) -> np.ndarray: return np.isfinite(self.size) & (self.bound >= self.size*(1 - _EQUAL)) # bool `(n,)`
     take = rows_of # The rows `i`
     def put(self, i, other:_Certificate): # Positions `(q,)`
         "Write what is known of some rows."
@@ -226,7 +226,7 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     "Search all rows under a price, a function of grid and rows: `SearchResult`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = grid_of(cf.domain.features)
-    most = torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
+    most = torch.minimum(max_changes_of(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
     q,tolls = box_question(grid, enc, most), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
@@ -363,13 +363,13 @@ def _boxes_first(task:_Task) -> bool:
     if _plain_trees(readings) or all(r.of == 'sums' and not r.link.calibrated for r in readings): return True
     return _of_columns(task) and {r.of for r in readings} <= {'lines', 'sums'}
 
-def _best_known(task:_Task) -> tuple:
+def _search_and_prove(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun; held against real rows."
     known,begun = _known_of_rows(task)
     if task.robust is None: _check_real(task.cf, _states_of_rows(task.cf, task.q.enc, task.q.target), known, task.optimal)
     return known, begun
 
-def _known_of_rows(task:_Task) -> tuple: # As `_best_known`
+def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     cf,q,effort,readings,optimal,robust = task
     few,first,more = (told(task) for told in (_of_columns, _boxes_first, _beyond_decision))
     known = _by_boxes(task.within(work=min(effort.work, _BUDGET))) if first else _nothing_known(q.enc)
@@ -435,9 +435,9 @@ def _carrying(answers:Counterfactuals, known:_Certificate, begun:np.ndarray, opt
     told = dict(size=torch.from_numpy(size), bound=torch.from_numpy(known.bound))
     return replace(answers, proof=proof, optimal=optimal, among=among, **told)
 
-def _ruled(cf, q:Question, effort:Effort) -> tuple:
-    "What is known of rows where nobody asked for a proof, as `_best_known` tells it."
-    known,begun = _best_known(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
+def _prove_within_budget(cf, q:Question, effort:Effort) -> tuple:
+    "What is known of rows where nobody asked for a proof, as `_search_and_prove` tells it."
+    known,begun = _search_and_prove(_Task(cf, q, effort._replace(work=_BUDGET), _light_readings(cf)))
     return _known_rounder(cf, q.enc, q.target, known), begun
 
 def mark_not_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals:
@@ -448,7 +448,7 @@ def mark_not_begun(answers:Counterfactuals, begun:np.ndarray) -> Counterfactuals
 def by_default(cf, q:Question, effort:Effort) -> tuple:
     "What `explain` finds where nothing else is said, `(n, *s)`; which rows it came to; a certificate, or None."
     if _proves_by_default(cf):
-        known,begun = _ruled(cf, q, effort._replace(calm=effort.until < np.inf))
+        known,begun = _prove_within_budget(cf, q, effort._replace(calm=effort.until < np.inf))
         return known.xp, begun, known
     xp,begun = cf.find(q, effort)
     return _handed_out(cf, q, xp, begun, effort)[0], begun, None
@@ -468,7 +468,7 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
         known = _by_boxes(_Task(cf, rows, effort._replace(work=_BUDGET), readings)) # few columns, whatever they cost
         paid = np.isfinite(cf.domain.cost(rows.enc.x, known.xp).cpu().numpy()) # … if anybody can pay for them
         known,i = known.take(paid), i[paid]
-    else: known,_ = _ruled(plain, rows, effort)
+    else: known,_ = _prove_within_budget(plain, rows, effort)
     xp[torch.from_numpy(i).to(xp.device)] = known.xp
     return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
 
@@ -492,12 +492,12 @@ def answered(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRequest()) 
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     effort = effort._replace(gap=gap, calm=calm, until=np.inf if seconds is None else time.perf_counter() + seconds)
     if optimal is None and not _proves_by_default(cf): return _unproven(cf, q, effort)
-    if optimal is None: known,begun = _ruled(cf, q, effort)
+    if optimal is None: known,begun = _prove_within_budget(cf, q, effort)
     else:
         _check_question(cf, optimal, seconds, gap)
         readings = _readings_of(cf, optimal)
         if robust is not None: _check_robust(cf.domain.features, robust)
-        known,begun = _best_known(_Task(cf, q, effort, readings, optimal, robust))
+        known,begun = _search_and_prove(_Task(cf, q, effort, readings, optimal, robust))
     scope = _scope(cf, robust, _whether_compared(cf, q.target))
     return _carrying(cf.measure(q, known.xp), known, begun, optimal or _COLUMNS, scope)
 
@@ -522,7 +522,7 @@ def _question_of_answer(cf, answer:Counterfactuals) -> State:
     return State(enc, enc.x.clone(), predict(cf.model, enc.x), target._replace(demands=target.demands + lead))
 
 def _most_columns(cf, enc:Encoded) -> np.ndarray: # That may change, `(n,)`
-    return torch.minimum(most_groups(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
+    return torch.minimum(max_changes_of(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
 
 def _of_answer(cf, answer:Counterfactuals, enc:Encoded) -> _Certificate:
     "What answers say of their rows before anything is proven; nothing where they miss the target or break a rule."
@@ -627,7 +627,7 @@ def _prove_of(answer:Counterfactuals, norm:str, seconds:float, smaller:bool):
     own,demands = _of_answer(cf, answer, s.enc), _demands_again(cf, answer, s)
     known = _certified_by_asking(cf, s, own) if demands is None else _certified_by_boxes(demands, own, norm, seconds)
     if demands is not None: _check_real(cf, s, known, _DISTANCE if norm == 'l1' else _COLUMNS)
-    told = _verdicts(answer, (lacking(cf, s) <= 0).cpu().numpy(), own, known, norm)
+    told = _verdicts(answer, (violation(cf, s) <= 0).cpu().numpy(), own, known, norm)
     if cf is not answer.explainer:
         told['verdict'] = [_beside_margin(*line) for line in zip(told.verdict, told['size'], told.best, told.bound)]
     return (told, _with_smaller_changes(cf, answer, s, told, known.xp)) if smaller else told
@@ -683,7 +683,7 @@ def ways(
     check_range('k', k, least=1, whole=True)
     check_limits(seconds, 0.)
     data,enc,z,label = cf.ask(data, target, **constraints)
-    columns,most = cf.domain.features, most_groups(cf, enc).tolist()
+    columns,most = cf.domain.features, max_changes_of(cf, enc).tolist()
     free = (~enc.frozen).cpu().numpy()
     sets = [(i, chosen) for i in range(len(free)) for size in range(1, min(k, most[i]) + 1)
             for chosen in combinations(np.flatnonzero(free[i]).tolist(), size)]

@@ -22,7 +22,7 @@ from .boxes import (
     positions_of_answers, cost_at, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, MISSING_POSITION as
     _POSITION_OF_NONE, ROWS_TOGETHER, BoxBound, wide_columns)
 from ..models.targets import at_level
-from .goals import most_groups, required
+from .goals import max_changes_of, required
 from .plausible import _AROUND, NEIGHBOURS
 from ..models.trees import TreeEnsemble, Link, TreeNodes
 from .readings import _decided_for_target, _conditions, _conditions_kept
@@ -363,7 +363,7 @@ _FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer 
 def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(n, d)` -> bool `(n,)`
     "Which answers have all that is demanded."
     cf,enc,out = demands.cf, demands.enc, np.zeros(len(xp), bool)
-    q = box_question(grid_of(cf.domain.features), enc, most_groups(cf, enc).cpu().numpy())
+    q = box_question(grid_of(cf.domain.features), enc, max_changes_of(cf, enc).cpu().numpy())
     at = positions_of_answers(q.grid, q.rows, xp.cpu().double().numpy(), MISSING)
     for label,i in split_by_target(demands.aim.label, ROWS_TOGETHER):
         some,wanted = q.take(i), demands.take(torch.from_numpy(i).to(enc.x.device))

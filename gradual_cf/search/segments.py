@@ -16,7 +16,7 @@ from ..core import changed_groups, State, by_target
 from ..data.series import n_segments
 from ..models.asking import is_differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import _closed_form, lacking, most_groups, required, shortfall
+from .goals import _closed_form, violation, max_changes_of, required, shortfall
 from ..models.targets import arrived, goal_of, in_target, leading_by
 
 # %% auto #0
@@ -160,7 +160,7 @@ def _pasted_segments(cf, s:State, row:Tensor, donor:Tensor, spans:Tensor) -> tup
     xp = admissible(now.enc, torch.where(weight > 0, torch.lerp(now.x, donor, weight), now.x), cf.project)
     now = now._replace(xp=xp, logits=predict(cf.model, xp))
     count = changed_groups(now.x, xp, cf.groups(xp)).sum(1)
-    return xp, lacking(cf, now).masked_fill(count > most_groups(cf, now.enc), torch.inf)
+    return xp, violation(cf, now).masked_fill(count > max_changes_of(cf, now.enc), torch.inf)
 
 class _Pastes(NamedTuple):
     "Attempts at rows, `(m, …)` each."
@@ -245,7 +245,7 @@ def _paste(cf, s:State, rows:Tensor, asked, most:float) -> Iterator[State]: # Po
     if not len(rows): return
     now = s.take(rows)
     now = now._replace(xp=now.x, logits=predict(cf.model, now.x), target=asked)
-    before = lacking(cf, now)
+    before = violation(cf, now)
     own = ((t, cf.x_train[in_target(cf.z_train, t)][:_MOST]) for t in asked.label.unique(dim=0))
     crowds = [(t, _reference_series(x)) for t,x in own if len(x) >= _FEWEST]
     for xp,lack in _stages(cf, now, partial(_beyond_bar, crowds, most)):
@@ -280,7 +280,7 @@ def pasted(
     """
     live = (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
     yield from _paste(cf, s, live, s.target.take(live), outlier)
-    lost = live[lacking(cf, s.take(live)) > 0]
+    lost = live[violation(cf, s.take(live)) > 0]
     asked = s.target.take(lost)
     yield from _paste(cf, s, lost, required(cf, asked), outlier)
 
@@ -333,6 +333,6 @@ def composed(
     now,h = s.take(some), cf.settings
     new = compose(cf.model, now, cf.groups(s.x), cf.loss, sigma=h.sigma, lr=h.lr, project=cf.project, keep='nearest',
                   watch=watch, **cf.ties)
-    won = lacking(cf, new) < lacking(cf, now)
+    won = violation(cf, new) < violation(cf, now)
     if won.any(): s.put(some[won], new.take(won))
     yield s

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .goals import _EXACT, cost, lacking, most_groups, spent
+from .goals import _EXACT, cost, violation, max_changes_of, distance_or_cost
 from ..models.targets import arrived, levels, target_prob
 from .composition import admissible
 from ..answers import explainer_of, check_answers, Counterfactuals
@@ -49,7 +49,7 @@ def _without_each(explainer, s, groups):
         xp = torch.where(in_group(groups, g), some.x, some.xp)
         new = _reasked(explainer, some, xp)
         came_back = (new.xp == some.xp).flatten(1).all(1) # it follows from another change
-        short[row, g] = lacking(explainer, new).masked_fill(came_back, torch.inf)
+        short[row, g] = violation(explainer, new).masked_fill(came_back, torch.inf)
     return short
 
 def put_back(
@@ -112,7 +112,7 @@ def put_back_smallest(
         some = s.take(live)
         c = torch.where(in_group(groups, order[live, i]), some.x, xp[live])
         new = _reasked(explainer, some, c)
-        ok = lacking(explainer, new) <= 0
+        ok = violation(explainer, new) <= 0
         xp[live[ok]] = new.xp[ok]
         if first: left[live[~ok]] = 0
     return _reasked(explainer, s, xp)
@@ -157,7 +157,7 @@ def _bisected(explainer, s, mask):
         some,share = s.take(i), torch.from_numpy(place/size).to(s.x)
         c = admissible(some.enc, some.x + per_row(share, some.x)*(some.xp - some.x), explainer.project)
         new = _reasked(explainer, some, torch.where(mask[i], c, best[i]))
-        return new.xp, (lacking(explainer, new) <= 0).cpu().numpy()
+        return new.xp, (violation(explainer, new) <= 0).cpu().numpy()
     most = _AT_ONCE if explainer.domain.features else 1
     return _halved(asked, best, (np.zeros(len(s.x), int), np.full(len(s.x), size)), _HALVINGS, most)
 
@@ -197,13 +197,13 @@ def _best_share(explainer, s, groups, free):
     "The nearest point in which one more group takes a share of the change; the point itself where none is worth it."
     mask = expand_groups(changed_groups(s.x, s.xp, groups), groups)
     price = explainer.ties['price']
-    best,new = _WORTH*spent(s.x, s.xp, price), s.xp.clone()
+    best,new = _WORTH*distance_or_cost(s.x, s.xp, price), s.xp.clone()
     for t in range(1, _TENTHS):
         part = admissible(s.enc, torch.lerp(s.x, s.xp, t/_TENTHS), explainer.project)
         part = s._replace(xp=add_followers(explainer, torch.where(mask, part, s.x), s.x))
         _,xp,score = probe(explainer.model, part, free, groups, explainer.domain.propose,
                            project=explainer.project, **explainer.ties)
-        dist = torch.where(score > 0, spent(s.x, xp, price), torch.inf)
+        dist = torch.where(score > 0, distance_or_cost(s.x, xp, price), torch.inf)
         won = dist < best
         best[won],new[won] = dist[won],xp[won]
     return new
@@ -228,7 +228,7 @@ def share(
     """
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, s.xp, groups)
-    most = most_groups(explainer, s.enc).clamp_max(explainer.settings.max_shared)
+    most = max_changes_of(explainer, s.enc).clamp_max(explainer.settings.max_shared)
     rows = (on.sum(1) < most).nonzero()[:, 0]
     xp = s.xp.clone()
     if len(rows): xp[rows] = _best_share(explainer, s.take(rows), groups, ~(s.enc.frozen | on)[rows])
@@ -246,7 +246,7 @@ def _costs_less(new, old, groups, price=None):
 def improve_states(explainer, s:State, moves:Sequence, live:Tensor, measured:Callable|None=None) -> Iterator[State]:
     "Apply moves to the rows `live` until none gains; `measured`: (state, rows) -> state, bool, checks what they propose."
     groups = explainer.groups(s.x)
-    check = measured or (lambda new, rows: (new, lacking(explainer, new) <= 0))
+    check = measured or (lambda new, rows: (new, violation(explainer, new) <= 0))
     while len(live):
         old = new = s.take(live)
         for move in moves: new = move(explainer, new)

@@ -22,7 +22,7 @@ from ..models.asking import NO_MORE_CALLS, run_until_limit, Account, account, co
 from ..models.fitted import may_deny
 from .composition import admissible
 from ..models.targets import arrived, goal_of, in_target, lead_of
-from .goals import most_groups
+from .goals import max_changes_of
 from .judge import _lawful_rows
 from ..models.trees import TreeModel
 
@@ -72,7 +72,7 @@ class _Moves:
     "Single changes of one row, and rows made of several."
     def __init__(self, cf, data, enc:Encoded):
         self.cf,self.data,self.enc,self.groups = cf, data, enc, cf.groups(enc.x)
-        self.most = min(int(most_groups(cf, enc)[0]), int((~enc.frozen).sum()))
+        self.most = min(int(max_changes_of(cf, enc)[0]), int((~enc.frozen).sum()))
         self.group,self.rows = torch.zeros(0, dtype=torch.long), enc.x[:0]
         for g in (~enc.frozen[0]).nonzero()[:, 0].tolist():
             at = self.groups == g
@@ -299,7 +299,7 @@ def _carried_out(p:_Plan):
 def _best_seen(cf, own:Account, data, enc:Encoded, target:Tensor) -> Tensor: # `(1, *s)`
     "The best legal answer among rows that were asked about."
     groups,best = cf.groups(enc.x), (np.inf, np.inf, enc.x)
-    most = int(most_groups(cf, enc)[0])
+    most = int(max_changes_of(cf, enc)[0])
     for x,z in own.seen:
         if x.shape[1:] != enc.x.shape[1:] or not len(x): continue
         label = target.expand(len(z), *target.shape)

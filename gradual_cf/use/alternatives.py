@@ -535,7 +535,7 @@ def _filled(pool, k:int, diversity:float, seed:int) -> tuple: # Which rows it ca
     xp,begun,known = by_default(e, pool.question, Effort(seed, until=pool.until))
     own = pool.measured(_everybody(pool), xp)
     try:
-        pool.keep(_everybody(pool), own, None if known is None else known.fewest()) # measured, as `explain` does
+        pool.keep(_everybody(pool), own, None if known is None else known.is_proven_minimal()) # measured, as `explain` does
         with time_limit(e.model, pool.until):
             judged = getattr(e, 'parts', None) is not None and e.parts.judged
             since = 0

@@ -17,7 +17,7 @@ from ..measures.metrics import frames_of_parts
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
 from ..search.explainer import Explainer, wanted_of
 from ..models.targets import in_target
-from ..search.goals import spent
+from ..search.goals import distance_or_cost
 from .audit import _axis_limits, _cohorts, _holm, _read_by, share_with_interval, _told_apart
 from .reasons import against_direction, reasons
 
@@ -90,7 +90,7 @@ class _Run:
         data,raw = said.advised()
         if not len(raw): return _Measured(data, np.zeros(0))
         x,xp = (self.cf.encode(_read_by(self.cf, v)).x for v in (data, raw))
-        return _Measured(data, spent(x, xp, self.cf.domain.cost).double().cpu().numpy())
+        return _Measured(data, distance_or_cost(x, xp, self.cf.domain.cost).double().cpu().numpy())
 
     def counted(self, name:str) -> list: # Of this model; of what was said earlier too, where the check compares
         "What a check counts, row by row."

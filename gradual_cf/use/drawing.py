@@ -203,7 +203,7 @@ def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
     logits = _logits_at_step(trace, i), trace.before
     now,before = (said(z, label, trace.cut) for z in logits)
     decided = torch.stack([in_target(z, label) for z in logits[::-1]], 1)
-    return Counterfactuals(trace.x, xp, mask, trace.goal.told_of(label, trace.classes), now, domain, before, trace.tau,
+    return Counterfactuals(trace.x, xp, mask, trace.goal.to_labels(label, trace.classes), now, domain, before, trace.tau,
                            trace.data, domain.decode(xp, trace.data, True), decided, classes=trace.classes, cut=trace.cut)
 
 # %% ../../nbs/use/04_drawing.ipynb #c4062658

@@ -139,7 +139,7 @@ def _next_refused(desk:_Desk, target, after:int, most:int|None=None) -> int|None
 def _checked_target(desk:_Desk, target) -> Any: # Class, or an interval
     "The target of a panel, or for None what the explainer wants, else what not all rows have; raises `ValueError` for anything else."
     cf,z = desk.cf, desk.logits(0)
-    if target is not None or cf.wanted is not None: return cf.goal.plain(cf.aimed(target, z[None])[0], cf.classes)
+    if target is not None or cf.wanted is not None: return cf.goal.to_json(cf.aimed(target, z[None])[0], cf.classes)
     first = cf.goal.first(z, cf.z_train, cf.classes)
     return next((t for t in (first, *desk.labels) if _next_refused(desk, t, -1, _ASKED_TOGETHER) is not None), first)
 

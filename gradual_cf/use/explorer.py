@@ -88,7 +88,7 @@ def _said_page(desk:_Desk, q:_RowQuestion) -> dict:
     cf,lang,said = desk.cf, desk.lang, _hand_said(desk, q)
     label = cf.aimed(q.target, desk.logits(q.row)[None])
     asked:Any = SimpleNamespace(goal=cf.goal, cut=cf.cut, tau=cf.settings.tau, classes=cf.classes,
-                                target=cf.goal.told_of(label, cf.classes))
+                                target=cf.goal.to_labels(label, cf.classes))
     bars,scale = cf.goal.bars(label[0], needed(asked, 0)), [0., 1.]
     good = [max([0., *bars]), 1.]
     if cf.numbers:

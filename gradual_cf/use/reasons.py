@@ -89,7 +89,7 @@ def _leads_of_values(cf, x:Tensor, label:Tensor, tried:tuple, progress:bool=Fals
         out.append(_lead(cf, add_followers(cf, xp, x[row]), label[row]))
     return torch.cat(out).view(n, q)
 
-class _Held(NamedTuple):
+class _Contribution(NamedTuple):
     "What the columns of each row hold back, in units of the lead."
     base:Tensor # How far a row leads, `(n,)`, negative
     best:Tensor # The best value of each column, encoded, `(n, d)`; its own where all others are worse
@@ -97,7 +97,7 @@ class _Held(NamedTuple):
     near:Tensor # What values of the crowd at the cut-off add on average
     all:Any=None # What values of all rows add on average; None where they were not asked
 
-def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Held: # `leads`: as of `_leads_of_values`
+def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Sequence) -> _Contribution: # `leads`: of `_leads_of_values`
     "What every column holds back, from what the model said of all values."
     _,v,used = tried
     base,best = leads[:, 0].clamp_max(-_LEAST), x.clone()
@@ -109,7 +109,7 @@ def _what_is_held_back(x:Tensor, leads:Tensor, tried:tuple, places:list, ways:Se
         gain,at = gains[:, near].masked_fill(worse, -torch.inf).max(1)
         best[:, entries] = torch.where((gain > 0)[:, None], v[near][at, :len(entries)], x[:, entries])
         out.append([gain.clamp_min(0), *((gains[:, i]*share.to(gains)).sum(1) for i,share in crowds)])
-    return _Held(base, best, *(torch.stack(v, 1) for v in zip(*out)))
+    return _Contribution(base, best, *(torch.stack(v, 1) for v in zip(*out)))
 
 # %% ../../nbs/use/07_reasons.ipynb #cfc0c2f5
 _CLEAR,_ASKED = .9, 100 # Kendall's tau of a clear direction; training rows that are asked
@@ -134,9 +134,9 @@ def _better_ways(cf, label:Tensor, places:list) -> list: # One target -> 1, -1 o
 
 _KNOWN:Any = WeakKeyDictionary() # Explainer -> target -> (training rows, values, ways): worked out once
 
-def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
+def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Contribution:
     "What every column holds back; rows of different targets are compared with different crowds."
-    if not len(x): return _Held(x[:, 0], x, *(x.new_zeros(0, len(places)) for _ in range(3)))
+    if not len(x): return _Contribution(x[:, 0], x, *(x.new_zeros(0, len(places)) for _ in range(3)))
     order,out,known = [],[], _KNOWN.setdefault(cf, {})
     for target,i in by_target(label):
         t = tuple(target.flatten().tolist())
@@ -147,7 +147,7 @@ def _held_back(cf, x:Tensor, label:Tensor, places:list, progress:bool) -> _Held:
         order.append(i)
         out.append(_what_is_held_back(x[i], _leads_of_values(cf, x[i], label[i], tried, progress), tried, places, ways))
     back = torch.cat(order).argsort()
-    return _Held(*(torch.cat(v)[back] for v in zip(*out)))
+    return _Contribution(*(torch.cat(v)[back] for v in zip(*out)))
 
 # %% ../../nbs/use/07_reasons.ipynb #r18
 HMDA = {1: N_('Debt-to-income ratio'), 2: N_('Employment history'), 3: N_('Credit history'), 4: N_('Collateral'),
@@ -229,7 +229,7 @@ def _best_k(score:Tensor, k:int) -> Tensor: # bool `(n, u)`
     best = score.double().round(decimals=_SAME).argsort(dim=1, descending=True, stable=True)[:, :k]
     return torch.zeros_like(score, dtype=torch.bool).scatter_(1, best, True)
 
-def _tested_reasons(cf, q:Question, held:_Held, units:list, k:int) -> _Tested: # Rows that are refused
+def _tested_reasons(cf, q:Question, held:_Contribution, units:list, k:int) -> _Tested: # Rows that are refused
     "Try every reason alone, the best together, and each of these put back."
     x,label = q.enc.x, q.target
     n,u,best = len(x), len(units), held.best.clone()
@@ -410,7 +410,7 @@ def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tupl
             number(tested.back), *map(number, rivals))
     return pd.DataFrame(dict(zip(_LINE, told))), enough[len(j):]
 
-def _withheld_reasons(names, held:_Held, tested:_Tested, never) -> dict:
+def _withheld_reasons(names, held:_Contribution, tested:_Tested, never) -> dict:
     "Columns that must not be named, and in how many rows each would have been a reason."
     least = tested.alone.masked_fill(~tested.told, torch.inf).amin(1)
     least = least.masked_fill(~tested.told.any(1), 0.) # where nothing is told, any of them would have been one
@@ -474,7 +474,7 @@ def reasons(
     frame,enough[given] = _reason_lines(cf, q, tested, list(rivals.values()), lang)
     frame['row'] = given[frame.row.to_numpy(int)].astype(frame.row.dtype)
     withheld = _withheld_reasons(names, held, tested, never)
-    wanted = cf.goal.words(cf.goal.told_of(aims, cf.classes)[0], lang)
+    wanted = cf.goal.words(cf.goal.to_labels(aims, cf.classes)[0], lang)
     asked = dict(k=k, codes=dict(codes or {}), never=never)
     return Reasons(frame, _agreement(tested, rivals, k), refused, enough, wanted, withheld, unread, asked, lang)
 
