@@ -10,6 +10,7 @@ from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
