@@ -40,8 +40,8 @@ def _declared(lib) -> Any:
         opened_new=(pointer, [i32, pointer, pointer, i32] + [pointer]*8 + [i64] + [pointer]*3 + [i64, i32, pointer, i32]),
         opened_free=(None, [pointer]),
         opened_sums=(i32, [pointer, pointer, i32, i32, pointer, pointer]),
-        layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32]
-                    + [pointer]*2),
+        layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32,
+                          pointer, pointer]),
         lonely_changes=(None, [pointer, i32, i32, pointer, i32, i32] + [pointer]*5))
     for name,(returns,takes) in types.items():
         if not hasattr(lib, name): raise OSError(f'it has no function {name}')
