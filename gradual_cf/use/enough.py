@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from ..core import comparable, Domain
 from ..data.columns import Column, entry_slices, MISSING
-from ..data.found import Indicators
+from ..data.found import _coarse_steps, Indicators
 from ..answers import display_name, display_settings, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
@@ -149,7 +150,14 @@ class _Told(NamedTuple):
 
 _TRIED = 16 # Numbers of a column that are tried at once
 
-def _counted_in(c:Column) -> float: return c.usual or c.step # Raw distance between numbers that people use
+def _in_usual_steps(explainer) -> Any: # A copy
+    "An explainer of a table whose changed numbers are told in usual steps, as services do."
+    new = copy(explainer)
+    new.coarse = _coarse_steps(new.domain.features, new.domain.decode(new.x_train, None, False))
+    return new
+
+def _counted_in(explainer, c:Column) -> float: # Raw distance between numbers that people use
+    return max(c.usual or c.step, explainer.coarse.get(c.name, 0.))
 
 def _told_text(c:Column, v:float) -> str: # A raw number
     "A number as its column writes it."
@@ -192,7 +200,7 @@ class _Approach:
     def nearer(self, i:np.ndarray, g:int):
         "Bring a column to the first of its steps that is enough."
         c = self.answer.domain.features[g]
-        step,own,now = _counted_in(c), self.numbers(self.own[i], g), self.numbers(self.x[i], g)
+        step,own,now = _counted_in(self.explainer, c), self.numbers(self.own[i], g), self.numbers(self.x[i], g)
         there = np.isfinite(own) & np.isfinite(now) & (own != now)
         i,own,now = i[there], own[there], now[there]
         sign = np.sign(now - own)
@@ -237,7 +245,7 @@ def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple:
         near,far,sign = (low, high, 1) if up else (high, low, -1)
         search.x[i, search.places[g].start] = torch.as_tensor(c.encoded(np.array([near]))[0]).to(search.x)
         asked.append((i, g, near - sign*c.step if _lowerable(c) else own))
-        step = _counted_in(c)
+        step = _counted_in(search.explainer, c)
         even = np.round(sign*np.ceil(sign*near/step - _EPS)*step, max(c.digits, 0)) if _lowerable(c) else near
         near = float(even) if low <= even <= high else near
         if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))
