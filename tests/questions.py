@@ -1,12 +1,17 @@
 """One generator of small questions and one judge. Every legal row is put to the model's own `predict`; what an answer claims is held against that.
 
 A question is a level of each list of `LISTS`, and a seed. The judge shares no code with the search: legal cells are those that the table was made of.
+`python questions.py LOG FIRST COUNT` asks by chance, writes a line each, and goes on where it was stopped.
 """
 import itertools
 import json
 import random
+import signal
+import sys
+import warnings
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonschema
@@ -600,3 +605,20 @@ def check(seed, **case):
     try:
         with config_context(assume_finite=True, skip_parameter_validation=True): return [] if (q := question(case, seed)) is None else judged(q)
     except Exception as e: raise AssertionError(f'questions.check({seed}, **{case})') from e
+
+
+def soak(log, first, count, most=300):
+    "Questions by chance whose numbers a log does not have, each of `most` seconds at most: what is said of the rows, or what is wrong."
+    def late(*_): raise TimeoutError
+    warnings.simplefilter('ignore')
+    signal.signal(signal.SIGALRM, late)
+    log.touch()
+    for seed in sorted({*range(first, first + count)} - {json.loads(line)['seed'] for line in log.read_text().splitlines()}):
+        signal.alarm(most)
+        try: told = dict(said=Counter(check(seed, **anything(seed, ASKS[seed % len(ASKS)]))))
+        except Exception as e: told = dict(late=str(e)) if isinstance(e.__cause__, TimeoutError) else dict(wrong=f'{e}: {e.__cause__!r}'[:3000])
+        signal.alarm(0)
+        with log.open('a') as f: f.write(json.dumps(dict(seed=seed, **told)) + '\n')
+
+
+if __name__ == '__main__': soak(Path(sys.argv[1]), *map(int, sys.argv[2:]))
