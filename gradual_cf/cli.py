@@ -518,13 +518,14 @@ def _serve_folder(
     token:bool=typer.Option(True, '--token/--no-token', help='Require a token: GRADUAL_CF_TOKEN, or a new one.'),
     workers:int=typer.Option(2, '--workers', min=1, help='Processes of one thread each.'),
     connections:int=typer.Option(64, '--limit-concurrency', min=2, help='Most connections of a process; others get 503.'),
-    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'), *, trust,
+    seconds:float=typer.Option(30., '--seconds', min=.001, help='Maximum time for a request, in seconds.'),
+    usual:bool=typer.Option(True, '--usual/--no-usual', help='Tell changed numbers in usual steps, or with every digit.'), *, trust,
 ):
     "Answer questions about rows over HTTP, until Ctrl-C."
-    def told(address, secret):
-        _say(f'{address}/explain' + (f'\nAuthorization: Bearer {secret}' if secret else '') + '\nCtrl-C ends it.')
+    def told(address, secret, about):
+        _say('\n'.join(filter(None, [f'{address}/explain', secret and f'Authorization: Bearer {secret}', about, 'Ctrl-C ends it.'])))
     from gradual_cf.scale.serve import serve_folder
-    try: serve_folder(folder, host, port, token, workers, connections, told, seconds=seconds, trusted=trust or ())
+    try: serve_folder(folder, host, port, token, workers, connections, told, seconds=seconds, trusted=trust or (), usual=usual)
     except (OSError, ImportError) as e: raise ValueError(str(e)) from None
 
 # %% ../nbs/92_cli.ipynb #c74

@@ -5,7 +5,7 @@
 # %% ../../nbs/data/04_found.ipynb #a919b288
 from __future__ import annotations
 import json, logging, re, unicodedata, warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -380,18 +380,35 @@ def _on(c:Column, v:np.ndarray, step:float) -> np.ndarray: # bool `(n,)`
     on = np.abs(v/step - k) <= _SAME
     return on | (c.stored(np.round(k*step, _decimals_of(step))) == v) if c.bits else on
 
+def _steps_of(c:Column, v:np.ndarray, most:float, least:float) -> Iterator[float]:
+    "Steps that its numbers may have, multiples of `least` and coarser, the coarsest first."
+    eps = np.finfo(c.bits).eps if c.bits else np.finfo(float).eps
+    bottom = max(least*(1 + _SAME), _KNOWN_APART*eps*np.abs(v).max(), 10.**-_MOST_DECIMALS)
+    for power in range(int(np.floor(np.log10(most))), -_MOST_DECIMALS - 1, -1):
+        for step in (float(f'{m}e{power}') for m in _LADDER):
+            if step < bottom: return
+            if step <= most and abs(step/least - np.rint(step/least)) <= _SAME: yield step
+
 def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 where no coarser one is
     "The coarsest step, a multiple of `least`, that a share of the numbers are multiples of."
     if len(v) < _FEWEST_ROWS: return 0.
-    largest,few = np.abs(v).max(), v[::max(1, len(v)//_LOOKED)]
-    eps = np.finfo(c.bits).eps if c.bits else np.finfo(float).eps
-    bottom = max(least*(1 + _SAME), _KNOWN_APART*eps*largest, 10.**-_MOST_DECIMALS)
-    for power in range(int(np.floor(np.log10(largest))), -_MOST_DECIMALS - 1, -1):
-        for step in (float(f'{m}e{power}') for m in _LADDER):
-            if step < bottom: return 0.
-            if step > largest or abs(step/least - np.rint(step/least)) > _SAME: continue
-            if _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share: return step
-    return 0.
+    few = v[::max(1, len(v)//_LOOKED)]
+    good = lambda step: _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share
+    return next(filter(good, _steps_of(c, v, np.abs(v).max(), least)), 0.)
+
+_COARSE,_FINE = 20, 5 # Steps between the first and the last tenth of the numbers; legal numbers in a step, at least
+
+def _coarse_steps(columns:Sequence[Column], df:pd.DataFrame) -> dict: # Name -> raw distance
+    "The steps in which numbers tell little of single cells, of columns whose legal numbers are much finer."
+    out = {}
+    for c in columns:
+        if type(c) not in (Column, Integer): continue
+        v = _read_numbers(c, df[c.name])
+        v = v[~np.isnan(v) & (v != 0) & ~np.isin(v, c.codes)]
+        wide = np.diff(np.quantile(v, [.1, .9]))[0]/_COARSE if len(v) else 0.
+        step = next(_steps_of(c, v, wide, c.step), 0.) if wide > 0 else 0.
+        if step >= _FINE*c.step: out[c.name] = step
+    return out
 
 _FULL,_MOST_STEPS = 6, 5000 # Decimals of numbers of full precision in fewer than 64 bits; of a column whose numbers lie evenly
 

@@ -26,9 +26,10 @@ import torch
 
 import gradual_cf
 from ..core import check_range
+from ..data.found import _coarse_steps
 from ..gradual import GradualCF
 from ..models.fitted import _READERS
-from ..render import json_value, once
+from ..render import json_value, once, value_text
 from .keep import _manifest_of
 from ..use.letter import check_evidence, letter
 
@@ -179,6 +180,7 @@ def service(
     trusted=(),      # As `GradualCF.load` takes it
     hosts=('127.0.0.1', 'localhost', '[::1]'), # Host names under which it answers
     stuck:Callable=lambda: None, # Called where an answer that was begun did not come in time
+    usual:bool=True, # Tell changed numbers that are finer than people need in usual steps; False tells every digit
 ) -> Any:            # A FastAPI application
     """Answer questions about rows over HTTP; raises `ValueError` for a folder that holds no explainer with a model.
 
@@ -198,6 +200,8 @@ def service(
         Host names under which it answers
     stuck : Callable, default lambda: None
         Called where an answer that was begun did not come in time
+    usual : bool, default True
+        Tell changed numbers that are finer than people need in usual steps; False tells every digit
 
     Returns
     -------
@@ -218,10 +222,13 @@ def service(
     check_range('seconds', seconds, above=0)
     cf = GradualCF.load(folder, trusted=trusted)
     if not cf.domain.features: raise ValueError(f'folder must hold an explainer of a table, got {cf.domain!r}')
+    if usual: cf.coarse = _coarse_steps(cf.domain.features, cf.domain.decode(cf.x_train, None, False))
+    steps = ', '.join(f'{name} {value_text(step)}' for name,step in cf.coarse.items())
+    about = f'Changed numbers are told in steps: {steps}; finer where no step has what was asked for.' if steps else ''
     async def allowed(told=Depends(HTTPBearer(auto_error=False))):
         if token and not hmac.compare_digest(told.credentials.encode() if told else b'', token.encode()):
             raise HTTPException(401, 'the request must carry the token: Authorization: Bearer …')
-    app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, openapi_url=None)
+    app = FastAPI(title='gradual_cf', version=gradual_cf.__version__, description=about, openapi_url=None)
     one,locked = ThreadPoolExecutor(1), [Depends(allowed)]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
 
@@ -324,11 +331,11 @@ def serve_folder(
     token:bool=True,   # Require a token
     workers:int=2,     # Processes of one thread each
     connections:int=64, # Most at once for each process; others get 503
-    say:Callable=partial(print, flush=True), # Called with the address and the token
+    say:Callable=partial(print, flush=True), # Called with the address, the token and what is said of steps
     **how,             # As `service` takes them
 ):
     "Serve until Ctrl-C or SIGTERM, from the main thread."
-    service(folder, **how) # so that a mistake is said at once
+    about = service(folder, **how).description # so that a mistake is said at once
     from uvicorn.supervisors import Multiprocess
     secret = os.environ.get('GRADUAL_CF_TOKEN') or secrets.token_urlsafe(24) if token else ''
     hosts = ['*'] if host in ('0.0.0.0', '::') else sorted({host, '127.0.0.1', 'localhost'})
@@ -337,7 +344,7 @@ def serve_folder(
                      timeout_worker_healthcheck=60) # one that begins imports for some seconds, and cannot answer before
     with socket.create_server((host, port), family=socket.AF_INET6 if ':' in host else socket.AF_INET) as own:
         own.set_inheritable(True)
-        say(f'http://{f"[{host}]" if ":" in host else host}:{own.getsockname()[1]}', secret)
+        say(f'http://{f"[{host}]" if ":" in host else host}:{own.getsockname()[1]}', secret, about)
         crew = Multiprocess(config, sockets=[own])
         given,sys.stdin = sys.stdin, None # processes read no terminal, and there may be none
         try: crew.run()

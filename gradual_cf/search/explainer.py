@@ -765,6 +765,7 @@ class Explainer(metaclass=_Listed):
     judged:Any = None              # What the judge knows of model and table, once it was asked
     held:Any = {}                  # Group -> positions of values that are tried, where training rows were not kept
     rounds = False                 # Whether its answers are in numbers that people would write, where that costs little
+    coarse:Any = {}                # Column -> step to which it rounds them at any cost, as a service does
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)

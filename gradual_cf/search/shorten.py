@@ -343,9 +343,9 @@ def _best_pair(cf, s, groups):
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
 _TRIED = 40    # Combinations of a row
 
-def _rounder_numbers(c, own:float, v:float, which:str='usual') -> list: # Raw numbers
+def _rounder_numbers(step:Callable, c, own:float, v:float) -> list: # A column -> its step; raw numbers
     "Rounder numbers than a changed one: on in its direction first, none past the row's own."
-    step,way = getattr(c, which), np.sign(v - own)
+    step,way = step(c), np.sign(v - own)
     k = v/step if step else 0.
     if abs(k - np.rint(k)) <= _SAME: return [] # it is on the step, or there is none
     out = [float(c.stored(np.round(way*(np.ceil(way*k) + i)*step, c.digits))) for i in (0, 1, -1)]
@@ -402,11 +402,12 @@ def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> 
 
 def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to rows of a table -> `(n, d)`
     "Answers in numbers that people would write, which go the better way where that costs the same."
-    columns,h = explainer.domain.features, explainer.settings
-    if not (explainer.rounds and h.legal and any(c.every or c.usual or c.better for c in columns)): return xp
-    finer = partial(_rounder_numbers, which='every') # a training number between the steps, at any cost
-    for beside,most in ((_mirrored, 1 + _SAME), (_rounder_numbers, _ROUNDER), (finer, np.inf)):
-        xp = _instead(explainer, State(enc, xp, cast(Any, None), cast(Any, None)), target, beside, most)
+    columns,h,coarse = explainer.domain.features, explainer.settings, explainer.coarse
+    if not (explainer.rounds and h.legal and (coarse or any(c.every or c.usual or c.better for c in columns))): return xp
+    on = lambda step: partial(_rounder_numbers, step)
+    tries = [(_mirrored, 1 + _SAME), (on(lambda c: c.usual), _ROUNDER), (on(lambda c: c.every), np.inf)] # one between steps, at any cost
+    for share in (1., .1)*bool(coarse): tries.append((on(lambda c, share=share: share*coarse.get(c.name, 0.)), np.inf))
+    for beside,most in tries: xp = _instead(explainer, State(enc, xp, cast(Any, None), cast(Any, None)), target, beside, most)
     return xp
 
 def _known_rounder(explainer, enc, target:Tensor, known): # What is known of answers, with `xp` and `distance`

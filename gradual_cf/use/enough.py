@@ -149,7 +149,8 @@ class _Told(NamedTuple):
 
 _TRIED = 16 # Numbers of a column that are tried at once
 
-def _counted_in(c:Column) -> float: return c.usual or c.step # Raw distance between numbers that people use
+def _counted_in(explainer, c:Column) -> float: # Raw distance between numbers that people use
+    return max(c.usual or c.step, explainer.coarse.get(c.name, 0.))
 
 def _told_text(c:Column, v:float) -> str: # A raw number
     "A number as its column writes it."
@@ -192,7 +193,7 @@ class _Approach:
     def nearer(self, i:np.ndarray, g:int):
         "Bring a column to the first of its steps that is enough."
         c = self.answer.domain.features[g]
-        step,own,now = _counted_in(c), self.numbers(self.own[i], g), self.numbers(self.x[i], g)
+        step,own,now = _counted_in(self.explainer, c), self.numbers(self.own[i], g), self.numbers(self.x[i], g)
         there = np.isfinite(own) & np.isfinite(now) & (own != now)
         i,own,now = i[there], own[there], now[there]
         sign = np.sign(now - own)
@@ -237,7 +238,7 @@ def _corner(answer, search:_Approach, lines:pd.DataFrame, before:list) -> tuple:
         near,far,sign = (low, high, 1) if up else (high, low, -1)
         search.x[i, search.places[g].start] = torch.as_tensor(c.encoded(np.array([near]))[0]).to(search.x)
         asked.append((i, g, near - sign*c.step if _lowerable(c) else own))
-        step = _counted_in(c)
+        step = _counted_in(search.explainer, c)
         even = np.round(sign*np.ceil(sign*near/step - _EPS)*step, max(c.digits, 0)) if _lowerable(c) else near
         near = float(even) if low <= even <= high else near
         if line.open in ('both', 'high' if up else 'low'): row[g] = _Enough('least' if up else 'most', (_told_text(c, near),))

@@ -395,6 +395,7 @@ def _reason_lines(cf, q:Question, tested:_Tested, rivals:Sequence, lang) -> tupl
     enough,own,j = there.cpu().numpy(), q.rows.iloc[some.cpu().numpy()], of.cpu().numpy()
     has,compared,way = (np.full(len(j), 'other', object) for _ in range(3))
     names = [[cf.domain.display.names[g] for g in unit.columns] for unit in units]
+    for name,step in cf.coarse.items(): other[name] = (pd.to_numeric(other[name])/step).round()*step
     for u in np.unique(j):
         here,entries,columns = j == u, owner == u, units[u].columns
         for df,said in ((own, has), (other, compared)):
