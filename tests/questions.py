@@ -263,7 +263,8 @@ def covering(seed=0, tries=60):
 
 ONCE_WRONG = {  # Number of a question that was answered wrongly -> what it is
     1100200: ('hist', 'leave', 'directions', 'standard', 'three by .3', 'ways'),     # a missing number stood among the others
-    1100307: ('lightgbm', 'sparse', 'domain', 'cost', 'three by .3', 'as usual')}    # of two columns, found by no step of a search
+    1100307: ('lightgbm', 'sparse', 'domain', 'cost', 'three by .3', 'as usual'),    # of two columns, found by no step of a search
+    5000737: ('pairs', 'tiny', 'still', 'plain', 'three by .5', 'noise')}            # a cell between steps was no place of a model that is asked
 
 
 @cache
@@ -474,7 +475,7 @@ def claims(proof, size, bound, here, best, may, whole):
     if here[0] < np.inf: assert bound <= size + NEAR and abs(size - here[0]) <= NEAR and below(may, here), told
     if proof == 'optimal': assert here[0] < np.inf and below(here, best), told
     if proof == 'none exists': assert here[0] == best[0] == np.inf, told
-    if proof.startswith('within'): assert here[0] <= best[0] + NEAR and here[1] <= best[1]*(1 + float(proof[7:-1])/100) + NEAR, told
+    if proof.startswith('within'): assert here[0] <= best[0]*(1 + float(proof[7:-1])/100) + NEAR, told
 
 
 def within_a_real_row(answers):

@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 import torch
 from shell import forked
-from sklearn.linear_model import LinearRegression
+from sklearn import ensemble
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from gradual_cf.all import GradualCF, box, explain_dataset, tabular, tabular_mlp, train
@@ -78,6 +80,14 @@ def test_a_fingerprint_does_not_depend_on_order_in_memory_or_on_use():
     before = fingerprint(train)
     train(tabular_mlp(2, seed=0), torch.rand(9, 2), [0, 1, 0]*3, epochs=1)
     assert fingerprint(train) == before
+
+
+@pytest.mark.parametrize('make', [DecisionTreeClassifier(random_state=0), ensemble.GradientBoostingClassifier(n_estimators=2, random_state=0), ensemble.HistGradientBoostingClassifier(max_iter=2), LogisticRegression()],
+                         ids=['padding between fields', 'a state of luck', 'empty arrays', 'arrays of one row'])
+def test_a_model_that_was_saved_has_the_same_fingerprint(make):
+    skops, X = pytest.importorskip('skops.io'), np.random.default_rng(0).normal(size=(60, 2))
+    there = make.fit(X, X.sum(1) > 0)
+    assert {fingerprint(there)} == {fingerprint(skops.loads(skops.dumps(there), skops.get_untrusted_types(data=skops.dumps(there)))) for _ in range(3)}
 
 
 def test_a_fingerprint_is_the_same_in_the_run_that_compiles_and_in_the_next(monkeypatch):

@@ -1,7 +1,7 @@
 """A saved explainer behind HTTP: the answers of explain, errors that name the field, a limit of time, nobody who keeps others waiting.
 
-Promises, and the test that holds each: answers are those of `explain` (test_the_answers…), a limit of time is kept (test_time…, test_whoever…), a
-token for everything but /health, strict JSON, fields by name, a limit of rows and bytes (test_what_is_refused), nothing of a row in logs
+Promises, and the test that holds each: answers are those of `explain` (test_the_answers…), a limit of time is kept (test_time…, test_whoever…),
+usual steps of fine numbers (test_changed_numbers…), a token for everything but /health, strict JSON, fields by name, a limit of rows and bytes (test_what_is_refused), nothing of a row in logs
 (test_a_failure…), cells of another type, dates (test_cells…, test_dates…), slow clients (test_whoever_is_slow…), processes (test_no_worker…)."""
 import json
 import os
@@ -21,10 +21,11 @@ pytest.importorskip('fastapi')
 pytest.importorskip('uvicorn')
 psutil = pytest.importorskip('psutil')
 
-from gradual_cf.all import GradualCF, tabular
+from gradual_cf.all import GradualCF, check_evidence, tabular
 from gradual_cf.scale import serve
 from gradual_cf.scale.serve import serving
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from made import loans, needs_pdf, people
 from shell import command, forked
 
@@ -60,6 +61,23 @@ def test_the_answers_are_those_of_explain(saved, address):
     for rules in (dict(), dict(immutable=['income'], bounds=dict(debt=(None, 9000)), max_changes=2)):
         status, text, _ = asked(address, '/explain', dict(rows=rows, target='granted', **rules))
         assert status == 200 and json.loads(text) == json.loads(cf.explain(refused, 'granted', **rules).to_json())
+
+
+def test_changed_numbers_are_told_in_usual_steps_unless_somebody_wants_every_digit(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(dict(pay=np.exp(rng.normal(7.8, .5, 400)).round(2), debt=np.exp(rng.normal(7, 1, 400)).round(2), age=rng.integers(18, 80, 400)))
+    y = (X.pay > 2*X.debt).astype(int)
+    cf = GradualCF(DecisionTreeClassifier(min_samples_leaf=5, random_state=0).fit(X, y), tabular(X)).fit(X)
+    rows, folder = X[cf.model.predictor.source.predict(X) == 0].head(8).reset_index(drop=True), cf.save(tmp_path/'cents')
+    plain, question = json.loads(cf.explain(rows, 1).to_json())['answers'], dict(rows=json.loads(rows.to_json(orient='records')), target=1)
+    with serving(folder) as coarse, serving(folder, usual=False) as every:
+        told, same = (answers_of(asked(address, '/explain', question)) for address in (coarse, every))
+        says = [json.loads(asked(address, '/schema')[1])['info'].get('description', '') for address in (coarse, every)]
+        letters = json.loads(asked(coarse, '/letter', question)[1])['letters']
+    assert same == plain and says[1] == '' and all(words in says[0] for words in ('steps: ', 'pay 100', 'debt 100')) and 'age' not in says[0]
+    moved = [after for a in told for before, after in zip(a['data'][:2], a['answer'][:2]) if before != after]
+    assert all(a['valid'] and a['changed'] == b['changed'] for a, b in zip(told, plain)) and moved and not {*moved} & {*X.pay, *X.debt}
+    assert check_evidence(letters, GradualCF.load(folder))[['flips', 'legal', 'model', 'data', 'settings']].all(axis=None)  # by who knows nothing of steps
 
 
 @pytest.mark.parametrize('format, begins', [('md', '# '), ('txt', 'About this decision'), ('pdf', 'JVBERi')])

@@ -396,18 +396,18 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
     good = lambda step: _on(c, few, step).mean() >= _HOPE*share and _on(c, v, step).mean() >= share
     return next(filter(good, _steps_of(c, v, np.abs(v).max(), least)), 0.)
 
-_COARSE,_FINE = 20, 5 # Steps between the first and the last tenth of the numbers; legal numbers in a step, at least
+_COARSE,_FINE = 20, 10 # Steps between the first and the last tenth of the numbers; legal numbers in a step, at least
 
 def _coarse_steps(columns:Sequence[Column], df:pd.DataFrame) -> dict: # Name -> raw distance
-    "The steps in which numbers tell little of single cells, of columns whose legal numbers are much finer."
-    out = {}
+    "The usual steps of columns, and where nobody has one those in which fine numbers tell little of single cells."
+    out = {c.name: c.usual for c in columns if c.usual}
     for c in columns:
-        if type(c) not in (Column, Integer): continue
+        if type(c) not in (Column, Integer) or c.every: continue
         v = _read_numbers(c, df[c.name])
         v = v[~np.isnan(v) & (v != 0) & ~np.isin(v, c.codes)]
         wide = np.diff(np.quantile(v, [.1, .9]))[0]/_COARSE if len(v) else 0.
         step = next(_steps_of(c, v, wide, c.step), 0.) if wide > 0 else 0.
-        if step >= _FINE*c.step: out[c.name] = step
+        if step >= _FINE*c.step: out[c.name] = max(step, c.usual)
     return out
 
 _FULL,_MOST_STEPS = 6, 5000 # Decimals of numbers of full precision in fewer than 64 bits; of a column whose numbers lie evenly

@@ -88,6 +88,7 @@ _MADE_OF:dict[Any, Callable] = { # What decides how a thing behaves, besides its
     type(functools.cache(len)): lambda f: f.__wrapped__,
     CodeType: lambda c: (c.co_code, c.co_names, c.co_consts),
     ModuleType: lambda m: (),
+    np.random.RandomState: lambda r: r.get_state(legacy=False), # which a file keeps, and not what it was first made of
     (set, frozenset): lambda s: sorted(map(repr, s)),
     dict: _by_key,
     pd.DataFrame: lambda d: [(name, column) for name,column in d.items()],
@@ -112,10 +113,13 @@ def _how(cls):
 def _hasher(paths):
     "joblib's hasher, taught the kinds of `_MADE_OF`."
     from joblib.hashing import NumpyHasher
+    from numpy.lib.recfunctions import repack_fields
     class Hasher(NumpyHasher):
         def save(self, v):
             if type(v) is str: return self.save_str(v) # as pickle would in the end; two of five things are names
-            super().save(v.copy() if isinstance(v, np.ndarray) and not v.flags.c_contiguous else v)
+            if isinstance(v, np.ndarray) and v.dtype.names: v = repack_fields(v) # between its fields memory holds anything
+            plain = not isinstance(v, np.ndarray) or v.flags.c_contiguous and min(v.shape, default=2) > 1 # else strides may be any
+            super().save(v if plain else v.copy())
         def reducer_override(self, v):
             if isinstance(v, PurePath) and not paths: raise TypeError(f'the path {str(v)!r}')
             parts = _how(type(v))

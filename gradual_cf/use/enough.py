@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from ..core import comparable, Domain
 from ..data.columns import Column, _entry_slices, MISSING
-from ..data.found import Indicators
+from ..data.found import _coarse_steps, Indicators
 from ..answers import _called, _look, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
@@ -148,6 +149,12 @@ class _Told(NamedTuple):
     xp:Tensor       # Rows with these values, encoded, `(n, *s)`
 
 _TRIED = 16 # Numbers of a column that are tried at once
+
+def in_usual_steps(explainer) -> Any: # A copy
+    "An explainer of a table whose changed numbers are told in usual steps, as services do."
+    new = copy(explainer)
+    new.coarse = _coarse_steps(new.domain.features, new.domain.decode(new.x_train, None, False))
+    return new
 
 def _counted_in(explainer, c:Column) -> float: # Raw distance between numbers that people use
     return max(c.usual or c.step, explainer.coarse.get(c.name, 0.))

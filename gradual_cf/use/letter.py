@@ -7,6 +7,7 @@ from __future__ import annotations
 import json, os, re, threading, warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from ..scale.workers import _digests
 from ..search.explainer import Explainer
 from ..search.goals import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _line_said, _numeric_columns, _visible)
+from .enough import (certified, _column_texts, _Enough, enough_of, in_usual_steps, _in_language, _line_said, _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
 
@@ -546,7 +547,7 @@ def _letter_of(answer:Counterfactuals, path, format:str|None, language:str, date
         if not len(at): continue
         some = known if len(at) == len(answer) else known[at]
         looked = _found_beside(explainer, some, asked, bool(told['ranges']), lang) if at is read else (None, None)
-        about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'])
+        about = dict(language=lang.name, reasons=0 if looked[0] is None else asked['k'], usual=bool(explainer.coarse))
         texts = evidence(some, looked[0], looked[1], day, [about | dict(ways=others.get(i, [])) for i in at.tolist()])
         out |= dict(zip(at.tolist(), _pages_of(explainer, texts, [slots[i] for i in at], format, template, given, asked, looked)))
     texts = [out[i] for i in range(len(answer))]
@@ -586,10 +587,13 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
     alike:dict = {}
     for i,l in letters.items():
         about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
-        alike.setdefault((about['language'], about['reasons'], l['form'], *own), []).append(i)
-    for (_,k,form,*_),at in alike.items():
+        alike.setdefault((about['language'], about['reasons'], l['form'], about.get('usual', False), *own), []).append(i)
+    plain,coarse = copy(cf), in_usual_steps(cf)
+    plain.coarse = {}
+    for (_,k,form,usual,*_),at in alike.items():
         sealed,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
-        for i,page in zip(at, _pages_of(cf, sealed, slots, form, None if form == 'json' else template, given, asked | dict(k=k))):
+        pages = _pages_of(coarse if usual else plain, sealed, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
+        for i,page in zip(at, pages):
             seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
