@@ -172,10 +172,9 @@ def _numbers_to_try(c:Column, grid:int) -> np.ndarray: # `(q,)`, raw
     "Numbers of a column to try."
     if (c.unit or c.every) and 0 <= c.high - c.low < _FEW*grid*c.step:
         raw = np.arange(np.ceil(c.low/c.step), np.floor(c.high/c.step) + 1)*c.step
-        if len(raw) + len(c.between) < _FEW*grid: raw = np.r_[raw, c.between.clip(c.low, c.high)]
     elif c.knots is None: raw = np.linspace(c.low, c.high, grid)
     else: raw = c.decoded(np.linspace(*c.encoded(np.array([c.low, c.high])).tolist(), num=grid)).clip(c.low, c.high)
-    if c.unit or c.every: raw = np.unique(c.rounded(raw))
+    if c.unit or c.every: raw = np.unique(c.on_steps(raw))
     return raw[~np.isin(raw, c.codes)]
 
 # %% ../../nbs/data/00_columns.ipynb #20b447c4
