@@ -608,16 +608,16 @@ def check(seed, **case):
 
 
 def soak(log, first, count, most=300):
-    "Questions by chance whose numbers a log does not have, each of `most` seconds at most: what is said of the rows, or what is wrong."
+    "Questions by chance whose numbers a log does not have, each of `most` seconds of processor time: what is said of the rows, or what is wrong."
     def late(*_): raise TimeoutError
     warnings.simplefilter('ignore')
-    signal.signal(signal.SIGALRM, late)
+    signal.signal(signal.SIGPROF, late)
     log.touch()
     for seed in sorted({*range(first, first + count)} - {json.loads(line)['seed'] for line in log.read_text().splitlines()}):
-        signal.alarm(most)
+        signal.setitimer(signal.ITIMER_PROF, most)
         try: told = dict(said=Counter(check(seed, **anything(seed, ASKS[seed % len(ASKS)]))))
         except Exception as e: told = dict(late=str(e)) if isinstance(e.__cause__, TimeoutError) else dict(wrong=f'{e}: {e.__cause__!r}'[:3000])
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         with log.open('a') as f: f.write(json.dumps(dict(seed=seed, **told)) + '\n')
 
 

@@ -150,7 +150,7 @@ class _Told(NamedTuple):
 
 _TRIED = 16 # Numbers of a column that are tried at once
 
-def in_usual_steps(explainer) -> Any: # A copy
+def _in_usual_steps(explainer) -> Any: # A copy
     "An explainer of a table whose changed numbers are told in usual steps, as services do."
     new = copy(explainer)
     new.coarse = _coarse_steps(new.domain.features, new.domain.decode(new.x_train, None, False))
