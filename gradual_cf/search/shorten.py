@@ -343,9 +343,9 @@ def _best_pair(cf, s, groups):
 _ROUNDER = 1.1 # Most of the cost that rounder numbers may have
 _TRIED = 40    # Combinations of a row
 
-def _rounder_numbers(step:Callable, c, own:float, v:float) -> list: # A column -> its step; raw numbers
+def _rounder_numbers(steps:Callable, c, own:float, v:float) -> list: # A column -> its step; raw numbers
     "Rounder numbers than a changed one: on in its direction first, none past the row's own."
-    step,way = step(c), np.sign(v - own)
+    step,way = float(steps(c)), np.sign(v - own)
     k = v/step if step else 0.
     if abs(k - np.rint(k)) <= _SAME: return [] # it is on the step, or there is none
     out = [float(c.stored(np.round(way*(np.ceil(way*k) + i)*step, c.digits))) for i in (0, 1, -1)]
