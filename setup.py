@@ -51,7 +51,7 @@ WINDOWS = os.name == "nt"
 core = Extension(
     "gradual_cf.search.core", ["gradual_cf/search/core.c"], libraries=[] if WINDOWS else ["m"], extra_link_args=[] if WINDOWS else ["-s"],
     # No contraction of products and sums: floats must not depend on the processor
-    extra_compile_args=["/O2"] if WINDOWS else ["-O2", "-std=c11", "-fvisibility=hidden", "-ffp-contract=off"])
+    extra_compile_args=["/O2"] if WINDOWS else ["-O3", "-std=c11", "-fvisibility=hidden", "-ffp-contract=off"])
 extras = {k.removesuffix("_requirements"): reqs(k) for k in cfg if k.endswith("_requirements")}
 readme = root / "README.md"
 setup(

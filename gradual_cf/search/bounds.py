@@ -512,6 +512,7 @@ class _Bend(NamedTuple):
     "An activation, and two lines that hold it between them."
     of:Any    # Numbers -> the same shape
     lines:Any # Smallest and largest input of units, `(b, u)` each -> `_Lines`
+    below:Any=None # Of one with a kink at 0: its slope below
 
 def _behind_others(n:int, bend:_Bend) -> _Bend:
     "An activation of all units but the first `n`, which go along as they are."
@@ -529,7 +530,7 @@ def _with_one_kink(share:float) -> _Bend: # 0 <= share <= 1: the slope below 0
         above = np.where(on, 1., np.where(off, share, (high - share*low)/width))
         below = np.where(on, 1., np.where(off, share, np.where(high > -low, 1., share)))
         return _Lines(above, np.where(on | off, 0., -low*high*(1 - share)/width), below, np.zeros_like(below))
-    return _Bend(lambda x: np.where(x > 0, x, share*x) if share else np.maximum(x, 0), lines)
+    return _Bend(lambda x: np.where(x > 0, x, share*x) if share else np.maximum(x, 0), lines, share)
 
 _RELU = _with_one_kink(0.)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -230,12 +230,14 @@ def _take_panel(cf, told:dict|None): # A fitted explainer
 
 def _agreement(lead:np.ndarray, want:float, slack:float=_SLACK) -> tuple: # `(m, k, …)` -> t, and whether enough agree, `(m, …)` each
     "How many spreads the mean lead of jurors is above 0, and whether that, and their votes, are enough."
-    k = lead.shape[1]
-    t = lead.mean(1)/np.maximum(lead.std(1, ddof=1)*np.sqrt(1 + 1/k), _NONE)
+    k,mean = lead.shape[1], lead.mean(1)
+    apart = lead - mean[:, None]
+    t = mean/np.maximum(np.sqrt(np.einsum('mk...,mk...->m...', apart, apart)*((1 + 1/k)/(k - 1))), _NONE)
     return t, (t >= _bar_of(want + slack, k)) & ((lead > 0).mean(1) >= want - 1e-9)
 
 _CERTAIN = .995 # More than this share nobody expects
 
+@cache
 def _bar_of(want:float, k:int=_JURY) -> float:
     from scipy.stats import t
     return float(t.ppf(min(want, _CERTAIN), k - 1))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #ifdef _MSC_VER
+#include <intrin.h>
 #define API __declspec(dllexport)
 #else
 #define API __attribute__((visibility("default")))
@@ -13,7 +14,7 @@ typedef uint64_t u64;
 typedef uint16_t u16;
 typedef int32_t i32;
 typedef int64_t i64;
-#define VERSION 3    /* of the functions below; whoever calls them asks first */
+#define VERSION 4    /* of the functions below; whoever calls them asks first */
 #define DEEPEST 4096 /* levels of a tree, at most */
 #define WIDEST 64    /* columns that lead to one leaf, at most */
 #define DIVE 100000  /* steps without an answer before a dive, and steps of a dive */
@@ -659,15 +660,15 @@ static int closed(Search *s, Box *b, i32 *count) {
   return 1;
 }
 
+#ifdef _MSC_VER
 static int lowest_bit(u64 v) {
-  int at = 0;
-  for (int half = 32; half; half /= 2)
-    if (!(v & (((u64)1 << half) - 1))) {
-      v >>= half;
-      at += half;
-    }
-  return at;
+  unsigned long at;
+  _BitScanForward64(&at, v);
+  return (int)at;
 }
+#else
+#define lowest_bit __builtin_ctzll
+#endif
 static u64 off_own(Search *s, i32 leaf) { /* the parts of a leaf that the own row is not in */
   const Trees *m = s->m;
   if (s->off_row[leaf] == s->row) return s->off[leaf];
@@ -981,80 +982,305 @@ API void search_known(const Search *s, i32 *answer, double *cost, double *left, 
   *steps = s->steps;
 }
 
-typedef struct Read { /* trees of several models in what they read */
-  const i32 *feature, *left, *right; /* feature: -1 for a leaf */
-  const i32 *set; /* where the levels that go left begin; -1 for a number */
-  const double *bound, *value;
-  const uint8_t *missing;
-  const u64 *level;  /* sets of levels */
-  const i32 *owner;  /* of a feature: the column that moves it; -1 for none */
-  const i64 *mask;   /* of a node: where the places of its column that go left begin */
-  const u64 *places; /* sets of places */
-} Read;
-static int left_of(const Read *r, i32 n, const double *x) {
-  double v = x[r->feature[n]];
-  if (isnan(v)) return r->missing[n];
-  if (r->set[n] < 0) return v <= r->bound[n];
+typedef struct Ask { /* what a node asks of a row */
+  double bound;
+  i32 feature, set; /* set: where the levels that go left begin; -1 for a number */
+  i32 missing;      /* whether a missing value goes left */
+} Ask;
+typedef struct Knot { /* a node of a tree that is walked */
+  Ask ask;          /* of a leaf the feature is -1 */
+  i32 left, right, column; /* column: whose value the feature is; -1 for none */
+  i64 mask;         /* where the places of its column that go left begin */
+  double value;     /* of a leaf */
+} Knot;
+typedef struct Test { /* a node of a tree whose leaves are bits */
+  Ask ask;
+  u64 left_out; /* the leaves that stay where a row goes right */
+} Test;
+typedef struct Piece { /* values of a column that leave the same leaves, from one place on */
+  u64 stay;
+  i64 place;
+} Piece;
+typedef struct Column { /* of a tree; both as ends */
+  i32 column, tests, pieces;
+} Column;
+typedef struct Opened { /* trees of several models in what they read */
+  i32 T, N, G, M;
+  i32 *root, *sum, *at;       /* of a tree: its first node, its sum; of a column: its first place */
+  i32 *leaf_at, *columns_at;  /* of a tree: its first leaf, -1 where it is walked; its first column */
+  Knot *knot;
+  double *leaf;
+  Test *test;
+  Piece *piece;
+  Column *column;
+  i32 leaves, tests, pieces, columns, piece_room;
+  u64 *level, *place; /* sets of levels, and of places */
+  int broken;         /* no memory was left */
+} Opened;
+static int left_of(const u64 *level, const Ask *a, const double *x) {
+  double v = x[a->feature];
+  if (isnan(v)) return a->missing;
+  if (a->set < 0) return v <= a->bound;
   i64 k = (i64)v;
-  return (int)(r->level[r->set[n] + k / 64] >> (k % 64) & 1);
+  return (int)(level[a->set + k / 64] >> (k % 64) & 1);
 }
-static i32 end_of(const Read *r, i32 n, const double *x) {
-  while (r->feature[n] >= 0) n = left_of(r, n, x) ? r->left[n] : r->right[n];
-  return n;
+static i32 leaves_under(const Knot *k, i32 n, i32 most) { /* more than `most` are not counted */
+  if (k[n].ask.feature < 0) return 1;
+  i32 left = leaves_under(k, k[n].left, most);
+  return left > most ? left : left + leaves_under(k, k[n].right, most);
 }
-static void add_to(double *d, u64 some, double v) { /* to a set of places, as differences */
-  for (i32 at = 0; some;) {
+/* Number the leaves of a small tree, and write down its inner nodes and what each leaves; returns the next number. */
+static i32 number_leaves(Opened *o, i32 n, i32 next, i32 *inner, u64 *left_out, i32 *many) {
+  const Knot *k = o->knot + n;
+  if (k->ask.feature < 0) {
+    o->leaf[o->leaves++] = k->value;
+    return next + 1;
+  }
+  i32 i = (*many)++, first = next;
+  inner[i] = n;
+  next = number_leaves(o, k->left, next, inner, left_out, many);
+  left_out[i] = ~((((u64)1 << (next - first)) - 1) << first);
+  return number_leaves(o, k->right, next, inner, left_out, many);
+}
+static void add_pieces(Opened *o, i32 g, const i32 *node, const u64 *left_out, i32 many) {
+  u64 last = 0;
+  for (i32 p = 0; p < o->at[g + 1] - o->at[g]; p++) {
+    u64 stay = ~(u64)0;
+    for (i32 j = 0; j < many; j++)
+      if (!(o->place[o->knot[node[j]].mask + p / 64] >> (p % 64) & 1)) stay &= left_out[j];
+    if (p && stay == last) continue;
+    if (o->pieces == o->piece_room) {
+      i32 more = 2 * o->piece_room + 1024;
+      if (!grown(&o->broken, &o->piece, (size_t)more * sizeof(Piece))) return;
+      o->piece_room = more;
+    }
+    Piece new = {last = stay, o->at[g] + p};
+    o->piece[o->pieces++] = new;
+  }
+}
+static void add_tree(Opened *o, i32 t) {
+  i32 inner[64], node[64], many = 0;
+  u64 left_out[64], mine[64];
+  o->leaf_at[t] = -1;
+  o->columns_at[t + 1] = o->columns;
+  if (leaves_under(o->knot, o->root[t], 64) > 64) return;
+  o->leaf_at[t] = o->leaves;
+  number_leaves(o, o->root[t], 0, inner, left_out, &many);
+  for (i32 i = 0; i < many; i++) {
+    if (inner[i] < 0) continue;
+    i32 g = o->knot[inner[i]].column, k = 0;
+    for (i32 j = i; j < many; j++) {
+      if (inner[j] < 0 || o->knot[inner[j]].column != g) continue;
+      Test new = {o->knot[inner[j]].ask, mine[k] = left_out[j]};
+      o->test[o->tests++] = new;
+      node[k++] = inner[j];
+      inner[j] = -1;
+    }
+    if (g >= 0) add_pieces(o, g, node, mine, k);
+    Column new = {g, o->tests, o->pieces};
+    o->column[o->columns++] = new;
+  }
+  o->columns_at[t + 1] = o->columns;
+}
+API void opened_free(Opened *o) {
+  if (!o) return;
+  free(o->root), free(o->sum), free(o->at), free(o->leaf_at), free(o->columns_at), free(o->knot), free(o->leaf);
+  free(o->test), free(o->piece), free(o->column), free(o->level), free(o->place), free(o);
+}
+/* `mask`: of a node, where its places begin; `owner`: of a feature, its column; `at`: of a column, its first place. */
+API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 *feature, const i32 *left,
+                       const i32 *right, const i32 *set, const double *bound, const double *value,
+                       const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner, const i64 *mask,
+                       const u64 *place, i64 places, i32 G, const i32 *at, i32 M) {
+  Opened *o = calloc(1, sizeof(Opened));
+  if (!o) return 0;
+  int *b = &o->broken;
+  o->T = T, o->N = N, o->G = G, o->M = M;
+  o->root = copied(b, root, (size_t)T * 4), o->sum = copied(b, sum, (size_t)T * 4);
+  o->at = copied(b, at, (size_t)(G + 1) * 4);
+  o->level = copied(b, level, (size_t)levels * 8), o->place = copied(b, place, (size_t)places * 8);
+  o->leaf_at = room_for(b, T, 4), o->columns_at = room_for(b, (size_t)T + 1, 4);
+  o->knot = room_for(b, N, sizeof(Knot)), o->leaf = room_for(b, N, 8);
+  o->test = room_for(b, N, sizeof(Test)), o->column = room_for(b, N, sizeof(Column));
+  for (i32 n = 0; !o->broken && n < N; n++) {
+    i32 f = feature[n];
+    Knot new = {{bound[n], f, set[n], missing[n]}, left[n], right[n], f < 0 ? -1 : owner[f], mask[n], value[n]};
+    o->knot[n] = new;
+  }
+  for (i32 t = 0; !o->broken && t < T; t++) add_tree(o, t);
+  if (!o->broken) return o;
+  opened_free(o);
+  return 0;
+}
+
+/* A small tree: all nodes are asked, and each piece of each column says which leaf would be reached. */
+static double ask_bits(const Opened *o, i32 t, const double *x, double *change) {
+  const Column *c = o->column + o->columns_at[t];
+  const double *leaf = o->leaf + o->leaf_at[t];
+  i32 many = o->columns_at[t + 1] - o->columns_at[t];
+  const Column *before = many && o->columns_at[t] ? c - 1 : 0;
+  i32 test = before ? before->tests : 0, piece = before ? before->pieces : 0;
+  u64 own[64], after[65], others = ~(u64)0;
+  for (i32 i = 0; i < many; i++)
+    for (own[i] = ~(u64)0; test < c[i].tests; test++)
+      own[i] &= o->test[test].left_out | -(u64)left_of(o->level, &o->test[test].ask, x);
+  after[many] = ~(u64)0;
+  for (i32 i = many; i--;) after[i] = after[i + 1] & own[i];
+  double here = leaf[lowest_bit(after[0])];
+  for (i32 i = 0; i < many; others &= own[i++]) {
+    double v = here;
+    for (u64 rest = others & after[i + 1]; piece < c[i].pieces; piece++) {
+      double new = leaf[lowest_bit(rest & o->piece[piece].stay)];
+      change[o->piece[piece].place] += new - v;
+      v = new;
+    }
+  }
+  return here;
+}
+
+static void add_to(double *d, i64 end, u64 some, double v) { /* to a set of places, as differences */
+  for (i64 at = 0; some;) {
     i32 low = lowest_bit(some);
     at += low, some >>= low, d[at] += v;
     i32 run = ~some ? lowest_bit(~some) : 64;
-    at += run, d[at] -= v;
+    at += run;
+    if (at < end) d[at] -= v;
     if (run == 64) return;
     some >>= run;
   }
 }
-static void open_below(const Read *r, i32 n, i32 g, i32 word, u64 some, const double *x, double own, double *d) {
-  while (r->feature[n] >= 0) {
-    if (r->owner[r->feature[n]] != g) {
-      n = left_of(r, n, x) ? r->left[n] : r->right[n];
+/* `d`: from the first place of a word on; `end`: how many places its column has from there. */
+static void open_below(const Opened *o, i32 n, i32 g, i32 word, u64 some, const double *x, double own, double *d, i64 end) {
+  while (o->knot[n].ask.feature >= 0) {
+    const Knot *k = o->knot + n;
+    if (k->column != g) {
+      n = left_of(o->level, &k->ask, x) ? k->left : k->right;
       continue;
     }
-    u64 way = r->places[r->mask[n] + word], left = some & way, right = some & ~way;
-    if (left && right) open_below(r, r->left[n], g, word, left, x, own, d);
-    n = right ? r->right[n] : r->left[n];
+    u64 way = o->place[k->mask + word], left = some & way, right = some & ~way;
+    if (left && right) open_below(o, k->left, g, word, left, x, own, d, end);
+    n = right ? k->right : k->left;
     some = right ? right : left;
   }
-  if (r->value[n] != own) add_to(d, some, r->value[n] - own);
+  if (o->knot[n].value != own) add_to(d, end, some, o->knot[n].value - own);
 }
-/* Sums `(S, M)` of rows `(S, J)`; with `change`, also the sums after every change, `(S, M, at[G])`:
-   `work` has room for M*(at[G] + G) numbers, `seen` for G. */
-API void sums_read(i32 T, const i32 *root, const i32 *sum, const i32 *feature, const i32 *left, const i32 *right,
-                   const i32 *set, const double *bound, const double *value, const uint8_t *missing,
-                   const u64 *level, const i32 *owner, const i64 *mask, const u64 *places, const double *x, i32 S,
-                   i32 J, i32 G, const i32 *at, i32 M, double *base, double *change, double *work, i32 *seen) {
-  Read r = {feature, left, right, set, bound, value, missing, level, owner, mask, places};
-  i64 P = at[G], W = P + G;
-  for (i32 g = 0; g < G; g++) seen[g] = -1;
-  i32 turn = 0;
-  for (i64 s = 0; s < S; s++) {
-    const double *row = x + s * J;
-    if (change) memset(work, 0, sizeof(double) * (size_t)(M * W));
-    for (i32 t = 0; t < T; t++) {
-      i32 end = end_of(&r, root[t], row);
-      base[s * M + sum[t]] += value[end];
-      for (i32 n = root[t]; change && feature[n] >= 0; n = left_of(&r, n, row) ? left[n] : right[n]) {
-        i32 g = owner[feature[n]];
-        if (g < 0 || seen[g] == turn) continue;
-        seen[g] = turn;
-        for (i32 p = 0, many = at[g + 1] - at[g]; p < many; p += 64)
-          open_below(&r, n, g, p / 64, many - p < 64 ? ((u64)1 << (many - p)) - 1 : ~(u64)0, row, value[end],
-                     work + sum[t] * W + at[g] + g + p);
-      }
-      turn++;
+/* `with`: the places of each column that are still with the row, from `word[g]` on; `seen`: the tree that set them. */
+static double walk(const Opened *o, i32 t, const double *x, double *change, i64 turn, i64 *seen, const i32 *word, u64 *with) {
+  i32 n = o->root[t];
+  const Knot *k = o->knot;
+  while (k[n].ask.feature >= 0) n = left_of(o->level, &k[n].ask, x) ? k[n].left : k[n].right;
+  double own = k[n].value;
+  n = o->root[t];
+  while (change && k[n].ask.feature >= 0) {
+    i32 g = k[n].column, left = left_of(o->level, &k[n].ask, x), other = left ? k[n].right : k[n].left;
+    i32 many = g < 0 ? 0 : o->at[g + 1] - o->at[g];
+    for (i32 w = 0; 64 * w < many; w++) {
+      u64 *mine = with + word[g] + w, way = o->place[k[n].mask + w];
+      if (seen[g] != turn) *mine = many - 64 * w < 64 ? ((u64)1 << (many - 64 * w)) - 1 : ~(u64)0;
+      u64 away = *mine & (left ? ~way : way);
+      if (away) open_below(o, other, g, w, away, x, own, change + o->at[g] + 64 * w, many - 64 * w);
+      *mine &= left ? way : ~way;
     }
-    for (i32 m = 0; change && m < M; m++)
-      for (i32 g = 0; g < G; g++) {
-        double v = base[s * M + m];
-        for (i32 p = at[g]; p < at[g + 1]; p++) change[(s * M + m) * P + p] = v += work[m * W + p + g];
-      }
+    if (g >= 0) seen[g] = turn;
+    n = left ? k[n].left : k[n].right;
   }
+  return own;
+}
+/* Sums `(S, M)` of rows `(S, J)`; with `change`, also the sums after every change, `(S, M, at[G])`. 0 without memory. */
+API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base, double *change) {
+  int broken = 0;
+  i64 P = o->at[o->G], *seen = room_for(&broken, o->G, 8);
+  i32 *word = room_for(&broken, (size_t)o->G + 1, 4);
+  for (i32 g = 0; word && g < o->G; g++) word[g + 1] = word[g] + (o->at[g + 1] - o->at[g] + 63) / 64;
+  u64 *with = room_for(&broken, word ? word[o->G] : 1, 8);
+  i64 M = o->M, many = change ? 8 : 1024; /* rows that one tree is asked about while it is at hand */
+  if (!broken) memset(base, 0, sizeof(double) * (size_t)(S * M));
+  if (!broken && change) memset(change, 0, sizeof(double) * (size_t)(S * M * P));
+  for (i64 from = 0; !broken && from < S; from += many)
+    for (i32 t = 0; t < o->T; t++)
+      for (i64 s = from; s < S && s < from + many; s++) {
+        double *d = change ? change + (s * M + o->sum[t]) * P : 0;
+        base[s * M + o->sum[t]] += d && o->leaf_at[t] >= 0
+                                       ? ask_bits(o, t, x + s * J, d)
+                                       : walk(o, t, x + s * J, d, s * o->T + t + 1, seen, word, with);
+      }
+  for (i64 b = 0; !broken && change && b < S * M; b++)
+    for (i32 g = 0; g < o->G; g++) {
+      double v = base[b];
+      for (i32 p = o->at[g]; p < o->at[g + 1]; p++) change[b * P + p] = v += change[b * P + p];
+    }
+  free(seen), free(word), free(with);
+  return !broken;
+}
+
+static double bent(double u, double below) { return u > 0 ? u : below * u; }
+/* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, `-1` for one that never
+   moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums `(S, M)`, of which the first
+   `K` are written, and with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
+API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first, const double *start,
+                   double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
+                   const double *moved, i32 M, double *base, double *change) {
+  int broken = 0;
+  i64 P = at[G];
+  double *all = room_for(&broken, H, 8), *own = room_for(&broken, (size_t)G * H, 8);
+  for (i64 s = 0; !broken && s < S; s++) {
+    memcpy(all, start, sizeof(double) * (size_t)H);
+    memset(own, 0, sizeof(double) * (size_t)G * (size_t)H);
+    for (i32 j = 0; j < J; j++) {
+      double v = f[s * J + j], *o = owner[j] < 0 ? 0 : own + (i64)owner[j] * H;
+      const double *w = first + (i64)j * H;
+      if (v == 0) continue;
+      for (i32 h = 0; h < H; h++) all[h] += v * w[h];
+      for (i32 h = 0; o && h < H; h++) o[h] += v * w[h];
+    }
+    for (i32 k = 0; k < K; k++) {
+      double z = end[k];
+      for (i32 h = 0; h < H; h++) z += last[(i64)h * K + k] * bent(all[h], below);
+      base[s * M + k] = z;
+      double *c = change ? change + (s * M + k) * P : 0;
+      for (i64 p = 0; c && p < P; p++) c[p] = end[k];
+      for (i32 g = 0; c && g < G; g++)
+        for (i32 h = 0; h < H; h++) {
+          double rest = all[h] - own[(i64)g * H + h], w = last[(i64)h * K + k];
+          const double *m = moved + h * P;
+          for (i32 p = at[g]; p < at[g + 1]; p++) c[p] += w * bent(rest + m[p], below);
+        }
+    }
+  }
+  free(all), free(own);
+  return !broken;
+}
+
+#define NEAREST 64 /* real rows that are looked at, at most */
+static double apart(i32 named, double a, double b) { /* squared; of a category both are levels, -1 for none */
+  return named ? (a == b ? 0 : (a >= 0) + (b >= 0)) : (a - b) * (a - b);
+}
+/* Rows `(S, G)` and real ones `(2*half, G)`, levels as numbers; `bar` `(S, 2)`; out `(S, at[G])`: how far the mean
+   distance to the `near` nearest rows of a half is beyond its bar, the larger of the two. */
+API void lonely_changes(const double *x, i32 S, i32 G, const double *real, i32 half, i32 near, const uint8_t *named,
+                        const i32 *at, const double *value, const double *bar, double *out) {
+  double far[NEAREST], part[NEAREST];
+  i32 who[NEAREST];
+  for (i64 s = 0; s < S; s++)
+    for (i32 h = 0; h < 2; h++) {
+      const double *own = x + s * G;
+      i32 k = 0;
+      for (i32 r = h * half; r < (h + 1) * half; r++) {
+        double d = 0;
+        for (i32 g = 0; g < G; g++) d += apart(named[g], own[g], real[(i64)r * G + g]);
+        if (k == near && d >= far[k - 1]) continue;
+        i32 i = k < near ? k++ : k - 1;
+        for (; i && far[i - 1] > d; i--) far[i] = far[i - 1], who[i] = who[i - 1];
+        far[i] = d, who[i] = r;
+      }
+      for (i32 g = 0; g < G; g++) {
+        for (i32 i = 0; i < k; i++) part[i] = far[i] - apart(named[g], own[g], real[(i64)who[i] * G + g]);
+        for (i32 p = at[g]; p < at[g + 1]; p++) {
+          double sum = 0, *o = out + s * at[G] + p;
+          for (i32 i = 0; i < k; i++) sum += sqrt(fmax(part[i] + apart(named[g], value[p], real[(i64)who[i] * G + g]), 0));
+          sum = sum / k - bar[2 * s + h];
+          *o = h && *o > sum ? *o : sum;
+        }
+      }
+    }
 }

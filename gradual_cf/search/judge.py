@@ -17,6 +17,7 @@ from .boxes import _grid_of, _lawful_positions, _positions_of, _question_of
 from .confirmed import _agreement, _Jury, _network_learnt, _panel_of, places_tried
 from .composition import admissible
 from .goals import arrived, at_level, in_target, lacking, Lead, lowest, most_groups, required, _undecided
+from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
 from .plausible import Plausible, _allowed_numbers
 from .robust import _forest_nodes
@@ -78,6 +79,7 @@ class _Judge:
         self.more = [d for d in self.aim.demands if not isinstance(d, (Plausible, _Jury, Lead))]
         self.most = most_groups(cf, enc).cpu().numpy()
         self.relations,self.price = cf.ties['relations'], cf.ties['price']
+        self.lines:Any = None # What the leads of jurors are of their sums
         self._rules()
         if self.company is not None: self._meet()
 
@@ -137,18 +139,19 @@ class _Judge:
         c:Any = self.company
         number = int(c.circle[0])
         circle = c.company.circles[number]
-        self.real = circle.x.detach().cpu().numpy()
-        self.level = {g: self.real[:, self.grid.first[g]:self.grid.first[g + 1]].argmax(1) for g in np.flatnonzero(self.grid.named)}
+        real = circle.x.detach().cpu().numpy()
+        self.named = np.ascontiguousarray(self.grid.named, np.uint8)
+        self.met,self.went = self._cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
         if number not in self.known.forests:
             nodes = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in circle.forest[:3]))]
-            part = _nodes_part(_Ensemble(nodes, _Link(np.zeros(1), 'number')), np.arange(self.real.shape[1]))
+            part = _nodes_part(_Ensemble(nodes, _Link(np.zeros(1), 'number')), np.arange(real.shape[1]))
             engine = _OpenTrees(self.known.places, _Itself(self.grid, circle.forest.bound.cpu().numpy().dtype), [part])
             self.known.forests[number] = engine if engine.lib is not None else None
         self.forest = self.known.forests[number] if self.engine is not None else None
         trees = len(circle.forest.column)
         with np.errstate(divide='ignore'): depth = -np.log2(c.strange.double().cpu().numpy())*circle.forest.usual
         self.lonely_bar,self.depth_bar,self.trees = c.lonely.cpu().numpy(), np.where(np.isfinite(depth), depth, -np.inf), trees
-        pairs,d = c.company.never_met.cpu().numpy(), self.real.shape[1]
+        pairs,d = c.company.never_met.cpu().numpy(), real.shape[1]
         self.never:Any = None
         if len(pairs):
             self.never = np.zeros((d, d))
@@ -190,6 +193,15 @@ class _Judge:
         e:Any = self.engine
         return _lead_in(e.parts[i].link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], self.label, exact)
 
+    def _juror_leads(self, sums:np.ndarray) -> np.ndarray: # `(m, M, …)` -> `(m, k, …)`
+        "Of all jurors; where each is one sum, its lead is a line of it."
+        e:Any = self.engine
+        each = lambda v: np.stack([self._leads(v, i, False) for i in range(1, len(e.parts))], 1)
+        if not all(k == 2 and not p.link.calibrated for k,p in zip(e.k[1:], e.parts[1:])): return each(sums)
+        if self.lines is None: self.lines = (start := each(np.zeros((1, e.M)))[0]), each(np.ones((1, e.M)))[0] - start
+        start,slope = (v.reshape(-1, *[1]*(sums.ndim - 2)) for v in self.lines)
+        return sums[:, e.first[1]:]*slope + start
+
     def _spare(self, lead:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)` or `(m, Q)`
         "What is left of a lead beyond what is asked."
         level = np.asarray(at_level(self.cf.tau, self.target), float)
@@ -213,7 +225,7 @@ class _Judge:
         base,change = e.sums(x, whole)
         v = change if whole else base
         many = len(e.parts) > 1 and self.jury is not None
-        leads = np.stack([self._leads(v, i, False) for i in range(1, len(e.parts))], 1) if many else None
+        leads = self._juror_leads(v) if many else None
         return self._spare(self._leads(v, 0, True), row), leads
 
     def changes(self, x:np.ndarray, row:np.ndarray) -> tuple: # States `(s, d)` and the row of each
@@ -272,25 +284,19 @@ class _Judge:
 
     def _glance(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(s, P)`
         "How far beyond its bar every change is, among the real rows nearest to the state, at most."
-        half,grid,first = len(self.real)//2, self.grid, self.grid.first[self.owner]
-        far = (x**2).sum(1)[:, None] + (self.real**2).sum(1) - 2*x @ self.real.T
-        number = ~grid.named[self.owner]
-        out:Any = None
-        for h in (0, 1):
-            part = far[:, h*half:(h + 1)*half]
-            k = min(_AROUND, half)
-            ten = np.argpartition(part, k - 1, 1)[:, :k] + h*half
-            r,d = self.real[ten], np.take_along_axis(far, ten, 1)
-            apart = np.empty((len(x), k, len(self.owner)), np.float32)
-            at = first[number]
-            apart[:, :, number] = (self.places.value[number] - r[:, :, at])**2 - (x[:, None, at] - r[:, :, at])**2
-            for g,level in self.level.items():
-                mine = np.arange(self.places.at[g], self.places.at[g + 1])
-                theirs,own = level[ten], x[:, grid.first[g]:grid.first[g + 1]].argmax(1)
-                was = (own[:, None] != theirs).astype(float)[:, :, None]
-                apart[:, :, mine] = 2.*((self.places.position[mine] != theirs[:, :, None]) - was)
-            lonely = np.sqrt(np.maximum(d[:, :, None] + apart, 0.)).mean(1) - self.lonely_bar[row, h, None]
-            out = lonely if out is None else np.maximum(out, lonely)
+        out = np.zeros((len(x), len(self.owner)))
+        if (lib := _library()) is None: return out # seen in the end alone
+        bar = np.ascontiguousarray(self.lonely_bar[row], float)
+        lib.lonely_changes(_address(self._cells(x)), len(x), len(self.grid.columns), _address(self.met), len(self.met)//2, _AROUND,
+                           *map(_address, (self.named, self.places.at, self.went, bar, out)))
+        return out
+
+    def _cells(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
+        "A number of each column: of a category its level, -1 for none."
+        out = np.ascontiguousarray(x[:, self.grid.first[:-1]], float)
+        for g in np.flatnonzero(self.grid.named):
+            own = x[:, self.grid.first[g]:self.grid.first[g + 1]]
+            out[:, g] = np.where(own.any(1), own.argmax(1), -1)
         return out
 
     def _unmet(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(s, P)`

@@ -137,6 +137,7 @@ def _from_real(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> np.ndarray: # Writes
 
 # %% ../../nbs/search/22_moves.ipynb #mv0009
 _PAIRS = 15        # Pairs of changes that are put back
+_MANY = 16         # Changes that one could do without, from which on several are put back together
 _ROUNDS,_LOOKS = 3, 12 # Rounds of nearer values, and numbers that are looked at on a way
 
 def _put_back(j:_Judge, xp:np.ndarray, rows, many:int=1) -> tuple: # States, their rows
@@ -155,6 +156,15 @@ def _put_back(j:_Judge, xp:np.ndarray, rows, many:int=1) -> tuple: # States, the
     if j.relations is not None and len(x): x = j.relations.follow(j.tensor(x), j.enc.x[torch.from_numpy(who)]).cpu().numpy()
     return x, who
 
+def _without_most(j:_Judge, xp:np.ndarray, r:int, t:np.ndarray) -> np.ndarray: # `(d,)`, a row, and it with a change put back each, `(m, d)`
+    "Many changes put back together, the first ones: as many as pass of 1, 2, 4, …"
+    many = 2**np.arange(int(np.log2(len(t))) + 1)
+    gone = np.stack([(t[:n] != xp).any(0) for n in many])
+    x,row = np.where(gone, j.x[r], xp), np.full(len(many), r)
+    if j.relations is not None: x = j.relations.follow(j.tensor(x), j.enc.x[torch.from_numpy(row)]).cpu().numpy()
+    ok,_ = j.weigh(x, row)
+    return x[np.flatnonzero(ok)[-1]] if ok.any() else t[0]
+
 def _dropped(j:_Judge, xp:np.ndarray, rows):
     "Put changes back one by one while the row passes; first the one without which it is surest."
     live = [*rows]
@@ -166,7 +176,8 @@ def _dropped(j:_Judge, xp:np.ndarray, rows):
         ok,sure = j.weigh(t, who)
         for r,i in _groups(who[ok]):
             i = np.flatnonzero(ok)[i]
-            xp[r] = t[i[sure[i].argmax()]]
+            i = i[np.argsort(-sure[i], kind='stable')]
+            xp[r] = t[i[0]] if len(i) < _MANY else _without_most(j, xp[r], r, t[i])
             live.append(r)
 
 def _one_for_two(j:_Judge, xp:np.ndarray, rows):

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/search/20_opened.ipynb #op0003
 from __future__ import annotations
+import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -217,9 +218,17 @@ class _OpenTrees:
         level,bound = join(lambda n, s: n[2], np.int32), join(lambda n, s: n[0].bound, float)
         missing = join(lambda n, s: n[0].missing, np.uint8)
         mask,masks = self._masks(table, feature, bound, missing, level, nodes, size)
-        self.arrays = (join(lambda n, s: n[3] + s, np.int32), join(lambda n, s: n[4], np.int32), feature, left, right, level, bound,
-                       join(lambda n, s: n[1], float), missing, np.concatenate(sets or [np.zeros(1, np.uint64)]),
-                       np.ascontiguousarray(of.owner, np.int32), mask, masks)
+        root,sums,value = join(lambda n, s: n[3] + s, np.int32), join(lambda n, s: n[4], np.int32), join(lambda n, s: n[1], float)
+        levels,owner = np.concatenate(sets or [np.zeros(1, np.uint64)]), np.ascontiguousarray(of.owner, np.int32)
+        if self.lib is None: return
+        a = _address
+        self.handle = self.lib.opened_new(
+            len(root), a(root), a(sums), len(feature), *map(a, (feature, left, right, level, bound, value, missing, levels)), len(levels),
+            *map(a, (owner, mask, masks)), len(masks), len(places.at) - 1, a(places.at), self.M)
+        if not self.handle: raise MemoryError('the trees of a model and of its jurors do not fit into memory')
+
+    def __del__(self):
+        if getattr(self, 'handle', None): self.lib.opened_free(self.handle)
 
     def _masks(self, table, feature, bound, missing, level, nodes, size) -> tuple:
         "For each node the places of its column that go left, as words."
@@ -245,11 +254,10 @@ class _OpenTrees:
 
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # Encoded rows `(n, d)` -> `(n, M)`; after every change `(n, M, P)`
         "The sums of rows, and with `whole` those after every single change."
-        v,(T,G,P) = np.ascontiguousarray(self.of(x), float), (len(self.arrays[0]), len(self.places.at) - 1, len(self.places.owner))
-        base,change = np.zeros((len(x), self.M)), np.empty((len(x), self.M, P) if whole else 0)
-        work,seen = np.empty(self.M*(P + G)), np.empty(G, np.int32)
-        self.lib.sums_read(T, *map(_address, self.arrays), _address(v), len(x), v.shape[1], G, _address(self.places.at), self.M,
-                           _address(base), _address(change) if whole else None, _address(work), _address(seen))
+        v = np.ascontiguousarray(self.of(x), float)
+        base,change = np.empty((len(x), self.M)), np.empty((len(x), self.M, len(self.places.owner)) if whole else 0)
+        if not self.lib.opened_sums(self.handle, _address(v), *v.shape, _address(base), _address(change) if whole else None):
+            raise MemoryError('what changes of rows do does not fit into memory')
         return base, change
 
 # %% ../../nbs/search/20_opened.ipynb #op0013
@@ -265,6 +273,23 @@ class _OpenLayers:
         self.change = [np.concatenate([self._at(g) @ p.inside.weight[0][:, mine].T for g,mine in enumerate(self.mine)]).astype(t)
                        for p,t in zip(parts, self.type)]
         self.nets = [([v.astype(t) for v in p.inside.weight], [v.astype(t) for v in p.inside.bias]) for p,t in zip(parts, self.type)]
+        self.lib,self.shared = _library(), (np.ascontiguousarray(layers.owner, np.int32), np.ascontiguousarray(places.at, np.int32))
+        self.plain = [self._with_kinks(i) for i in range(len(parts))]
+
+    def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes; None where there is more than one hidden layer
+        p,w = self.parts[i].inside, self.weight[i]
+        if self.lib is None or len(p.bends) != 1 or p.bends[0].below is None: return None
+        first,moved,last = p.weight[0].T, self.change[i].T, p.weight[1].T @ w
+        one = [np.ascontiguousarray(v, float) for v in (first, p.bias[0], last, p.bias[1] @ w, moved)]
+        return (*one, float(p.bends[0].below))
+
+    def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
+        "Sums of one model whose units have kinks."
+        (first,start,last,end,moved,below),(owner,at),a,k = self.plain[i], self.shared, _address, self.first[i]
+        where = None if change is None else ctypes.c_void_p(change[:, k:].ctypes.data)
+        done = self.lib.layer_sums(a(f), *f.shape, a(owner), len(start), a(first), a(start), below, last.shape[1], a(last), a(end),
+                                   len(at) - 1, a(at), a(moved), self.M, ctypes.c_void_p(base[:, k:].ctypes.data), where)
+        if not done: raise MemoryError('what changes of rows do does not fit into memory')
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
         "Features of a column at its places."
@@ -287,18 +312,20 @@ class _OpenLayers:
 
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # As `_OpenTrees.sums`
         "The same of layers."
-        f,base,change = self.features(x), np.empty((len(x), self.M)), []
+        f,base = np.ascontiguousarray(self.features(x)), np.empty((len(x), self.M))
+        change = np.empty((len(x), self.M, len(self.places.owner))) if whole else None
         for i,(p,w,(weight,bias),t) in enumerate(zip(self.parts, self.weight, self.nets, self.type)):
             def out(v): # Units of the first layer -> sums
                 for b,f_,v_ in zip(bias[1:], p.inside.bends, weight[1:]): v = f_.of(v) @ v_.T + b
                 return v @ w.astype(t)
+            if self.plain[i] is not None: self._summed(i, f, base, change); continue
             first = f.astype(t) @ weight[0].T + bias[0]
             base[:, self.first[i]:self.first[i + 1]] = out(first)
-            if not whole: continue
+            if change is None: continue
             own = np.stack([f[:, mine].astype(t) @ weight[0][:, mine].T for mine in self.mine], 1) # `(n, g, h)`
             moved = first[:, None] - own
-            change.append(np.moveaxis(out(moved[:, self.places.owner] + self.change[i]), 2, 1))
-        return base, np.concatenate(change, 1) if whole else None
+            change[:, self.first[i]:self.first[i + 1]] = np.moveaxis(out(moved[:, self.places.owner] + self.change[i]), 2, 1)
+        return base, change
 
 # %% ../../nbs/search/20_opened.ipynb #op0015
 class _Opened(NamedTuple):
