@@ -118,7 +118,7 @@ def lines(name, rows, more):
     explainers = {intent: GradualCF(model, domain, settings).fit(X) for intent, settings in INTENTS.items()}
     old, alone = read(some), [some.iloc[[i]] for i in range(len(some))]
     if more:
-        one = {f'four answers, {intent[6:]}': lambda i, cf=cf: cf.explain(alone[i], k=4).answer.raw for intent, cf in explainers.items()}
+        one = {f'four answers, {intent[6:]}': lambda i, cf=cf: cf.explain(alone[i], k=4).raw for intent, cf in explainers.items()}
         said = asked.predict(old)
         one |= {'reasons': lambda i, cf=explainers['ours, SPARSE']: reasons(cf, alone[i], target=1 - int(said[i])) and None}
     else:
