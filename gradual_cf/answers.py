@@ -719,7 +719,10 @@ class Counterfactuals(Exports):
         at = list(told).index('distance') + 1
         told.insert(at, 'nearest_row', _nearest_row(self))
         if self.domain.cost is not None: told.insert(at, 'cost', as_array(paid_for(self.domain, self.x, self.xp)))
-        missed = self.explainer.missed(self) if hasattr(self.explainer, 'missed') and not self.unread.any() else None
+        all_read = hasattr(self.explainer, 'missed') and not self.unread.any()
+        if all_read and self.confirmed is None and (expected := self.explainer.expected_agreement(self)) is not None:
+            told['confirmed'] = expected # what models trained again are expected to say, until others are asked
+        missed = self.explainer.missed(self) if all_read else None
         if missed is not None: told.insert(len(told.columns) - 1, 'missed', missed)
         return told
 

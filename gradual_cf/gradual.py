@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core import Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES
+from .core import Domain, Effort, Encoded, Question, State, Target, by_target, never_again, check_range, door, group_sums, RULES
 from .models.asking import _differentiable, _given_model, answers_numbers, evaluating, predict
 from .search.confirmed import _Jury, _panel_of
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -610,6 +610,15 @@ def _missed(cf, cfs) -> list|None: # None where settings ask for nothing but the
         if not cf.company.compares(t): words[i].append('company (too few rows)')
     return [', '.join(w) for w in words]
 
+def _expected_of(cf, cfs) -> np.ndarray|None: # None where no models trained again decide with the search
+    "Which share of models trained again is expected to agree with answers; NaN for rows without one."
+    known = not cf.numbers and cf.settings.agree is not None and cf.x_train is not None and cf.summary is None
+    panel = _panel_of(cf) if known else None
+    if panel is None: return None
+    out = np.full(len(cfs), np.nan)
+    for label,rows in by_target(cfs.tensors.target): out[rows.cpu().numpy()] = panel.expected(cfs.xp[rows], int(label))
+    return np.where(cfs.valid, out, np.nan)
+
 # %% ../nbs/07_gradual.ipynb #c83
 class GradualCF(Explainer):
     """Counterfactuals by gradual construction (Algorithm 1).
@@ -881,6 +890,7 @@ class GradualCF(Explainer):
         return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
     def missed(self, cfs) -> list|None: return _missed(self, cfs) # Its answers -> words, '' where nothing is missed
+    def expected_agreement(self, cfs) -> np.ndarray|None: return _expected_of(self, cfs) # Its answers -> in [0, 1], `(n,)`
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
         """What the loop may start from, the most promising first.

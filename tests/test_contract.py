@@ -391,7 +391,7 @@ def test_answers_come_back_from_a_file(name, tmp_path):
     assert type(back.data) is type(there.data) and known[1:].text() == there[1:].text() and len(back.text())
     for a, b in ((back.data, there.data), (back.raw, there.raw)):
         if isinstance(b, pd.DataFrame): pd.testing.assert_frame_equal(a, b)
-    pd.testing.assert_frame_equal(back.quality(), there.quality().drop(columns='missed', errors='ignore').assign(nearest_row=np.nan))  # an explainer knows both
+    pd.testing.assert_frame_equal(back.quality(), there.quality().drop(columns='missed', errors='ignore').assign(nearest_row=np.nan, confirmed=np.nan))  # an explainer knows all three
     assert [f.name for f in tmp_path.rglob('*') if f.is_file()] == ['cfs.zip']
     first = (tmp_path/'sub'/'cfs.zip').read_bytes()
     assert back.save(tmp_path/'again.zip').read_bytes() == first

@@ -72,11 +72,11 @@ def test_what_cannot_be_had_is_said_to_be_so_without_being_asked(intent):
 
 
 def test_jurors_decide_as_often_as_for_real_rows(robust):
-    "As many of eight jurors give each answer as was wanted, or `quality` says what is missed; what is wanted is no more than real rows get, and no less where these are few."
+    "As many of twelve jurors give each answer as was wanted, or `quality` says what is missed; what is wanted is no more than real rows get, and no less where these are few."
     kind, cf, model, rows, answers = robust
     panel, goal = _panel_of(cf), cf.promise(1)
     share = (panel.leads(answers.xp, 1) > 0).mean(0)
-    assert len(panel.learnt) == 8 and all(len(rows) < .7*len(cf.x_train) or len(cf.x_train) < 400 for rows in panel.learnt)
+    assert len(panel.learnt) == 12 and all(len(rows) < .7*len(cf.x_train) or len(cf.x_train) < 400 for rows in panel.learnt)
     assert (share >= goal['agreed'] - 1e-9)[answers.quality().missed.to_numpy() == ''].all() and goal['agreed'] <= .85
     few, X, _ = fitted('boosted', 'robust', n=900, share=.14)
     assert few.promise(1)['agreed'] >= .75 and few.aim(torch.tensor([0])).of('want') is not None

@@ -134,7 +134,7 @@ def _expected_agreement(lead:np.ndarray) -> np.ndarray: # `(5, n)` -> in (0, 1),
     return t.cdf(lead.mean(0)/np.maximum(lead.std(0, ddof=1)*np.sqrt(1 + 1/k), _NONE), k - 1)
 
 # %% ../../nbs/search/15_confirmed.ipynb #ro02
-_JURY = 8       # Jurors of a search
+_JURY = 12      # Jurors of a search
 _THIRD = 1/3    # Share of the training rows that each learns from …
 _FEWEST = 300   # … but no fewer, as far as there are more
 _SLACK = .1     # How much more than the goal jurors must say of what was chosen to please them
@@ -169,6 +169,10 @@ class _Panel:
         if self.engine is None: return _juror_leads(self.asked, xp, torch.full((len(xp),), label, device=xp.device))
         e,sums = self.engine, self.engine.sums(xp.detach().cpu().double().numpy(), False)[0]
         return np.stack([_lead_in(p.link, e.k[i], sums[:, e.first[i]:e.first[i + 1]], label, False) for i,p in enumerate(e.parts) if i])
+
+    def expected(self, xp:Tensor, label:int) -> np.ndarray: # Encoded rows `(n, d)`, a class -> in [0, 1], `(n,)`
+        "Share of further models that is expected to decide for a class, less what flatters rows that were chosen to please."
+        return (_expected_agreement(self.leads(xp, label)) - self.slack).clip(0)
 
     def goal(self, cf, label:int) -> dict: # agreed: the share that is wanted; usual: of real rows
         "How many jurors answers need: as many as asked for, or a little fewer than decide for real rows of the target."
