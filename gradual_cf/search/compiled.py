@@ -36,9 +36,11 @@ def _declared(lib) -> Any:
         trees_new=(pointer, [i32]*4 + [pointer]*10 + [i64]),
         search_new=(pointer, [pointer]*9 + [number, number, i32, i32, i64]), search_row=(None, [pointer] + [i32]*3 + [number]),
         search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6),
-        opened_new=(pointer, [i32, pointer, pointer, i32] + [pointer]*8 + [i64] + [pointer]*3 + [i64, i32, pointer, i32]), opened_free=(None, [pointer]),
+        opened_new=(pointer, [i32, pointer, pointer, i32] + [pointer]*8 + [i64] + [pointer]*3 + [i64, i32, pointer, i32]),
+        opened_free=(None, [pointer]),
         opened_sums=(i32, [pointer, pointer, i32, i32, pointer, pointer]),
-        layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32] + [pointer]*2),
+        layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32,
+                          pointer, pointer]),
         lonely_changes=(None, [pointer, i32, i32, pointer, i32, i32] + [pointer]*5))
     for name,(returns,takes) in types.items():
         if not hasattr(lib, name): raise OSError(f'it has no function {name}')

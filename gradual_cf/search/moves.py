@@ -156,7 +156,7 @@ def _put_back(j:_Judge, xp:np.ndarray, rows, many:int=1) -> tuple: # States, the
     if j.relations is not None and len(x): x = j.relations.follow(j.tensor(x), j.enc.x[torch.from_numpy(who)]).cpu().numpy()
     return x, who
 
-def _without_most(j:_Judge, xp:np.ndarray, r:int, t:np.ndarray) -> np.ndarray: # `(d,)`, a row, and it with a change put back each, `(m, d)`
+def _without_most(j:_Judge, xp:np.ndarray, r:int, t:np.ndarray) -> np.ndarray: # `(d,)`, a row, it without each change `(m, d)`
     "Many changes put back together, the first ones: as many as pass of 1, 2, 4, …"
     many = 2**np.arange(int(np.log2(len(t))) + 1)
     gone = np.stack([(t[:n] != xp).any(0) for n in many])
