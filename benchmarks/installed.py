@@ -1,8 +1,6 @@
 """Other packages for the benchmarks, in a folder beside the environment: nothing that this package needs changes its version."""
 import subprocess
 import sys
-import types
-from pathlib import Path
 
 
 def install(folder, packages):
@@ -14,10 +12,3 @@ def install(folder, packages):
         r = subprocess.run([*pip, '--no-deps', '--target', folder, what], capture_output=True, text=True)
         if r.returncode: print(f'{what} does not install:', (r.stderr.strip().splitlines() or ['?'])[-1][:150])
     sys.path.append(str(folder))
-
-
-def hollow(folder, *packages):
-    "Packages of which only modules are wanted: their own start, which imports half a library, is left out."
-    for name in packages:
-        sys.modules[name] = types.ModuleType(name)
-        sys.modules[name].__path__ = [str(Path(folder)/name.replace('.', '/'))]

@@ -1,6 +1,6 @@
 """One row at a time, and all rows at once: CPU milliseconds of an answer under each intent, beside NICE, DiCE and treecf in one process.
 
-    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/one_row.py [--rows 24] [--peers DIR] [--only lightgbm network …] [--out FILE]
+    OMP_NUM_THREADS=1 GRADUAL_CF_DATA=... python benchmarks/one_row.py [--rows 24] [--peers DIR] [--only lightgbm network …] [--more] [--out FILE]
 
 HELOC. Every method is asked for one answer of the other class, in turn, row by row, in one thread; the first call of each is not timed.
 `single`, `mean` and `high` are median, mean and ninth decile of the calls with one row, `batch` is one call with all rows, divided by
@@ -9,7 +9,8 @@ many of them change. `forest` has 100 trees of depth 8, `perceptron` 50 units be
 peers as a function of its own numbers.
 
 Each as lean as it can rightly be: the model function of NICE and DiCE puts numbers into one block of floats with the names that the model was
-fitted on; treecf reads trees, and proves its answer within two seconds or hands out what it has. --only keeps the other lines of the file.
+fitted on; treecf reads trees, and proves its answer within two seconds or hands out what it has. --only keeps the other lines of the file;
+--more asks ours alone for four answers (of which `columns` are of the first) and for the reasons of the decision.
 """
 import tempfile
 from pathlib import Path
@@ -22,16 +23,17 @@ from installed import install
 from options import RESULTS, options
 from splits import LOAD
 
-from gradual_cf.all import PLAUSIBLE, ROBUST, SPARSE, GradualCF, load_task, tabular
+from gradual_cf.all import PLAUSIBLE, ROBUST, SPARSE, GradualCF, load_task, reasons, tabular
 from gradual_cf.core import atomic
 
-MODELS = 'lightgbm', 'xgboost', 'forest', 'logistic', 'perceptron', 'network'
+MODELS = 'lightgbm', 'xgboost', 'catboost', 'forest', 'logistic', 'perceptron', 'network'
 TREES = 'lightgbm', 'xgboost', 'forest'
 INTENTS = {'ours, the default (ROBUST)': ROBUST, 'ours, SPARSE': SPARSE, 'ours, PLAUSIBLE': PLAUSIBLE}
 
 
 def learner(name):
     "A model that is not fitted yet, in one thread."
+    from catboost import CatBoostClassifier
     from lightgbm import LGBMClassifier
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -41,6 +43,7 @@ def learner(name):
     from xgboost import XGBClassifier
     return dict(lightgbm=lambda: LGBMClassifier(n_estimators=100, n_jobs=1, random_state=0, verbose=-1),
                 xgboost=lambda: XGBClassifier(n_estimators=100, max_depth=6, n_jobs=1, random_state=0),
+                catboost=lambda: CatBoostClassifier(iterations=100, thread_count=1, verbose=0, allow_writing_files=False, random_seed=0),
                 forest=lambda: RandomForestClassifier(100, max_depth=8, random_state=0, n_jobs=1),
                 logistic=lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
                 perceptron=lambda: make_pipeline(StandardScaler(), MLPClassifier((50,), max_iter=60, random_state=0)))[name]()
@@ -109,13 +112,18 @@ def answered(f, i):
     except Exception: return None
 
 
-def lines(name, rows):
+def lines(name, rows, more):
     "What each method takes for the rows of a model, and what it gives."
     model, domain, X, some, x, y, read, asked = case(name, rows)
     explainers = {intent: GradualCF(model, domain, settings).fit(X) for intent, settings in INTENTS.items()}
     old, alone = read(some), [some.iloc[[i]] for i in range(len(some))]
-    one = {intent: lambda i, cf=cf: cf.explain(alone[i]).raw for intent, cf in explainers.items()}
-    one |= {who: lambda i, f=f: f(old[i]) for who, f in peers(name, model, x, y, read, asked).items()}
+    if more:
+        one = {f'four answers, {intent[6:]}': lambda i, cf=cf: cf.explain(alone[i], k=4).raw for intent, cf in explainers.items()}
+        said = asked.predict(old)
+        one |= {'reasons': lambda i, cf=explainers['ours, SPARSE']: reasons(cf, alone[i], target=1 - int(said[i])) and None}
+    else:
+        one = {intent: lambda i, cf=cf: cf.explain(alone[i]).raw for intent, cf in explainers.items()}
+        one |= {who: lambda i, f=f: f(old[i]) for who, f in peers(name, model, x, y, read, asked).items()}
     for who, f in list(one.items()):
         try: f(0)
         except Exception as e: print(f'{name}, {who}: {str(e)[:150]}', flush=True); del one[who]
@@ -128,19 +136,19 @@ def lines(name, rows):
         ms = 1e3*np.array([t for _, t in calls])
         batch = 1e3*timed(lambda: explainers[who].explain(some))[1]/len(some) if who in explainers else np.nan
         changed = np.mean([(~np.isclose(was, new)).sum() for was, new in got])
-        yield dict(model=name, method=who, rows=len(some), found=other.sum()/len(some), columns=changed,
+        yield dict(model=name, method=who, rows=len(some), found=np.nan if who == 'reasons' else other.sum()/len(some), columns=changed,
                    single=np.median(ms), mean=ms.mean(), high=np.quantile(ms, .9), batch=batch)
 
 
 def main():
-    a = options(__doc__, needs_data=True, rows=24, peers=Path, only=MODELS, out=RESULTS/'one_row.csv')
+    a = options(__doc__, ['more'], needs_data=True, rows=24, peers=Path, only=MODELS, out=RESULTS/'one_row.csv')
     kept = pd.read_csv(a.out) if a.out.exists() else pd.DataFrame(columns=['model'])
     with tempfile.TemporaryDirectory() as d:
         install(a.peers or Path(d), ['NICEx==0.2.3', 'dice-ml==0.12', 'raiutils', 'treecf==0.3.2'])
         for name in a.only:
-            new = pd.DataFrame(lines(name, a.rows))
+            new = pd.DataFrame(lines(name, a.rows, a.more))
             print(new.round(2).to_string(index=False), flush=True)
-            kept = pd.concat([kept[kept.model != name], new], ignore_index=True)
+            kept = pd.concat([kept[(kept.model != name) | ~kept.method.isin(new.method)], new], ignore_index=True)
             with atomic(a.out) as tmp: kept.sort_values('model', key=lambda c: c.map(MODELS.index), kind='stable').round(4).to_csv(tmp, index=False)
 
 

@@ -92,6 +92,37 @@ def test_plateaus_are_explained_in_full(dtype, hidden):
         assert model.predict(less)[0] == 0
 
 
+def barred(seed, by=.05):
+    "A network of random weights that says 1 nowhere, by little: four columns, of which one has a million legal values."
+    r = np.random.default_rng(seed)
+    X = pd.DataFrame(dict(months=r.integers(4, 73, 300), amount=r.gamma(2, 1500, 300).round(2), age=r.integers(19, 75, 300), job=r.choice(list('abcd'), 300)))
+    with seeded(seed): net = nn.Sequential(nn.Linear(7, 64), nn.ReLU(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 2))
+    ends = [np.linspace(X[c].min(), X[c].max(), many).round(2*(c == 'amount')) for c, many in zip(X, (69, 30, 29))]
+    every = pd.DataFrame(itertools.product(*ends, 'abcd'), columns=X.columns).astype(dict(months=int, age=int))
+    with torch.no_grad():
+        for layer in net[::2]: layer.weight *= 3
+        z = net((domain := tabular(X)).encode(every).x.float())
+        lead = z[:, 1] - z[:, 0]
+        net[4].bias[1] -= lead.max() + by*lead.std()
+    return GradualCF(net, domain, 'sparse').fit(X), X
+
+
+@pytest.mark.parametrize('seed', few(range(3), 1))
+def test_no_answer_of_a_network_is_said_to_be_none_without_being_asked(seed):
+    "A box is cut where the lines of units leave room: with cuts by gain alone this work proves one row in eight."
+    cf, X = barred(seed)
+    assert cf.explain(X.head(6), 1).proof == ['none exists']*6 and cf.under('robust').explain(X.head(2), 1).proof == ['none exists']*2
+    near, X = barred(seed, -.05)  # as near, and there are some
+    assert (found := near.explain(X.head(6), 1)).valid.all() and 'none exists' not in found.proof
+
+
+def test_a_proof_has_ten_seconds_a_row_and_says_when_they_are_over(monkeypatch, caplog):
+    cf, X = barred(0, 1e-6)
+    monkeypatch.setattr(proven, '_ROW_SECONDS', .02)
+    assert cf.explain(X.head(2), 1, proof='distance').proof == ['none found so far']*2
+    assert '2 of 2 rows had their 0.02 seconds and are not proven: limit= gives all rows more' in caplog.text
+
+
 def test_a_way_is_no_longer_than_the_question_allows():
     cf, model, X = fitted(np.random.default_rng(14), 'hist')
     rows, free = X.head(3), dict(max_changes=[1, 2, 2])

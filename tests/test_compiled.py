@@ -5,6 +5,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -168,3 +169,22 @@ def test_the_source_is_what_its_chapter_says():
     sys.path.insert(0, str(ROOT/'docs'))
     from export import in_c
     assert (ROOT/'gradual_cf/search/core.c').read_text() == in_c('search/12_compiled.ipynb')
+
+
+@built
+@pytest.mark.parametrize('leaves', [2, 64, 65, 300])
+def test_a_column_left_open_says_what_written_rows_do(leaves):
+    "Trees whose leaves fit into a word are asked by bits, and larger ones walked: every change says the same as the row that is written down."
+    from gradual_cf.search.judge import _known_of
+    rng = np.random.default_rng(leaves)
+    X = pd.DataFrame(dict(a=rng.normal(size=900).round(2), b=rng.normal(size=900).round(1), c=rng.choice(list('uvwxyz'), 900)))
+    y = (X.a + (X.c == 'w') + rng.normal(size=900) > X.b).astype(int)
+    X.loc[rng.random(900) < .1, 'b'] = np.nan
+    model = lightgbm.LGBMClassifier(n_estimators=3, num_leaves=leaves, min_child_samples=1, verbose=-1, n_jobs=1).fit(X.astype(dict(c='category')), y)
+    cf = GradualCF(model, X.astype(dict(c='category')), 'sparse', wanted=1).fit(X.astype(dict(c='category')))
+    known, x = _known_of(cf), cf.x_train[:5].double().numpy()
+    every = np.arange(len(known.places.owner))
+    _, change = known.engine.sums(x, True)
+    for row, said in zip(x, change):
+        written, _ = known.engine.sums(known.places.put(np.repeat(row[None], len(every), 0), every), False)
+        np.testing.assert_allclose(said.T, written, atol=1e-9)

@@ -40,6 +40,7 @@ def arguments():
     a.add_argument('--envs', type=Path, default=cache_dir()/'field-envs', help='where the environments of the peers are made')
     a.add_argument('--again', action='store_true', help='do parts that are there once more')
     a.add_argument('--out', type=Path, default=Path('benchmarks/results'), help='folder of what is gathered')
+    a.add_argument('--brief', type=Path, help='a CSV that keeps a line of the gathered for each model and method, few measures')
     a.add_argument('--gather', action='store_true', help='run nothing, gather what is there')
     a.add_argument('--quick', action='store_true', help='two tables, two models, 20 rows, one seed')
     return a.parse_args()
@@ -87,6 +88,9 @@ def main():
     warnings.filterwarnings('ignore')
     if not a.gather: work(a)
     gather.main(a.parts, a.out, a.rows)
+    if a.brief:
+        few = ['data', 'model', 'method', 'rows', 'found', 'legal', 'columns', 'l1', 'l2', 'isolation', 'refitted', 'networks', 'ms']
+        pd.read_parquet(a.out/'field.parquet')[few].round(3).to_csv(a.brief, index=False)
     if a.quick: print(overall(pd.read_parquet(a.out/'field.parquet')).to_string(float_format='{:.2f}'.format, na_rep='–'))
 
 

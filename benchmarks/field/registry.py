@@ -10,11 +10,9 @@ PEERS = {
     'cfnow greedy': ('cfnow', 'greedy'), 'cfnow random': ('cfnow', 'random'),
     'cfnow random-sequential': ('cfnow', 'random-sequential'),
     'alibi prototypes': ('alibi', 'prototypes'), 'alibi CEM': ('alibi', 'cem'),
-    'CADEX': ('cel', 'CADEX'), 'PPCEF': ('cel', 'PPCEF'), 'GLOBE-CE': ('cel', 'GLOBE-CE'), 'WACH': ('cel', 'WACH'),
-    'CARLA spheres': ('carla', 'spheres'), 'CARLA FACE': ('carla', 'FACE'), 'CARLA CCHVAE': ('carla', 'CCHVAE'),
-    'CARLA REVISE': ('carla', 'REVISE')}
+    'CADEX': ('cel', 'CADEX'), 'PPCEF': ('cel', 'PPCEF'), 'GLOBE-CE': ('cel', 'GLOBE-CE'), 'WACH': ('cel', 'WACH')}
 METHODS = (*ours.METHODS, *PEERS)
-NETWORKS_ONLY = {'DiCE gradient', 'alibi CEM', 'CADEX', 'PPCEF', 'CARLA REVISE', *ours.NEED_GRADIENT}
+NETWORKS_ONLY = {'DiCE gradient', 'alibi CEM', 'CADEX', 'PPCEF', *ours.NEED_GRADIENT}
 
 
 def applies(method, model):

@@ -30,8 +30,8 @@ def our_sets(case):
     start = time.process_time()
     many = cf.explain(case.rows, case.target, k=ANSWERS)
     seconds = np.full(len(case.rows), (time.process_time() - start)/len(case.rows))
-    out, seen = np.full((len(seconds), ANSWERS, len(case.named)), np.nan), many.answers
-    for i, codes, valid in zip(many.row, case.codes(seen.raw), seen.valid):
+    out, owner = np.full((len(seconds), ANSWERS, len(case.named)), np.nan), np.cumsum(many.answer == 1) - 1 # position of the row
+    for i, codes, valid in zip(owner, case.codes(many.raw), many.valid):
         if valid: out[i, np.isnan(out[i, :, 0]).argmax()] = codes
     return out, seconds
 

@@ -656,6 +656,7 @@ def _needed(gain:np.ndarray, rate:np.ndarray, want:np.ndarray) -> tuple: # `(b, 
 
 # %% ../../nbs/search/07_bounds.ipynb #c28
 _ANY = 1e15 # More than any budget
+_TINY = 1e-300 # Of two numbers the larger, before one divides
 
 class _Reach:
     "How far the features of boxes may go, and at what cost."
@@ -702,26 +703,32 @@ class _Reach:
         left = np.broadcast_to(self.left[:, None], gain.shape[:2])
         return total + (slope*self.corner[:, None]).sum(2) + _gained(gain, rate, left)
 
-    def relaxed(self) -> tuple: # Slopes `(b, j)`, and what is added, `(b,)`
-        "A linear function of the features above the weighted sum of outputs."
-        weight,bias,lines = self.m.weight, self.m.bias, []
+    def relaxed(self) -> tuple: # Slopes `(b, j)`, what is added, `(b,)`, and rooms, `(b, g)`
+        "A linear function of the features above the weighted sum of outputs, and the room between lines that each column opens."
+        weight,bias,lines,rooms = self.m.weight, self.m.bias, [], []
+        wide = (self.high - self.low)[:, None]
         for i in range(len(weight) - 1):
-            low = -self.most(*self.back(-weight[i], -bias[i], lines))
-            high = self.most(*self.back(weight[i], bias[i], lines))
-            lines.append(self.m.bends[i].lines(low, high))
-        slope,total = self.back(weight[-1], bias[-1], lines)
-        return slope[:, 0], total[:, 0]
+            low = -self.most(*self.back(-weight[i], -bias[i], lines)[:2])
+            slope,total,_ = self.back(weight[i], bias[i], lines)
+            lines.append(line := self.m.bends[i].lines(low, high := self.most(slope, total)))
+            way = (np.abs(slope)*wide) @ self.m.of_column
+            room = np.maximum(*((line.above - line.below)*end + line.rise - line.fall for end in (low, high)))
+            rooms.append(room[:, :, None]*way/np.maximum(way.sum(2, keepdims=True), _TINY))
+        slope,total,behind = self.back(weight[-1], bias[-1], lines)
+        parts = [np.einsum('bu,bug->bg', np.abs(w[:, 0]), room) for w,room in zip(behind[::-1], rooms)]
+        return slope[:, 0], total[:, 0], np.sum(parts, axis=0) if parts else 0*self.costs
 
-    def back(self, weight, bias, lines) -> tuple: # `(b, u, j)`, `(b, u)`
+    def back(self, weight, bias, lines) -> tuple: # `(b, u, j)`, `(b, u)`, and what stands behind the units of each layer, last first
         "Units of a layer as linear functions of the features that are nowhere smaller."
-        n = len(self.b.row)
+        n,behind = len(self.b.row), []
         slope,total = np.broadcast_to(weight, (n, *weight.shape)), np.broadcast_to(bias, (n, len(bias)))
         for line,w,b in zip(lines[::-1], self.m.weight[:len(lines)][::-1], self.m.bias[:len(lines)][::-1]):
+            behind.append(slope)
             up,down = np.maximum(slope, 0), np.minimum(slope, 0)
             total = total + (up*line.rise[:, None] + down*line.fall[:, None]).sum(2)
             slope = up*line.above[:, None] + down*line.below[:, None]
             total,slope = total + slope @ b, slope @ w
-        return slope, total
+        return slope, total, behind
 
 def _rate(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
     "Gain for each unit of cost; infinite where it costs nothing, 0 where there is none."
@@ -764,25 +771,25 @@ class _LayerBound:
     def __call__(self, b:_Boxes, budget:np.ndarray) -> _Seen:
         "Look at boxes."
         v = _Reach(self, b, budget)
-        slope,total = v.relaxed()
+        slope,total,room = v.relaxed()
         gain,rate,ends = (x[:, 0] for x in v.items(slope[:, None]))
         here = self.score(v.corner)
         at = total + (slope*v.corner).sum(1)
         need = self.need[b.row] - self.slack
         least,share = _needed(gain, rate, np.maximum(need - at, 0))
         most = at + _gained(gain, rate, v.left) - need
-        column,upper = self.cuts(b, gain, rate, ends, v)
+        column,upper = self.cuts(b, gain, rate, ends, v, room)
         tries = self.tries(b, share, ends, least)
         return _Seen(most, here - need, b.cost.sum(1) + least, column, upper, tries)
 
-    def cuts(self, b, gain, rate, ends, v) -> tuple: # Columns, positions, `(b,)` each
-        "Cut the column that may gain most: at the row's own value, or in the middle; a category at its best level."
+    def cuts(self, b, gain, rate, ends, v, room) -> tuple: # Columns, positions, `(b,)` each
+        "Cut the column that may gain most, or opens most room: at the row's own value, or in the middle; a category at its best level."
         q = self.q
         n = len(b.row)
         rows = np.arange(n)
         wide = _wide(q, b)
         within = np.minimum(gain, np.where(np.isfinite(rate), rate, 0)*v.left[:, None])
-        hope = np.where(wide, within + 1e-12*(1 + v.costs), -1.)
+        hope = np.where(wide, np.maximum(within, room) + 1e-12*(1 + v.costs), -1.)
         column = np.where(wide.any(1), hope.argmax(1), -1)
         upper = np.zeros(n, np.int64)
         g = np.maximum(column, 0)

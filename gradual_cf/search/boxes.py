@@ -505,7 +505,10 @@ class _Search:
 
     def begin(self, rows:np.ndarray): # bool `(n,)`
         "Queue the first boxes of some rows."
-        for boxes in _first_boxes(self.q): self.push(boxes.take(rows[boxes.row]))
+        *few,whole = _first_boxes(self.q)
+        i = np.flatnonzero(rows[whole.row] & np.isinf(self.cost[whole.row])) if few else [] # which many boxes would say again
+        if len(i): rows[whole.row[i]] = np.all([c(whole.take(i), np.full(len(i), np.inf)).most >= 0 for c in self.conditions], axis=0)
+        for boxes in (*few, whole): self.push(boxes.take(rows[boxes.row]))
 
     def limit(self) -> np.ndarray: # `(n,)`
         "From which cost on a box is not worth a look: the best answer, less the gap that is allowed."

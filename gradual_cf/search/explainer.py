@@ -1048,7 +1048,7 @@ class Explainer(metaclass=_Listed):
         decrease_only=(),# Groups that may only decrease
         max_changes=None,# Most groups changed: a number, or one per row
         proof:str|None=None, # Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: where it is quick
-        limit=None,      # Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None for none
+        limit=None,      # Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None: 10 a row for a proof
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
@@ -1073,7 +1073,8 @@ class Explainer(metaclass=_Listed):
         proof : str | None, default None
             Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: where it is quick
         limit : default None
-            Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None for none
+            Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None: 10 a
+            row for a proof
 
         Returns
         -------

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -285,7 +285,7 @@ class _OpenLayers:
 
     def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
         "Sums of one model whose units have kinks."
-        (first,start,last,end,moved,below),(owner,at),a,k = self.plain[i], self.shared, _address, self.first[i]
+        (first,start,last,end,moved,below),(owner,at),a,k = cast(tuple, self.plain[i]), self.shared, _address, self.first[i]
         where = None if change is None else ctypes.c_void_p(change[:, k:].ctypes.data)
         done = self.lib.layer_sums(a(f), *f.shape, a(owner), len(start), a(first), a(start), below, last.shape[1], a(last), a(end),
                                    len(at) - 1, a(at), a(moved), self.M, ctypes.c_void_p(base[:, k:].ctypes.data), where)

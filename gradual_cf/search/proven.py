@@ -30,6 +30,7 @@ from .boxes import (_FEW, _SEARCHED, _check_price, _distance_price, _Found, _Gri
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
+from ..data.found import _tell
 from ..data.tables import _column_cost as _function_price
 from ..models.asking import _go_on, predict
 
@@ -451,31 +452,39 @@ def by_default(cf, q:Question, effort:Effort) -> tuple:
     xp,begun = cf.find(q, effort)
     return _handed_out(cf, q, xp, begun, effort)[0], begun, None
 
+def _may_be_none(cf) -> bool:
+    "Whether bounds can say that a row has no answer: of a table without relations, by a model that is read."
+    asked = isinstance(cf.model, FrameModel) and not _light_readings(cf)
+    free = bool(cf.domain.features) and cf.ties['relations'] is None and cf.settings.legal
+    return free and cf.greedy and not asked and not demanding(cf) and not any(kind.unproven for kind in cf.demanded)
+
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
     "Answers in round numbers; where there is none, what is known of the decision: `{row: proof}`."
     xp = _rounder(cf, q.enc, q.target, xp)
-    priced = cf.ties['price'] is not None and cf.ties['relations'] is None and cf.settings.legal and not demanding(cf)
-    if not (_agreeing(cf) or getattr(cf.settings, 'plausibility', None) or priced): return xp, {}
+    priced = cf.ties['price'] is not None and not demanding(cf)
+    plain = cf if priced or not hasattr(cf.settings, 'plausibility') else _deciding_alone(cf)
+    if not _may_be_none(plain): return xp, {}
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
     if not len(i): return xp, {}
-    plain = cf if priced else _deciding_alone(cf)
-    readings = _light_readings(cf) if priced else _proves_by_default(plain)
-    if not readings: return xp, {}
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
+    if not priced and _proves_by_default(plain): known,_ = _ruled(plain, rows, effort)
+    else:
+        if not (readings := _light_readings(plain)): return xp, {}
+        task = _Task(plain, rows, effort._replace(work=_BUDGET), readings, _COLUMNS if priced else _DISTANCE)
+        known = _by_boxes(task) # few columns, whatever they cost; a network's sets of columns would take all the work
+        _check_real(plain, _states_of_rows(plain, rows.enc, rows.target), known, task.optimal)
     if priced:
-        known = _by_boxes(_Task(cf, rows, effort._replace(work=_BUDGET), readings)) # few columns, whatever they cost
         paid = np.isfinite(cf.domain.cost(rows.enc.x, known.xp).cpu().numpy()) # … if anybody can pay for them
         known,i = known.take(paid), i[paid]
-    else: known,_ = _ruled(plain, rows, effort)
     xp[torch.from_numpy(i).to(xp.device)] = known.xp
     return xp, {row: told for row,told,size in zip(i.tolist(), known.proof, known.size) if np.isinf(size)}
 
-_ROBUST_SECONDS = 10. # For each row that must withstand something, where nobody says how long
+_ROW_SECONDS = 10. # For each row of which something is to be proven, where nobody says how long
 
 class _Wanted(NamedTuple):
     "What is asked of answers besides their target, as `Explainer.explain` takes it."
     optimal:str|None=None   # What to prove
-    seconds:float|None=None # Time limit for all rows together; None for 10 a row with `robust`, else for none
+    seconds:float|None=None # Time limit for all rows together; None for 10 a row where something is to be proven
     gap:float=0.            # How far from the optimum an answer may be, as a share of it
     robust:dict|None=None   # What answers must withstand
 
@@ -486,7 +495,8 @@ def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counter
     if robust is not None and optimal is None: optimal = _COLUMNS
     if optimal is not None: cf = _of_decision(cf)
     if gap and optimal is None: raise ValueError(f'gap must be left out without proof, got {gap!r}')
-    if robust is not None and seconds is None: seconds = _ROBUST_SECONDS*len(q)
+    each = np.inf if optimal is None or seconds is not None else _ROW_SECONDS
+    if robust is not None and seconds is None: seconds = _ROW_SECONDS*len(q)
     calm = optimal is not None or seconds is not None # Ctrl-C only ends a search that somebody asked for
     effort = effort._replace(gap=gap, calm=calm, until=np.inf if seconds is None else time.perf_counter() + seconds)
     if optimal is None and not _proves_by_default(cf): return _unproven(cf, q, effort)
@@ -495,7 +505,9 @@ def answered(cf, q:Question, effort:Effort, wanted:_Wanted=_Wanted()) -> Counter
         _check_question(cf, optimal, seconds, gap)
         readings = _readings_of(cf, optimal)
         if robust is not None: _check_robust(cf.domain.features, robust)
-        known,begun = _best_known(_Task(cf, q, effort, readings, optimal, robust))
+        known,begun = _best_known(_Task(cf, q, effort._replace(seconds=each), readings, optimal, robust))
+        late = sum(took >= each and told not in (_IS_OPTIMAL, _NONE_EXISTS) for took,told in zip(known.seconds, known.proof))
+        if late: _tell([f'{late} of {len(q)} rows had their {each:g} seconds and are not proven: limit= gives all rows more'])
     scope = _scope(cf, robust, _whether_compared(cf, q.target))
     return _carrying(cf.measure(q, known.xp), known, begun, optimal or _COLUMNS, scope)
 
@@ -650,7 +662,7 @@ def ways(
     data,           # Raw rows: one or a few
     target=None,    # As `explain` takes it
     k:int=2,        # Largest number of columns in a set, ≥ 1
-    seconds:float|None=None, # Time limit for a set, in seconds; None for no limit
+    seconds:float=_ROW_SECONDS, # Time limit for a set, in seconds
     **constraints,  # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> pd.DataFrame:  # One line a way: row, columns, proof, distance, values
     """For each set of up to `k` columns: the nearest answer, or the proof that there is none.
@@ -665,8 +677,8 @@ def ways(
         As `explain` takes it
     k : int, default 2
         Largest number of columns in a set, ≥ 1
-    seconds : float | None, default None
-        Time limit for a set, in seconds; None for no limit
+    seconds : float, default _ROW_SECONDS
+        Time limit for a set, in seconds
     **constraints
         immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 
@@ -679,7 +691,7 @@ def ways(
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
     readings = _readings_of(cf, 'ways')
     check_range('k', k, least=1, whole=True)
-    _check_limits(seconds, 0.)
+    check_range('seconds', seconds, above=0)
     data,enc,z,label = cf.ask(data, target, **constraints)
     columns,most = cf.domain.features, most_groups(cf, enc).tolist()
     free = (~enc.frozen).cpu().numpy()
@@ -693,7 +705,7 @@ def ways(
     for j,(_,chosen) in enumerate(sets): held[j, list(chosen)] = False
     many = enc.take(row)._replace(frozen=held)
     demands = _demands_of(cf, readings, many, label[row])
-    found,xp,toll = _searched_under_price(demands, _distance_price, Effort(seconds=seconds or np.inf))
+    found,xp,toll = _searched_under_price(demands, _distance_price, Effort(seconds=seconds))
     _check_real(cf, _states_of_rows(cf, many, label[row]), _certificate(found, xp, toll), _DISTANCE)
     raw = cf.domain.decode(xp, data.iloc[row.cpu().numpy()], True)
     cells,there = [c.named(raw) for c in columns], np.isfinite(found.cost)
