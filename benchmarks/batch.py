@@ -25,12 +25,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from gradual_cf.scale.batch import _finished, explain_dataset
+from gradual_cf.scale.batch import explain_dataset
 from gradual_cf.core import atomic
 from gradual_cf.models.asking import predict
 from gradual_cf.gradual import GradualCF
 from gradual_cf.models.networks import tabular_mlp
 from gradual_cf.data.tables import tabular
+
+
+def finished(out):
+    "Name -> file of the parts that a run has finished."
+    return {p.name: p for p in out.glob('part-*.parquet')}
 
 
 def rows_of(n, d=8, seed=0):
@@ -128,12 +133,12 @@ def kill(folder, rows=200_000, workers=0, kills=3, seed=0):
         time.sleep(rng.random()*.1)
         p.send_signal(signal.SIGKILL)
         p.wait()
-        now = {k: p.stat().st_mtime_ns for k,p in _finished(out).items()}
+        now = {k: p.stat().st_mtime_ns for k,p in finished(out).items()}
         assert kept.items() <= now.items(), 'a finished part was lost or made again'
         kept = now
     p = child(folder, path, out, workers)
     p.wait()
-    again = {k: p.stat().st_mtime_ns for k,p in _finished(out).items() if k in kept}
+    again = {k: p.stat().st_mtime_ns for k,p in finished(out).items() if k in kept}
     seen = pd.read_parquet(out, columns=['cf_row']).cf_row
     same = digest(out) == digest(folder/'whole')
     assert p.returncode == 0 and same and kept == again and (seen.to_numpy() == np.arange(rows)).all()
