@@ -71,7 +71,7 @@ def test_the_best_state_seen_equals_the_loop(problem, how):
     p,rows,tau = toy.PROBLEMS[problem](), torch.arange(16), .7
     cf,s = started(p, rows, mode, quantile=quantile, tau=tau, sigma=15, max_changes=3)
     c,aim,best = s.c.clone(), s.target, _BestSoFar(cf, s)
-    for s in construct(cf, s): best.see(s)
+    for s in construct(cf, s): best.update(s)
     for i in rows:
         t,gap,seen = aim.label[i].item(), None if aim.gap is None else aim.gap[i].item(), []
         oracle.gradual(p.model, s.x[i], t, aim.mu[i], p.groups, s.enc.frozen[i], c[i], tau=tau, sigma=15, gap=gap, max_changes=3,

@@ -456,9 +456,9 @@ def by_default(cf, q:Question, effort:Effort) -> tuple:
 
 def _may_be_none(cf) -> bool:
     "Whether bounds can say that a row has no answer: of a table without relations, by a model that is read."
-    asked = isinstance(cf.model, FrameModel) and not _light_readings(cf)
     free = bool(cf.domain.features) and cf.ties['relations'] is None and cf.settings.legal
-    return free and cf.greedy and not asked and not demanding(cf) and not any(kind.unproven for kind in cf.demanded)
+    if not free or not cf.greedy or demanding(cf) or any(kind.unproven for kind in cf.demanded): return False
+    return not isinstance(cf.model, FrameModel) or bool(_light_readings(cf))
 
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
     "Answers in round numbers; where there is none, what is known of the decision: `{row: proof}`."

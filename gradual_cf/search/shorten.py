@@ -406,7 +406,8 @@ def _rounder(explainer, enc, target:Tensor, xp:Tensor) -> Tensor: # Answers to r
     columns,h,coarse = explainer.domain.features, explainer.settings, explainer.coarse
     if not (explainer.rounds and h.legal and (coarse or any(c.every or c.usual or c.better for c in columns))): return xp
     on = lambda step: partial(_rounder_numbers, step)
-    tries = [(_mirrored, 1 + STEP_TOLERANCE), (on(lambda c: c.usual), _ROUNDER), (on(lambda c: c.every), np.inf)] # one between steps, at any cost
+    tries = [(_mirrored, 1 + STEP_TOLERANCE), (on(lambda c: c.usual), _ROUNDER)]
+    tries.append((on(lambda c: c.every), np.inf)) # one between steps, at any cost
     for share in (1., .1)*bool(coarse): tries.append((on(lambda c, share=share: share*coarse.get(c.name, 0.)), np.inf))
     for beside,most in tries: xp = _instead(explainer, State(enc, xp, cast(Any, None), cast(Any, None)), target, beside, most)
     return xp
