@@ -399,7 +399,7 @@ def _coarsest(c:Column, v:np.ndarray, share:float, least:float) -> float: # 0 wh
 
 _COARSE,_FINE = 20, 10 # Steps between the first and the last tenth of the numbers; legal numbers in a step, at least
 
-def _coarse_steps(columns:Sequence[Column], df:pd.DataFrame) -> dict: # Name -> raw distance
+def coarse_steps(columns:Sequence[Column], df:pd.DataFrame) -> dict: # Name -> raw distance
     "The usual steps of columns, and where nobody has one those in which fine numbers tell little of single cells."
     out = {c.name: c.usual for c in columns if c.usual}
     for c in columns:

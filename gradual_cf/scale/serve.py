@@ -30,7 +30,7 @@ from ..gradual import GradualCF
 from ..models.fitted import FILE_READERS
 from ..render import json_value, once, value_text
 from .keep import _manifest_of
-from ..use.enough import _in_usual_steps
+from ..use.enough import with_usual_steps
 from ..use.letter import check_evidence, letter
 
 # %% ../../nbs/scale/03_serve.ipynb #s7
@@ -222,7 +222,7 @@ def service(
     check_range('seconds', seconds, above=0)
     cf = GradualCF.load(folder, trusted=trusted)
     if not cf.domain.features: raise ValueError(f'folder must hold an explainer of a table, got {cf.domain!r}')
-    if usual: cf = _in_usual_steps(cf)
+    if usual: cf = with_usual_steps(cf)
     steps = ', '.join(f'{name} {value_text(step)}' for name,step in cf.coarse.items())
     about = f'Changed numbers are told in steps: {steps}; finer where no step has what was asked for.' if steps else ''
     async def allowed(told=Depends(HTTPBearer(auto_error=False))):

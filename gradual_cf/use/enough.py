@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..core import comparable, Domain
 from ..data.columns import Column, entry_slices, MISSING
-from ..data.found import _coarse_steps, Indicators
+from ..data.found import coarse_steps, Indicators
 from ..answers import display_name, display_settings, aimed_at, CHANGED, decided, needed
 from ..render import ENGLISH, exact_text, Language, N_, plot_text, subplots, value_text, with_unit
 from ..models.asking import predict
@@ -150,10 +150,10 @@ class _Told(NamedTuple):
 
 _TRIED = 16 # Numbers of a column that are tried at once
 
-def _in_usual_steps(explainer) -> Any: # A copy
+def with_usual_steps(explainer) -> Any: # A copy
     "An explainer of a table whose changed numbers are told in usual steps, as services do."
     new = copy(explainer)
-    new.coarse = _coarse_steps(new.domain.features, new.domain.decode(new.x_train, None, False))
+    new.coarse = coarse_steps(new.domain.features, new.domain.decode(new.x_train, None, False))
     return new
 
 def _counted_in(explainer, c:Column) -> float: # Raw distance between numbers that people use

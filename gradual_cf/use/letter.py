@@ -28,7 +28,7 @@ from ..models.fingerprints import fingerprints_of
 from ..search.explainer import Explainer
 from ..models.targets import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
-from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, _in_usual_steps, _line_said,
+from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, with_usual_steps, _line_said,
                                    _numeric_columns, _visible)
 from .evidence import answers_of, evidence, own_answers, rows_told
 from .reasons import Reasons, reasons as principal_reasons
@@ -589,7 +589,7 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
     for i,l in letters.items():
         about,own = l['told']['letter'], (l['told']['answer']['read'], l['told']['region'] is None)
         alike.setdefault((about['language'], about['reasons'], l['form'], about.get('usual', False), *own), []).append(i)
-    plain,coarse = copy(cf), _in_usual_steps(cf)
+    plain,coarse = copy(cf), with_usual_steps(cf)
     plain.coarse = {}
     for (_,k,form,usual,*_),at in alike.items():
         sealed,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
