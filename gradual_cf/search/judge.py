@@ -288,8 +288,8 @@ class _Judge:
         "How far beyond its bar every change is, among the real rows nearest to the state, at most."
         out = np.zeros((len(x), len(self.owner)))
         if (lib := _library()) is None: return out # seen in the end alone
-        bar = np.ascontiguousarray(self.lonely_bar[row], float)
-        lib.lonely_changes(_address(self._cells(x)), len(x), len(self.grid.columns), _address(self.met), len(self.met)//2, _AROUND,
+        cells,bar = self._cells(x), np.ascontiguousarray(self.lonely_bar[row], float)
+        lib.lonely_changes(_address(cells), *cells.shape, _address(self.met), len(self.met)//2, _AROUND,
                            *map(_address, (self.named, self.places.at, self.went, bar, out)))
         return out
 

@@ -312,7 +312,7 @@ class _OpenLayers:
 
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # As `_OpenTrees.sums`
         "The same of layers."
-        f,base = np.ascontiguousarray(self.features(x)), np.empty((len(x), self.M))
+        f,base = np.ascontiguousarray(self.features(x), float), np.empty((len(x), self.M))
         change = np.empty((len(x), self.M, len(self.places.owner))) if whole else None
         for i,(p,w,(weight,bias),t) in enumerate(zip(self.parts, self.weight, self.nets, self.type)):
             def out(v): # Units of the first layer -> sums
