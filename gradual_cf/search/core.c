@@ -1029,7 +1029,7 @@ static i32 leaves_under(const Knot *k, i32 n, i32 most) { /* more than `most` ar
   i32 left = leaves_under(k, k[n].left, most);
   return left > most ? left : left + leaves_under(k, k[n].right, most);
 }
-/* Number the leaves of a small tree, and write down its inner nodes and what each leaves; returns the next number. */
+/* Number the leaves of a small tree, and write down its inner nodes and what each leaves; the next number. */
 static i32 number_leaves(Opened *o, i32 n, i32 next, i32 *inner, u64 *left_out, i32 *many) {
   const Knot *k = o->knot + n;
   if (k->ask.feature < 0) {
@@ -1087,7 +1087,7 @@ API void opened_free(Opened *o) {
   free(o->root), free(o->sum), free(o->at), free(o->leaf_at), free(o->columns_at), free(o->knot), free(o->leaf);
   free(o->test), free(o->piece), free(o->column), free(o->level), free(o->place), free(o);
 }
-/* `mask`: of a node, where its places begin; `owner`: of a feature, its column; `at`: of a column, its first place. */
+/* `mask`: where the places of a node begin; `owner`: the column of a feature; `at`: the first place of a column. */
 API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 *feature, const i32 *left,
                        const i32 *right, const i32 *set, const double *bound, const double *value,
                        const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner, const i64 *mask,
@@ -1150,7 +1150,8 @@ static void add_to(double *d, i64 end, u64 some, double v) { /* to a set of plac
   }
 }
 /* `d`: from the first place of a word on; `end`: how many places its column has from there. */
-static void open_below(const Opened *o, i32 n, i32 g, i32 word, u64 some, const double *x, double own, double *d, i64 end) {
+static void open_below(const Opened *o, i32 n, i32 g, i32 word, u64 some, const double *x, double own, double *d,
+                       i64 end) {
   while (o->knot[n].ask.feature >= 0) {
     const Knot *k = o->knot + n;
     if (k->column != g) {
@@ -1164,8 +1165,9 @@ static void open_below(const Opened *o, i32 n, i32 g, i32 word, u64 some, const 
   }
   if (o->knot[n].value != own) add_to(d, end, some, o->knot[n].value - own);
 }
-/* `with`: the places of each column that are still with the row, from `word[g]` on; `seen`: the tree that set them. */
-static double walk(const Opened *o, i32 t, const double *x, double *change, i64 turn, i64 *seen, const i32 *word, u64 *with) {
+/* `with`: the places of each column that are still with the row, from `word[g]` on; `seen`: whose they are. */
+static double walk(const Opened *o, i32 t, const double *x, double *change, i64 turn, i64 *seen, const i32 *word,
+                   u64 *with) {
   i32 n = o->root[t];
   const Knot *k = o->knot;
   while (k[n].ask.feature >= 0) n = left_of(o->level, &k[n].ask, x) ? k[n].left : k[n].right;
@@ -1186,7 +1188,7 @@ static double walk(const Opened *o, i32 t, const double *x, double *change, i64 
   }
   return own;
 }
-/* Sums `(S, M)` of rows `(S, J)`; with `change`, also the sums after every change, `(S, M, at[G])`. 0 without memory. */
+/* Sums `(S, M)` of rows `(S, J)`; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
 API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base, double *change) {
   int broken = 0;
   i64 P = o->at[o->G], *seen = room_for(&broken, o->G, 8);
@@ -1214,9 +1216,9 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
 }
 
 static double bent(double u, double below) { return u > 0 ? u : below * u; }
-/* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, `-1` for one that never
-   moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums `(S, M)`, of which the first
-   `K` are written, and with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
+/* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, -1 for one
+   that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
+   `(S, M)`, the first `K` of them; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
 API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first, const double *start,
                    double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
                    const double *moved, i32 M, double *base, double *change) {
@@ -1277,7 +1279,8 @@ API void lonely_changes(const double *x, i32 S, i32 G, const double *real, i32 h
         for (i32 i = 0; i < k; i++) part[i] = far[i] - apart(named[g], own[g], real[(i64)who[i] * G + g]);
         for (i32 p = at[g]; p < at[g + 1]; p++) {
           double sum = 0, *o = out + s * at[G] + p;
-          for (i32 i = 0; i < k; i++) sum += sqrt(fmax(part[i] + apart(named[g], value[p], real[(i64)who[i] * G + g]), 0));
+          for (i32 i = 0; i < k; i++)
+            sum += sqrt(fmax(part[i] + apart(named[g], value[p], real[(i64)who[i] * G + g]), 0));
           sum = sum / k - bar[2 * s + h];
           *o = h && *o > sum ? *o : sum;
         }
