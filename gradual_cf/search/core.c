@@ -1087,7 +1087,7 @@ API void opened_free(Opened *o) {
   free(o->root), free(o->sum), free(o->at), free(o->leaf_at), free(o->columns_at), free(o->knot), free(o->leaf);
   free(o->test), free(o->piece), free(o->column), free(o->level), free(o->place), free(o);
 }
-/* `mask`: where the places of a node begin; `owner`: the column of a feature; `at`: the first place of a column. */
+/* `mask`: where the places of a node begin; `owner`: of a feature, its column; `at`: its first place. */
 API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 *feature, const i32 *left,
                        const i32 *right, const i32 *set, const double *bound, const double *value,
                        const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner, const i64 *mask,
@@ -1216,11 +1216,11 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
 }
 
 static double bent(double u, double below) { return u > 0 ? u : below * u; }
-/* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, -1 for one
-   that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
+/* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, -1 for
+   one that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
    `(S, M)`, the first `K` of them; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
-API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first, const double *start,
-                   double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
+API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first,
+                   const double *start, double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
                    const double *moved, i32 M, double *base, double *change) {
   int broken = 0;
   i64 P = at[G];
@@ -1257,10 +1257,10 @@ API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const
 static double apart(i32 named, double a, double b) { /* squared; of a category both are levels, -1 for none */
   return named ? (a == b ? 0 : (a >= 0) + (b >= 0)) : (a - b) * (a - b);
 }
-/* Rows `(S, G)` and real ones `(2*half, G)`, levels as numbers; `bar` `(S, 2)`; out `(S, at[G])`: how far the mean
-   distance to the `near` nearest rows of a half is beyond its bar, the larger of the two. */
-API void lonely_changes(const double *x, i32 S, i32 G, const double *real, i32 half, i32 near, const uint8_t *named,
-                        const i32 *at, const double *value, const double *bar, double *out) {
+/* Rows `(S, G)` and real ones `(2*half, G)`, levels as numbers; `bar` `(S, 2)`; out `(S, at[G])`: how far the
+   mean distance to the `near` nearest rows of a half is beyond its bar, the larger of the two. */
+API void lonely_changes(const double *x, i32 S, i32 G, const double *real, i32 half, i32 near,
+                        const uint8_t *named, const i32 *at, const double *value, const double *bar, double *out) {
   double far[NEAREST], part[NEAREST];
   i32 who[NEAREST];
   for (i64 s = 0; s < S; s++)
