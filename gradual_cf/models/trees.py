@@ -5,7 +5,7 @@
 # %% ../../nbs/models/06_trees.ipynb #c3
 from __future__ import annotations
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +20,58 @@ from .decisions import FrameModel, numbers_of
 __all__ = []
 
 # %% ../../nbs/models/06_trees.ipynb #ec8
-class TreeNodes(NamedTuple):
-    "The nodes of trees as arrays, one entry a node."
-    feature:np.ndarray # Column of the model that is asked about, long `(m,)`; -1 for a leaf
+class Trees(NamedTuple):
+    "Trees in one table, an entry a node, one tree after another; each begins with its root."
+    feature:np.ndarray # Column that is asked about, long `(m,)`; -1 for a leaf
     bound:np.ndarray   # A number goes left up to here, 64 bits, `(m,)`; NaN where levels are listed
-    listed:list        # Codes of the levels that go left; None where a number is asked about
+    listed:np.ndarray  # Where levels are listed the line of `sets`, long `(m,)`; -1 elsewhere
     missing:np.ndarray # Whether a missing value goes left, bool `(m,)`
     left:np.ndarray    # Child on the left, long `(m,)`
     right:np.ndarray   # Child on the right, long `(m,)`
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
+    sets:Any=()        # Codes of the levels that go left, a list each; of the columns of a table bool `(lines, levels)`
     lines:tuple=()     # Leaf, column, slope and value at 0 of each part, where leaves are lines
+    root:np.ndarray=np.zeros(1, int) # First node of each tree, long `(t,)`
+
+    @property
+    def tree(self) -> np.ndarray: # Of each node, long `(m,)`
+        return np.repeat(np.arange(len(self.root)), np.diff(self.root, append=len(self.feature)))
+
+    def goes_left(self, node:np.ndarray, v:np.ndarray) -> np.ndarray: # Nodes, and numbers or levels there, NaN where missing -> bool
+        "Whether values go left at nodes, of any shapes that fit; levels are asked about of the columns of a table alone."
+        left = np.where(gone := np.isnan(v), self.missing[node], v <= self.bound[node])
+        if not len(self.sets): return left
+        line = np.broadcast_to(self.listed[node], left.shape)
+        named = (line >= 0) & ~gone
+        left[named] = self.sets[line[named], np.broadcast_to(v, left.shape)[named].astype(int)]
+        return left
+
+    def leaves(self, v:np.ndarray) -> np.ndarray: # What rows hold in each column, `(n, g)` -> nodes, `(n, t)`
+        "The leaf that each row reaches in each tree."
+        at = np.tile(self.root, (len(v), 1))
+        while (inner := self.feature[at] >= 0).any():
+            row,tree = inner.nonzero()
+            node = at[row, tree]
+            at[row, tree] = np.where(self.goes_left(node, v[row, self.feature[node]]), self.left[node], self.right[node])
+        return at
+
+def one_tree(feature, bound, missing, left, right, value, listed:dict={}, lines:tuple=()) -> Trees: # `listed`: node -> codes
+    "A table of one tree."
+    line = np.full(len(feature), -1)
+    line[[*listed]] = np.arange(len(listed))
+    return Trees(np.asarray(feature, int), np.asarray(bound, float), line, np.asarray(missing, bool), np.asarray(left, int),
+                 np.asarray(right, int), value, [*listed.values()], lines)
+
+def joined(trees:Sequence) -> Trees: # Tables of as many scores
+    "All trees in one table."
+    if not len(trees): return one_tree(*[()]*5, np.zeros((0, 1)))._replace(root=np.zeros(0, int))
+    first,line = (np.cumsum([0, *(len(getattr(t, name)) for t in trees[:-1])]) for name in ('feature', 'sets'))
+    every = lambda name, move=0*first: np.concatenate([getattr(t, name) + i for t,i in zip(trees, move)])
+    listed = np.concatenate([np.where(t.listed < 0, -1, t.listed + i) for t,i in zip(trees, line)])
+    lines = zip(*((t.lines[0] + i, *t.lines[1:]) for t,i in zip(trees, first) if t.lines))
+    return Trees(every('feature'), every('bound'), listed, np.concatenate([t.missing for t in trees]), every('left', first),
+                 every('right', first), every('value'), [codes for t in trees for codes in t.sets],
+                 tuple(map(np.concatenate, lines)), every('root', first))
 
 # %% ../../nbs/models/06_trees.ipynb #wid00002
 def widen_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
@@ -102,7 +144,7 @@ class Link(NamedTuple):
 # %% ../../nbs/models/06_trees.ipynb #ec10
 class TreeEnsemble(NamedTuple):
     "Trees of any library."
-    trees:list         # `TreeNodes` for each tree
+    trees:Trees       # What its nodes ask about columns of the model
     link:Link         # What the sum of leaves means
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
@@ -110,37 +152,10 @@ class TreeEnsemble(NamedTuple):
     views:tuple=()     # Steps that each tree reads its columns through; empty where none has any
 
     @property
-    def leans(self) -> bool: return any(len(t.lines) for t in self.trees) # Whether leaves are lines
+    def leans(self) -> bool: return len(self.trees.lines) > 0 # Whether leaves are lines
 
     @property
     def mixed(self) -> bool: return self.leans or bool(self.terms) or any(self.views) # Is it more than leaves?
-
-# %% ../../nbs/models/06_trees.ipynb #a9adeae8
-class _Axis(NamedTuple):
-    "The cells of one column of a table."
-    column:Any         # The `Column`
-    size:int           # Cells; the cell of this number stands for a missing value
-    bounds:np.ndarray  # Largest raw value of each cell but the last, `(size - 1,)`; empty for a category
-
-def _axis_of(c, bounds:np.ndarray) -> _Axis: # Cuts of a number
-    "The cells of a number between its cuts, or the levels of a category."
-    bounds = c.cuts(bounds) if c.ordered else np.zeros(0)
-    return _Axis(c, len(bounds) + 1 if c.ordered else len(c.levels), bounds)
-
-# %% ../../nbs/models/06_trees.ipynb #8db4cec2
-class CellTrees(NamedTuple):
-    "All nodes of an ensemble, over the cells of a table."
-    axes:list           # `_Axis` of each column of the table
-    group:np.ndarray    # Column asked about, long `(m,)`; -1 for a leaf
-    cut:np.ndarray      # Last cell that goes left, long `(m,)`; -1 for a category
-    missing:np.ndarray  # Whether a missing value goes left, bool `(m,)`
-    left:np.ndarray     # Children, long `(m,)`
-    right:np.ndarray
-    tree:np.ndarray     # Tree of each node, long `(m,)`
-    roots:np.ndarray    # First node of each tree, long `(t,)`
-    value:np.ndarray    # What leaves add, `(m, k)`
-    row:np.ndarray      # Line of a node in `goes`, long `(m,)`
-    goes:np.ndarray     # Whether each level goes left, bool `(lines, most cells + 1)`
 
 # %% ../../nbs/models/06_trees.ipynb #77b928df
 class Unreadable(Exception):
@@ -181,121 +196,67 @@ def levels_as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers
     return _level_numbers(c)
 
 # %% ../../nbs/models/06_trees.ipynb #733385a2
-def _level_ways(r:_ModelColumns, n:TreeNodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
-    "Where each level goes at node `i`, and a missing one."
-    seen = levels_as_read(r, n.feature[i], n.listed[i] is not None)
-    left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
-    return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
-
-# %% ../../nbs/models/06_trees.ipynb #97b8419c
-def joined_nodes(trees:list) -> tuple: # `TreeNodes` of all, tree of each node, roots
-    "All trees in one list of nodes."
-    sizes = [len(t.feature) for t in trees]
-    roots = np.r_[0, np.cumsum(sizes)[:-1]].astype(int)
-    tree = np.repeat(np.arange(len(trees)), sizes)
-    stack = lambda name: np.concatenate([np.asarray(getattr(t, name)) for t in trees])
-    left,right = (stack(side).astype(int) + roots[tree] for side in ('left', 'right'))
-    listed = [codes for t in trees for codes in t.listed]
-    nodes = TreeNodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
-    return nodes, tree, roots
-
-# %% ../../nbs/models/06_trees.ipynb #54ab79a4
-def _axes_of(r:_ModelColumns, n:TreeNodes) -> list: # `_Axis` of each column of the table
-    "Cells between all cuts of each column; raises `Unreadable` where levels of a number are listed."
-    axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
-    for g,c in enumerate(r.columns):
-        bounds = n.bound[asked == g]
-        _check_bounds(c, bounds)
-        axes.append(_axis_of(c, bounds))
-    return axes
-
-def _check_bounds(c, bounds:np.ndarray):
-    "Raise `Unreadable` for cuts that do not suit a column."
-    if not c.levels and np.isnan(bounds).any(): raise Unreadable('a number that the model reads as a category')
-    if c.kind == 'date' and len(bounds): raise Unreadable('a date that the model reads')
-    if np.isneginf(bounds).any(): raise Unreadable('a cut below all numbers')
+def _levels_left(r:_ModelColumns, t:Trees, i:int) -> np.ndarray: # bool `(levels,)`
+    "Which levels go left at node `i`."
+    seen = levels_as_read(r, t.feature[i], t.listed[i] >= 0)
+    left = seen <= t.bound[i] if t.listed[i] < 0 else np.isin(seen, t.sets[t.listed[i]])
+    return np.where(np.isnan(seen), t.missing[i], left)
 
 # %% ../../nbs/models/06_trees.ipynb #8115f50a
-def trees_over_cells(e:TreeEnsemble, r:_ModelColumns) -> CellTrees:
-    "The ensemble over the cells of a table."
-    n,tree,roots = joined_nodes(e.trees)
-    axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
-    numeric = np.array([not a.column.levels for a in axes]) # trees ask for the levels of all others
-    cut = np.full(len(group), -1)
-    row = np.zeros(len(group), int)
-    lines = {}
-    for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
-    for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
-        row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
-    goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
-    for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
-    return CellTrees(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
-
-# %% ../../nbs/models/06_trees.ipynb #047ef284
-def _left_of(t:CellTrees, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.ndarray: # bool `(w,)`
-    "Whether cells go left at nodes."
-    number = t.cut[node] >= 0
-    left = np.where(number, cell <= t.cut[node], False)
-    if not number.all(): left = np.where(number, left, t.goes[t.row[node], np.minimum(cell, t.goes.shape[1] - 1)])
-    gone = cell >= size[t.group[node]]
-    return np.where(gone, t.missing[node], left) if gone.any() else left
-
-# %% ../../nbs/models/06_trees.ipynb #568cc5ae
-def _leaves_of(t:CellTrees, cells:np.ndarray) -> np.ndarray: # Of rows, `(n, g)` -> nodes, `(n, t)`
-    "The leaf that each row reaches in each tree."
-    at,size = np.tile(t.roots, (len(cells), 1)), np.array([a.size for a in t.axes])
-    while (inner := t.group[at] >= 0).any():
-        row,tree = inner.nonzero()
-        node = at[row, tree]
-        left = _left_of(t, node, cells[row, t.group[node]], size)
-        at[row, tree] = np.where(left, t.left[node], t.right[node])
-    return at
+def trees_on_table(e:TreeEnsemble, r:_ModelColumns) -> tuple: # `Trees`, and the cuts of each column, ascending; none of a category
+    "The ensemble as it asks about the columns of a table; raises `Unreadable` for what these do not hold."
+    t,cuts,lines = e.trees, [], {}
+    column = np.where(t.feature < 0, -1, r.group[t.feature])
+    for g,c in enumerate(r.columns):
+        bounds = t.bound[column == g]
+        if not c.levels and np.isnan(bounds).any(): raise Unreadable('a number that the model reads as a category')
+        if c.kind == 'date' and len(bounds): raise Unreadable('a date that the model reads')
+        if np.isneginf(bounds).any(): raise Unreadable('a cut below all numbers')
+        cuts.append(c.cuts(bounds) if c.ordered else np.zeros(0))
+    listed,named = np.full(len(column), -1), np.array([len(c.levels) > 0 for c in r.columns])
+    for i in np.flatnonzero((column >= 0) & named[column]).tolist():
+        listed[i] = lines.setdefault(_levels_left(r, t, i).tobytes(), len(lines))
+    sets = np.zeros((len(lines), max(map(len, lines), default=0)), bool)
+    for line,i in lines.items(): sets[i, :len(line)] = np.frombuffer(line, bool)
+    return t._replace(feature=column, listed=listed, sets=sets), cuts
 
 # %% ../../nbs/models/06_trees.ipynb #c111
-def levels_of_rows(m:TreeModel, x:Tensor, g:int) -> np.ndarray: # `(n,)`
-    "The level of each row; the cell for missing values where there is none."
-    part = x[:, m.first[g]:m.first[g + 1]].detach().cpu()
-    return np.where(part.amax(1).numpy() > 0, part.argmax(1).numpy(), m.grown.axes[g].size)
-
-def _tree_cells(m:TreeModel, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
-    "In which cell of each column rows lie."
-    frame,cell = m.write(x), np.zeros((len(x), len(m.grown.axes)), int)
+def _held_by_rows(m:TreeModel, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
+    "What rows hold in each column that is asked about: a number, or the position of a level; NaN where that is missing."
+    frame,out,first = m.write(x), np.zeros((len(x), len(m.columns))), np.cumsum([0, *(c.width for c in m.columns)])
     numbers,place = numbers_of(frame), {name: j for j,name in enumerate(frame.columns)} # all columns at once
-    for g,a in enumerate(m.grown.axes):
-        if not a.column.ordered: cell[:, g] = levels_of_rows(m, x, g)
-        elif len(a.bounds):
-            name = a.column.sources[0] # of an ordered level, its position
-            raw = a.column.floats(frame[name]) if numbers is None else numbers[:, place[name]]
-            cell[:, g] = np.where(np.isnan(raw), a.size, np.searchsorted(a.bounds, raw))
-    return cell
+    for g,c in enumerate(m.columns):
+        if not c.ordered:
+            part = x[:, first[g]:first[g + 1]].detach().cpu()
+            out[:, g] = np.where(part.amax(1).numpy() > 0, part.argmax(1).numpy(), np.nan)
+        elif len(m.cuts[g]):
+            name = c.sources[0] # of an ordered level, its position
+            out[:, g] = c.floats(frame[name]) if numbers is None or c.levels else numbers[:, place[name]]
+    return out
 
 # %% ../../nbs/models/06_trees.ipynb #c181
 _TOGETHER = 128 # Rows that are read together
 
 class TreeModel(FrameModel):
     "A model whose trees are read."
-    def __init__(self, model:FrameModel, e:TreeEnsemble, t:CellTrees):
+    def __init__(self, model:FrameModel, e:TreeEnsemble, trees:Trees, cuts:list): # Over the columns of its table
         super().__init__(model.predictor, model.write, model.columns)
         self.ensemble,self.link = e,e.link._replace(threshold=self.predictor.threshold)
         self.outputs = max(self.outputs, 1 if e.link.calibrated else len(e.link.base))
-        self.grown = t
-        self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
+        self.trees,self.cuts = trees,cuts
         self.slack = 0. # Room for rounding between the sums and the library, in log-odds
 
     @property
     def about(self) -> str:
         "What it is, and how it is asked."
-        return f'{self.predictor!r}, {len(self.grown.roots)} trees read exactly'
+        return f'{self.predictor!r}, {len(self.trees.root)} trees read exactly'
 
-    def cells(self, x:Tensor) -> np.ndarray: # `(n, g)`
-        "In which cell of each column rows lie."
-        return _tree_cells(self, x)
+    def held(self, x:Tensor) -> np.ndarray: return _held_by_rows(self, x) # What the trees read, `(n, g)`
 
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
         parts = torch.arange(len(x)).split(_TOGETHER) # long tables of leaves would leave the processor's cache
-        scores = [self.grown.value[_leaves_of(self.grown, self.cells(x[i]))].sum(1) for i in parts]
-        return self.link.log_odds(np.concatenate(scores))
+        return self.link.log_odds(np.concatenate([self.trees.value[self.trees.leaves(self.held(x[i]))].sum(1) for i in parts]))
 
     def compared(self, x:Tensor, z:Tensor) -> FrameModel: # Encoded training rows, and what the model says of them
         "The same, or the model alone where its trees say something else of training rows."
@@ -335,13 +296,13 @@ def _same_scores(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
 _UNREAD = (Unreadable, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
 def read_exactly(model:FrameModel, parsed:Callable) -> TreeModel|None:
-    "The trees of a model over the cells of its table; None where they cannot be read."
+    "The trees of a model over the columns of its table; None where they cannot be read."
     try:
         e = parsed(model.predictor.source)
         if e is None or e.terms or any(e.views): return None
         frame = model.write(random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
-        return TreeModel(model, e, trees_over_cells(e, model_columns(e, model.columns, names, frame)))
+        return TreeModel(model, e, *trees_on_table(e, model_columns(e, model.columns, names, frame)))
     except Unreadable as why: model.unread = str(why)
     except _UNREAD: pass
     return None
@@ -351,7 +312,7 @@ def exact(model:FrameModel, parsed:Callable) -> FrameModel|None: # `parsed`: a f
     "Read the trees of a fitted model, and check the reading against the model itself."
     trees = read_exactly(model, parsed)
     if trees is None or trees.ensemble.leans: return None
-    x = random_rows(model.columns, [a.bounds for a in trees.grown.axes])
+    x = random_rows(model.columns, trees.cuts)
     ours,theirs = trees.scores(x), model(x)
     if not _same_scores(ours, theirs): return None
     apart = (ours - theirs).abs()[theirs.abs() < _FAR]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from .boxes import levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, wide_columns
-from ..models.trees import TreeEnsemble, levels_as_read, levels_of_rows, TreeNodes, random_rows, model_columns, TreeModel
+from ..models.trees import TreeEnsemble, levels_as_read, random_rows, model_columns, TreeModel, Trees
 
 # %% auto #0
 __all__ = []
@@ -19,12 +19,16 @@ __all__ = []
 # %% ../../nbs/search/07_bounds.ipynb #c6
 class TreeSplits(NamedTuple):
     "What nodes of trees do with the cells of a table."
-    e:TreeEnsemble    # The trees
-    group:list     # Column that each node asks about, for each tree, `(m,)`; -1 for a leaf
-    edges:list     # Last position of each cell but the last, for each number, `(cells - 1,)`
-    left:list      # Whether cells go left, for each column, bool `(its nodes, cells)`
-    own:Any        # Positions of rows, rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
-    lines:Any=None # `LeafLines`, where leaves are lines
+    e:TreeEnsemble    # Its trees ask about what `read` gives
+    column:np.ndarray # Column of the table that each node asks about, `(m,)`; -1 for a leaf
+    edges:list        # Last position of each cell but the last, for each number, `(cells - 1,)`
+    left:list         # Whether cells go left, for each column, bool `(its nodes, cells)`; the last cell is that of a missing value
+    read:Any          # Encoded rows `(n, d)` -> what trees ask about, `(n, j)`
+    lines:Any=None    # `LeafLines`, where leaves are lines
+
+    def own(self, x:np.ndarray) -> list: # Rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
+        t,v,every = self.e.trees, self.read(x), (np.flatnonzero(self.column == g) for g in range(len(self.left)))
+        return [t.goes_left(mine[:, None], v[:, t.feature[mine]].T) for mine in every]
 
 # %% ../../nbs/search/07_bounds.ipynb #1967d61a
 _MOST_BYTES = 2e9 # What tables of leaves may take
@@ -36,10 +40,9 @@ def table_bytes(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> fl
 
 def tree_bytes(m:TreeModel) -> float:
     "The same of trees that are read exactly."
-    t = m.grown
-    leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
-    nodes,leaves = np.bincount(t.group[~leaf], minlength=len(cells)), int(np.bincount(t.tree[leaf]).max())
-    return table_bytes(cells, nodes, len(t.roots), leaves)
+    leaf,cells = m.trees.feature < 0, np.array([(len(c.levels) or len(cuts) + 1) + 1 for c,cuts in zip(m.columns, m.cuts)])
+    nodes,leaves = np.bincount(m.trees.feature[~leaf], minlength=len(cells)), int(np.bincount(m.trees.tree[leaf]).max())
+    return table_bytes(cells, nodes, len(m.trees.root), leaves)
 
 def check_table_size(size:float):
     "Raise `ValueError` where tables would be too large."
@@ -47,41 +50,14 @@ def check_table_size(size:float):
 
 def splits_of_trees(m:TreeModel, grid:Grid) -> TreeSplits:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
-    t,edges,left,ids = m.grown, [], [], []
     check_table_size(tree_bytes(m))
-    for g,a in enumerate(t.axes):
-        ids.append(np.flatnonzero(t.group == g))
-        cells = np.arange(a.size)
-        goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
-        left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
-        edges.append(grid.up_to(g, a.bounds))
-    group = [t.group[t.tree == i] for i in range(len(t.roots))]
-    own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x)).T)]
-    return TreeSplits(m.ensemble, group, edges, left, own, _lines_of(m) if m.ensemble.leans else None)
-
-# %% ../../nbs/search/07_bounds.ipynb #c8
-def _by_value(value:np.ndarray, leaf:np.ndarray) -> np.ndarray: # Leaves of a tree, the largest first
-    return np.flatnonzero(leaf)[np.argsort(-value[leaf], kind='stable')]
-
-def _leaf_bits(left, right, value:np.ndarray, leaf:np.ndarray) -> tuple: # Bits below each node, values in order
-    "The leaves below each node of a tree, as bits in the order of their values."
-    order = _by_value(value, leaf)
-    bits:list[Any] = [None]*len(left)
-    for rank,node in enumerate(order.tolist()): bits[node] = 1 << rank
-    todo = [0]
-    while todo:
-        node = todo[-1]
-        if bits[node] is not None:
-            todo.pop()
-            continue
-        below = [bits[left[node]], bits[right[node]]]
-        if None in below: todo += [child for child,v in zip((left[node], right[node]), below) if v is None]
-        else: bits[node] = below[0] | below[1]
-    return bits, value[order]
-
-def _as_words(bits:int, size:int) -> np.ndarray: # `(size,)`, 64 bits each
-    "Bits of a whole number as words."
-    return np.array([bits >> 64*i & 0xffff_ffff_ffff_ffff for i in range(size)], np.uint64)
+    t,edges,left = m.trees, [], []
+    for g,(c,cuts) in enumerate(zip(m.columns, m.cuts)):
+        each = np.r_[np.arange(len(c.levels)) if c.levels else np.r_[cuts, np.inf], np.nan] # a value of each cell
+        left.append(t.goes_left(np.flatnonzero(t.feature == g)[:, None], each))
+        edges.append(grid.up_to(g, cuts))
+    held = lambda x: m.held(torch.from_numpy(x))
+    return TreeSplits(m.ensemble._replace(trees=t), t.feature, edges, left, held, _lines_of(m, held) if m.ensemble.leans else None)
 
 # %% ../../nbs/search/07_bounds.ipynb #c11
 class _Sides(NamedTuple):
@@ -116,30 +92,28 @@ def _left_over(words:_LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(
         out[i:i + size, side.tree] &= np.bitwise_and.reduceat(met, side.start, 1)
     return out
 
-def _sides_of(nodes:list, size:int) -> _Sides: # (tree, words, words) of each, tree by tree
-    "The nodes of a column, side by side."
-    if not nodes: return _Sides(*np.zeros((2, 0), int), *np.zeros((2, 0, size), np.uint64))
-    tree,left,right = map(np.array, zip(*nodes))
-    start = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
-    return _Sides(tree[start], start, left, right)
-
 def leaf_bits(nodes:TreeSplits, aim:np.ndarray) -> _LeafBits: # Weights of scores, `(k,)`
     "The tables of an ensemble for one weighted sum of its scores."
-    trees,made = nodes.e.trees, []
-    for t,group in zip(trees, nodes.group): made.append(_leaf_bits(t.left, t.right, t.value @ aim, group < 0))
-    size = max(1, -(-max(len(v) for _,v in made)//64))
-    value = np.full((len(trees), 64*size), -np.inf)
-    for row,(_,v) in zip(value, made): row[:len(v)] = v
-    full = np.stack([_as_words((1 << len(v)) - 1, size) for _,v in made])
-    sides:list[Any] = [[] for _ in nodes.left]
-    for i,(t,group,(bits,_)) in enumerate(zip(trees, nodes.group, made)):
-        for node in np.flatnonzero(group >= 0).tolist():
-            all_ = (1 << len(made[i][1])) - 1
-            without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
-            sides[group[node]].append((i, *without))
-    adds = np.stack([t.value.any(0) for t in trees]).astype(float)
-    lines = None if nodes.lines is None else _lines_by_bits(nodes, aim)
-    words = _LeafBits(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {}, lines)
+    t,add,leaf = nodes.e.trees, nodes.e.trees.value @ aim, np.flatnonzero(nodes.column < 0)
+    tree,at,levels = t.tree, t.root, []
+    order = leaf[np.lexsort((-add[leaf], tree[leaf]))]
+    rank = np.zeros(len(tree), int)
+    rank[order] = np.arange(len(order)) - np.searchsorted(tree[order], tree[order])
+    size = rank.max()//64 + 1
+    value,below = np.full((len(t.root), 64*size), -np.inf), np.zeros((len(tree), size), np.uint64) # leaves below each node
+    value[tree[leaf], rank[leaf]] = add[leaf]
+    below[leaf, rank[leaf]//64] = np.uint64(1) << (rank[leaf] % 64).astype(np.uint64)
+    while len(at := at[t.feature[at] >= 0]):
+        levels.append(at)
+        at = np.r_[t.left[at], t.right[at]]
+    for at in levels[::-1]: below[at] = below[t.left[at]] | below[t.right[at]]
+    def side(g):
+        mine = np.flatnonzero(nodes.column == g)
+        left,right = (below[t.root[tree[mine]]] & ~below[child[mine]] for child in (t.right, t.left))
+        return _Sides(*np.unique(tree[mine], return_index=True), left, right)
+    adds = np.logical_or.reduceat(t.value != 0, t.root).astype(float)
+    lines = None if nodes.lines is None else _lines_by_bits(nodes.lines, aim, rank)
+    words = _LeafBits(aim, adds, value, [side(g) for g in range(len(nodes.left))], below[t.root], [], [], [], {}, lines)
     cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
     legal = [v[:-1] for v in cell] # the last cell is that of a missing value
     return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
@@ -452,17 +426,12 @@ class LeafLines(NamedTuple):
     low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
     high:np.ndarray
 
-def _lines_by_bits(nodes:TreeSplits, aim:np.ndarray) -> LeafLines:
+def _lines_by_bits(l:LeafLines, aim:np.ndarray, bit:np.ndarray) -> LeafLines: # `bit`: of each leaf, `(m,)`
     "Lines of one weighted sum of scores, by bits."
-    l,bit = nodes.lines, np.zeros(len(nodes.lines.tree), int)
-    for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
-        place,order = np.zeros(len(group), int), _by_value(t.value @ aim, group < 0)
-        place[order] = np.arange(len(order))
-        bit[l.tree == i] = place[l.leaf[l.tree == i]]
-    order = np.lexsort((bit, l.tree))
-    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit, l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
+    order = np.lexsort((bit[l.leaf], l.tree))
+    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit[l.leaf], l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
 
-def _ends_of_nodes(t:TreeNodes, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
+def _ends_of_nodes(t:Trees, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
     "Between which numbers rows of each node lie."
     low = np.full((len(t.feature), len(columns)), -np.inf)
     high = -low
@@ -472,33 +441,25 @@ def _ends_of_nodes(t:TreeNodes, columns:np.ndarray) -> tuple: # Columns of the m
         high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
     return low, high
 
-def _lines_of(m:TreeModel) -> LeafLines:
+def _lines_of(m:TreeModel, held) -> LeafLines: # Encoded rows `(n, d)` -> what trees read, `(n, g)`
     "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
-    trees = m.ensemble.trees
     frame = m.write(random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
     r = model_columns(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
-    columns,levels,found = np.unique(np.concatenate([t.lines[1] for t in trees if t.lines])), [], []
-    group = r.group[columns]
+    leaf,column,slope,start = m.ensemble.trees.lines
+    columns,number = np.unique(column, return_inverse=True)
+    group,levels = r.group[columns], []
     for f,g in zip(columns, group):
         c = m.columns[g]
         levels.append(levels_as_read(r, f, False) if len(c.levels) else None)
         if c.ordered and len(c.levels): # positions are what it is
             if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
             levels.append(None)
-    if not np.isin(group, m.grown.group).all(): raise ValueError('a line of what no node asks about')
-    for i,t in enumerate(trees):
-        if not t.lines: continue
-        leaf,column,slope,start = t.lines
-        number,ends = np.searchsorted(columns, column), _ends_of_nodes(t, columns)
-        found.append((np.full(len(leaf), i), leaf, number, slope, start, *(v[leaf, number] for v in ends)))
+    if not np.isin(group, m.trees.feature).all(): raise ValueError('a line of what no node asks about')
     def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
-        t = torch.from_numpy(x)
-        frame,out = m.write(t), []
-        for g,v in zip(group, levels):
-            c = m.columns[g]
-            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][levels_of_rows(m, t, g)])
-        return np.stack(out, 1)
-    return LeafLines(group, levels, read, *map(np.concatenate, zip(*found)))
+        each = zip(held(x)[:, group].T, levels)
+        return np.stack([v if some is None else np.r_[some, np.nan][np.nan_to_num(v, nan=len(some)).astype(int)] for v,some in each], 1)
+    low,high = (v[leaf, number] for v in _ends_of_nodes(m.ensemble.trees, columns))
+    return LeafLines(group, levels, read, m.trees.tree[leaf], leaf, number, slope, start, low, high)
 
 # %% ../../nbs/search/07_bounds.ipynb #a4bend2
 class _Lines(NamedTuple):

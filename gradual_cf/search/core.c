@@ -14,7 +14,7 @@ typedef uint64_t u64;
 typedef uint16_t u16;
 typedef int32_t i32;
 typedef int64_t i64;
-#define VERSION 4    /* of the functions below; whoever calls them asks first */
+#define VERSION 5    /* of the functions below; whoever calls them asks first */
 #define DEEPEST 4096 /* levels of a tree, at most */
 #define WIDEST 64    /* columns that lead to one leaf, at most */
 #define DIVE 100000  /* steps without an answer before a dive, and steps of a dive */
@@ -104,9 +104,10 @@ static void leaf_below(Trees *m, i32 n, const Part *now, i32 depth, i32 t) {
   m->part_at[l + 1] = (i32)m->parts;
 }
 /* Number the leaves below a node, and write down which cells lead to each. */
-static void leaves_below(Trees *m, i32 n, Part *now, i32 depth, i32 t) {
-  i32 g = m->node[n].column, i = 0, right, was = depth;
+static void leaves_below(Trees *m, i32 n, Part *now, i32 depth, i32 t, i32 level) {
+  if (n < 0 || n >= m->N || level > DEEPEST - 2 || m->node[n].column >= m->G) m->broken = 1;
   if (m->broken) return;
+  i32 g = m->node[n].column, i = 0, right, was = depth;
   if (g < 0) {
     leaf_below(m, n, now, depth, t);
     return;
@@ -137,7 +138,8 @@ static void leaves_below(Trees *m, i32 n, Part *now, i32 depth, i32 t) {
       p.high = m->node[n].cut;
     now[i] = p;
     i32 child = right ? m->node[n].right : m->node[n].left;
-    leaves_below(m, child, now, depth, t);
+    leaves_below(m, child, now, depth, t, level + 1);
+    if (m->broken) return;
     if (!right || m->node[child].most > m->node[n].most) m->node[n].most = m->node[child].most;
   }
   if (was == depth) now[i] = old;
@@ -191,15 +193,13 @@ API void trees_free(Trees *m) {
   free(m->asks_at), free(m->asks);
   free(m);
 }
-/* 0 for what these tables do not hold: children before their parent, too many levels, leaves or columns;
-   or no memory. */
+/* 0 for what these tables do not hold: too many levels, leaves or columns; or no memory. */
 API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root, const i32 *column,
                      const i32 *cut, const i32 *left, const i32 *right, const uint8_t *missing,
                      const double *value, const i32 *words,
                      const u64 *set, i64 sets) {
   int broken = 0, fits = 1;
   Trees *m = room_for(&broken, 1, sizeof *m);
-  i32 *deep = room_for(&broken, (size_t)N, 4);
   Part *now = room_for(&broken, (size_t)G + 1, sizeof(Part));
   if (!broken) {
     m->G = G, m->T = T, m->K = K, m->N = N;
@@ -215,23 +215,20 @@ API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root
     m->value = room_for(&m->broken, (size_t)N, 8);
     broken = m->broken;
   }
-  for (i32 n = 0; n < N && !broken && fits; n++) {
+  for (i32 n = 0; n < N && !broken; n++) {
     Node v = {value[n], column[n], cut[n], left[n], right[n], missing[n]};
     m->node[n] = v;
-    if (v.column < 0) continue;
-    fits = v.column < G && v.left > n && v.right > n && v.left < N && v.right < N && deep[n] < DEEPEST - 2;
-    if (fits) deep[v.left] = deep[v.right] = deep[n] + 1;
   }
   for (i32 g = 0; g < G && !broken; m->W += words[g++]) m->word_at[g] = m->W;
   for (i32 t = 0; t < T && !broken && fits; t++) {
     m->first[t] = m->leaves;
-    leaves_below(m, m->root[t], now, 0, t);
+    leaves_below(m, m->root[t], now, 0, t, 0);
     m->first[t + 1] = m->leaves;
     fits = m->leaves - m->first[t] < 65535;
     broken = m->broken;
   }
   fits = fits && !broken && spans_of(m) && !m->broken;
-  free(deep), free(now);
+  free(now);
   if (fits) return m;
   trees_free(m);
   return 0;
@@ -1087,25 +1084,34 @@ API void opened_free(Opened *o) {
   free(o->root), free(o->sum), free(o->at), free(o->leaf_at), free(o->columns_at), free(o->knot), free(o->leaf);
   free(o->test), free(o->piece), free(o->column), free(o->level), free(o->place), free(o);
 }
-/* `mask`: where the places of a node begin; `owner`: of a feature, its column; `at`: its first place. */
+/* `owner`: of a feature, its column; `table`: the features of each place, `(at[G], J)`; `at`: first places. */
 API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 *feature, const i32 *left,
                        const i32 *right, const i32 *set, const double *bound, const double *value,
-                       const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner, const i64 *mask,
-                       const u64 *place, i64 places, i32 G, const i32 *at, i32 M) {
+                       const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner,
+                       const double *table, i32 J, i32 G, const i32 *at, i32 M) {
   Opened *o = calloc(1, sizeof(Opened));
   if (!o) return 0;
   int *b = &o->broken;
+  i64 places = 0; /* words of them */
   o->T = T, o->N = N, o->G = G, o->M = M;
   o->root = copied(b, root, (size_t)T * 4), o->sum = copied(b, sum, (size_t)T * 4);
   o->at = copied(b, at, (size_t)(G + 1) * 4);
-  o->level = copied(b, level, (size_t)levels * 8), o->place = copied(b, place, (size_t)places * 8);
+  o->level = copied(b, level, (size_t)levels * 8);
   o->leaf_at = room_for(b, T, 4), o->columns_at = room_for(b, (size_t)T + 1, 4);
   o->knot = room_for(b, N, sizeof(Knot)), o->leaf = room_for(b, N, 8);
   o->test = room_for(b, N, sizeof(Test)), o->column = room_for(b, N, sizeof(Column));
   for (i32 n = 0; !o->broken && n < N; n++) {
-    i32 f = feature[n];
-    Knot new = {{bound[n], f, set[n], missing[n]}, left[n], right[n], f < 0 ? -1 : owner[f], mask[n], value[n]};
+    i32 f = feature[n], g = f < 0 ? -1 : owner[f];
+    Knot new = {{bound[n], f, set[n], missing[n]}, left[n], right[n], g, places, value[n]};
     o->knot[n] = new;
+    if (g >= 0) places += (at[g + 1] - at[g] + 63) / 64;
+  }
+  o->place = room_for(b, (size_t)places, 8);
+  for (i32 n = 0; !o->broken && n < N; n++) {
+    const Knot *k = o->knot + n;
+    u64 *go = o->place + k->mask;
+    for (i32 p = 0; k->column >= 0 && p < at[k->column + 1] - at[k->column]; p++)
+      if (left_of(level, &k->ask, table + (i64)(at[k->column] + p) * J)) WITH(go, p);
   }
   for (i32 t = 0; !o->broken && t < T; t++) add_tree(o, t);
   if (!o->broken) return o;

@@ -19,10 +19,10 @@ from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
 from .goals import violation, Lead, max_changes_of, required, _undecided
 from .compiled import _address, _library
-from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
+from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
 from .plausible import Plausible, _allowed_numbers
 from .robust import _forest_nodes
-from ..models.trees import TreeEnsemble, Link
+from ..models.trees import joined, Link
 
 # %% auto #0
 __all__ = ['held_places']
@@ -146,7 +146,7 @@ class _Judge:
         self.met,self.went = self._cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
         if number not in self.known.forests:
             nodes = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in circle.forest[:3]))]
-            part = _nodes_part(TreeEnsemble(nodes, Link(np.zeros(1), 'number')), np.arange(real.shape[1]))
+            part = ModelPart(Link(np.zeros(1), 'number'), joined(nodes))
             engine = _OpenTrees(self.known.places, _Itself(self.grid, circle.forest.bound.cpu().numpy().dtype), [part])
             self.known.forests[number] = engine if engine.lib is not None else None
         self.forest = self.known.forests[number] if self.engine is not None else None

@@ -280,22 +280,12 @@ def _bound_of_trees(nodes:TreeSplits, kept:dict, q:BoxQuestion, aim) -> TreeBoun
     if key not in kept: kept[key] = leaf_bits(nodes, aim.weight)
     return TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
-_AT_ONCE = 128 # Rows
-
 def _tree_scores(nodes:TreeSplits, x:np.ndarray) -> np.ndarray: # `(n, k)`
-    "The sums of leaves of rows, some rows at a time: where all nodes lead them is a large table."
-    if len(x) > _AT_ONCE: return np.concatenate([_tree_scores(nodes, x[i:i + _AT_ONCE]) for i in range(0, len(x), _AT_ONCE)])
-    column,start = np.concatenate(nodes.group), 0
-    goes = np.zeros((len(column), len(x)), bool) # left, at each node
-    for g,way in enumerate(nodes.own(x)): goes[column == g] = way
-    out = np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
-    numbers = None if nodes.lines is None else nodes.lines.read(x)
-    for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
-        at,rows = np.zeros(len(x), int), np.arange(len(x))
-        while (inner := group[at] >= 0).any():
-            at = np.where(inner, np.where(goes[start + at, rows], np.asarray(t.left)[at], np.asarray(t.right)[at]), at)
-        start += len(group)
-        out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
+    "The sums of leaves of rows."
+    t,lines = nodes.e.trees, nodes.lines
+    out,numbers = np.zeros((len(x), t.value.shape[1])), None if lines is None else lines.read(x)
+    for i,at in enumerate(t.leaves(nodes.read(x)).T):
+        out += t.value[at] if numbers is None else _on_lines(cast(LeafLines, lines), i, at, t.value[at], numbers)
     return out
 
 def _on_lines(l:LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
@@ -374,9 +364,8 @@ def _seen_through(e:TreeEnsemble, model:FrameModel, steps:list, x:np.ndarray) ->
     chains = [[*steps[:-1], *v] for v in views.values()]
     width = [asked_features(model, partial(through_steps, some))(x[:1]).shape[1] for some in chains]
     start = dict(zip(views, np.cumsum([0, *width])))
-    shift = lambda t, by: t._replace(feature=np.where(t.feature < 0, -1, t.feature + by))
-    trees = [shift(t, start[key(v)]) for t,v in zip(e.trees, e.views)]
-    return chains, e._replace(trees=trees)
+    feature = e.trees.feature + np.array([start[key(v)] for v in e.views])[e.trees.tree]
+    return chains, e._replace(trees=e.trees._replace(feature=np.where(e.trees.feature < 0, -1, feature)))
 
 def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `Unreadable` with what prevents it."
@@ -391,7 +380,7 @@ def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
     if net is None and (e is None or len(steps) == 1 and not e.mixed): return None # trees alone were read before
     if e is not None and e.leans: raise Unreadable('linear leaves behind a step that changes what they read')
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
-    if e is not None and terms is not None and not e.trees:
+    if e is not None and terms is not None and not len(e.trees.root):
         return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     chains,e = _seen_through(e, model, steps, x) if e is not None and any(e.views) else ([steps[:-1]], e)
     try: f = opened_features(model, chains, grid, x, missing_value_of(steps[-1]))
@@ -631,7 +620,7 @@ def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `
         if link.calibrated or link.curve is not None: continue # a curve follows
         for label,i in split_by_target(target):
             for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
-                most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)
+                most = np.maximum.reduceat(np.where(e.trees.feature < 0, e.trees.value @ aim, -np.inf), e.trees.root).sum()
                 out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))
     return out
 

@@ -24,7 +24,7 @@ from .boxes import (
 from ..models.targets import at_level
 from .goals import max_changes_of, required
 from .plausible import _AROUND, NEIGHBOURS
-from ..models.trees import TreeEnsemble, Link, TreeNodes
+from ..models.trees import joined, Link, one_tree, TreeEnsemble, Trees
 from .readings import _decided_for_target, _conditions, _conditions_kept
 
 # %% auto #0
@@ -237,7 +237,7 @@ class _PairBound:
     def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/11_robust.ipynb #2b5f8a8f
-def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> TreeNodes: # One tree, as `_tree` grows it
+def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> Trees: # One tree, as `_tree` grows it
     "The nodes of an isolation tree that a row can come to."
     child = 2*np.arange(len(column)) + 1
     inner = np.isfinite(bound) & (child + 1 < len(column))
@@ -249,7 +249,7 @@ def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> Tree
     split = inner[kept]
     left,right = (np.where(split, place[np.minimum(child[kept] + side, len(column) - 1)], -1) for side in (0, 1))
     feature,missing = np.where(split, column[kept], -1), split & (MISSING <= bound[kept])
-    return TreeNodes(feature, bound[kept], [None]*len(kept), missing, left, right, depth[kept, None])
+    return one_tree(feature, bound[kept], missing, left, right, depth[kept, None])
 
 def _last_below(grid:Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cuts `(m,)` -> positions `(m,)`
     "The last legal position up to each cut, as rows are encoded."
@@ -261,12 +261,12 @@ def _last_below(grid:Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cut
 
 def _forest_splits(forest, grid:Grid) -> TreeSplits:
     "What an isolation forest does with the cells of a table."
-    trees = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in forest[:3]))]
+    dtype = forest.bound.cpu().numpy().dtype
+    t = joined([_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in forest[:3]))])
     owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
-    group = [np.where(t.feature < 0, -1, owner[t.feature]) for t in trees]
-    every = lambda name: np.concatenate([getattr(t, name) for t in trees])
-    entry,bound,missing = every('feature'), every('bound'), every('missing')
-    of = [np.flatnonzero(np.concatenate(group) == g) for g in range(len(grid.columns))]
+    column = np.where(t.feature < 0, -1, owner[t.feature])
+    entry,bound,missing = t.feature, t.bound.astype(dtype), t.missing
+    of = [np.flatnonzero(column == g) for g in range(len(grid.columns))]
     edges,left = [], []
     for g,mine in enumerate(of):
         if grid.named[g]:
@@ -278,8 +278,7 @@ def _forest_splits(forest, grid:Grid) -> TreeSplits:
             goes = np.arange(len(at) + 1) <= np.searchsorted(at, last)[:, None]
         edges.append(at)
         left.append(np.concatenate([goes, missing[mine, None]], 1))
-    own = lambda x: [x.astype(bound.dtype)[:, entry[mine]].T <= bound[mine, None] for mine in of]
-    return TreeSplits(TreeEnsemble(trees, Link(np.zeros(1), 'number')), group, edges, left, own)
+    return TreeSplits(TreeEnsemble(t, Link(np.zeros(1), 'number')), column, edges, left, lambda x: x.astype(dtype).astype(float))
 
 _DEPTH_SLACK = 1e-3 # Room for rounding in a sum of depths
 
@@ -295,7 +294,7 @@ def _company_bounds(company, q:BoxQuestion) -> list: # Of `_Condition`, for rows
     if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
     forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
-    need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
+    need = -len(nodes.e.trees.root)*forest.usual*np.log2(company.strange.double().cpu().numpy())
     strange = TreeBound(q, nodes, words, need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
     return [_LonelyBound(q, company), strange, *pairs]
