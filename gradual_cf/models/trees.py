@@ -39,7 +39,8 @@ class Trees(NamedTuple):
 
     def goes_left(self, node:np.ndarray, v:np.ndarray) -> np.ndarray: # Nodes, and numbers or levels there, NaN where missing -> bool
         "Whether values go left at nodes, of any shapes that fit; levels are asked about of the columns of a table alone."
-        left = np.where(gone := np.isnan(v), self.missing[node], v <= self.bound[node])
+        left,gone = v <= self.bound[node], np.isnan(v)
+        if gone.any(): left = np.where(gone, self.missing[node], left)
         if not len(self.sets): return left
         line = np.broadcast_to(self.listed[node], left.shape)
         named = (line >= 0) & ~gone
@@ -48,12 +49,19 @@ class Trees(NamedTuple):
 
     def leaves(self, v:np.ndarray) -> np.ndarray: # What rows hold in each column, `(n, g)` -> nodes, `(n, t)`
         "The leaf that each row reaches in each tree."
-        at = np.tile(self.root, (len(v), 1))
-        while (inner := self.feature[at] >= 0).any():
-            row,tree = inner.nonzero()
-            node = at[row, tree]
-            at[row, tree] = np.where(self.goes_left(node, v[row, self.feature[node]]), self.left[node], self.right[node])
-        return at
+        own = np.arange(len(self.feature)) # from a leaf on all ways lead to itself
+        ways = np.where(self.feature < 0, own, (self.right, self.left)).T.ravel()
+        at,row,feature = np.tile(self.root, (len(v), 1)), np.arange(len(v))[:, None]*v.shape[1], np.maximum(self.feature, 0)
+        while True:
+            new = ways.take(2*at + self.goes_left(at, v.take(row + feature.take(at))))
+            if (new == at).all(): return at
+            at = new
+
+    def scores(self, v:np.ndarray) -> np.ndarray: # As `leaves` takes them -> `(n, k)`
+        "The sums of leaves, some rows at a time: long tables of leaves would leave the processor's cache."
+        return np.concatenate([self.value[self.leaves(some)].sum(1) for some in np.split(v, range(_TOGETHER, len(v), _TOGETHER))])
+
+_TOGETHER = 128 # Rows that are walked together
 
 def one_tree(feature, bound, missing, left, right, value, listed:dict={}, lines:tuple=()) -> Trees: # `listed`: node -> codes
     "A table of one tree."
@@ -235,8 +243,6 @@ def _held_by_rows(m:TreeModel, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` 
     return out
 
 # %% ../../nbs/models/06_trees.ipynb #c181
-_TOGETHER = 128 # Rows that are read together
-
 class TreeModel(FrameModel):
     "A model whose trees are read."
     def __init__(self, model:FrameModel, e:TreeEnsemble, trees:Trees, cuts:list): # Over the columns of its table
@@ -255,8 +261,7 @@ class TreeModel(FrameModel):
 
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
-        parts = torch.arange(len(x)).split(_TOGETHER) # long tables of leaves would leave the processor's cache
-        return self.link.log_odds(np.concatenate([self.trees.value[self.trees.leaves(self.held(x[i]))].sum(1) for i in parts]))
+        return self.link.log_odds(self.trees.scores(self.held(x)))
 
     def compared(self, x:Tensor, z:Tensor) -> FrameModel: # Encoded training rows, and what the model says of them
         "The same, or the model alone where its trees say something else of training rows."

@@ -21,8 +21,7 @@ from .goals import violation, Lead, max_changes_of, required, _undecided
 from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
 from .plausible import Plausible, _allowed_numbers
-from .robust import _forest_nodes
-from ..models.trees import joined, Link
+from ..models.trees import Link
 
 # %% auto #0
 __all__ = ['held_places']
@@ -145,12 +144,10 @@ class _Judge:
         self.named = np.ascontiguousarray(self.grid.named, np.uint8)
         self.met,self.went = self._cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
         if number not in self.known.forests:
-            nodes = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in circle.forest[:3]))]
-            part = ModelPart(Link(np.zeros(1), 'number'), joined(nodes))
-            engine = _OpenTrees(self.known.places, _Itself(self.grid, circle.forest.bound.cpu().numpy().dtype), [part])
+            engine = _OpenTrees(self.known.places, _Itself(self.grid), [ModelPart(Link(np.zeros(1), 'number'), circle.forest.trees)])
             self.known.forests[number] = engine if engine.lib is not None else None
         self.forest = self.known.forests[number] if self.engine is not None else None
-        trees = len(circle.forest.column)
+        trees = len(circle.forest.trees.root)
         with np.errstate(divide='ignore'): depth = -np.log2(c.strange.double().cpu().numpy())*circle.forest.usual
         self.lonely_bar,self.depth_bar,self.trees = c.lonely.cpu().numpy(), np.where(np.isfinite(depth), depth, -np.inf), trees
         pairs,d = c.company.never_met.cpu().numpy(), real.shape[1]
@@ -253,7 +250,7 @@ class _Judge:
             near[:, :P] = np.maximum(self._glance(x, row), 0.)
             sure = sure - _WEIGHT*near
             if self.forest is not None:
-                deep = np.maximum(self.depth_bar[row, None] - self.forest.sums(x, True)[1][:, 0]/self.trees, 0.)
+                deep = np.maximum(self.depth_bar[row, None] - self.forest.sums(x, True)[1][:, 0], 0.)/self.trees
                 ok[:, :P] &= deep <= 1e-9
                 sure[:, :P] -= _WEIGHT*deep
             if self.never is not None:

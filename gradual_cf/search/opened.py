@@ -128,8 +128,8 @@ class _Raw:
 
 class _Itself:
     "Rows as they are encoded."
-    def __init__(self, grid:Grid, dtype): self.owner,self.dtype = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first)), dtype
-    def __call__(self, x:np.ndarray) -> np.ndarray: return x.astype(self.dtype).astype(float)
+    def __init__(self, grid:Grid): self.owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
+    def __call__(self, x:np.ndarray) -> np.ndarray: return x.astype(float)
 
 # %% ../../nbs/search/20_opened.ipynb #op0009
 class ModelPart(NamedTuple):

@@ -15,7 +15,10 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State, changed_groups, check_range
+from ..data.columns import MISSING
 from ..models.asking import evaluating, predict
+from ..models.fitted import parse_trees
+from ..models.trees import Trees
 from .composition import admissible, loss_grad
 from .goals import _Mix, _states_at, Logits, violation, logit_gap, merit, mix, max_changes_of
 from ..models.targets import in_target
@@ -53,62 +56,23 @@ def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
     "How lonely each row is among the others."
     return loneliness(torch.cdist(rows, rows).fill_diagonal_(torch.inf))
 
-# %% ../../nbs/search/03_plausible.ipynb #c6
-_TREES,_SAMPLE,_LEVELS = 25, 256, 8 # Trees, rows that a tree sees, cuts in a row's way through it
-
-def _usual_depth(m:np.ndarray) -> np.ndarray: # Counts
-    "Mean depth at which `m` rows are told apart by random cuts."
-    return np.where(m > 2, 2*(np.log(np.maximum(m - 1, 1)) + np.euler_gamma) - 2*(m - 1)/np.maximum(m, 1), m == 2)
-
-def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Rows of each tree `(t, m)` -> `(t, 2^(levels+1) - 1)` each
-    "Columns, bounds and depths of random cuts, all trees at once; the children of node i are 2i + 1, up to the bound, and 2i + 2."
-    nodes,node = 2**(levels + 1) - 1, np.zeros(draws.size, int)
-    each = np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1
-    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in each)
-    tree,rows = np.repeat(np.arange(len(draws)), draws.shape[1]), x[draws.ravel()]
-    for level in range(levels + 1):
-        order = np.lexsort((node, tree))
-        node,tree,rows = node[order], tree[order], rows[order]
-        first = np.flatnonzero(np.r_[True, np.diff(tree*nodes + node) != 0])
-        t,i,many = tree[first], node[first], np.diff(np.r_[first, len(node)])
-        alone = (i > 0) & np.isinf(bound[t, np.maximum(i - 1, 0)//2]) # nothing told their parent apart: they keep its depth
-        depth[t, i] = np.where(alone, depth[t, np.maximum(i - 1, 0)//2], level + _usual_depth(many))
-        if level == levels: break
-        low,high = (f.reduceat(rows, first) for f in (np.minimum, np.maximum))
-        varied = low < high
-        c = (varied.cumsum(1) > (rng.random(len(first))*varied.sum(1)).astype(int)[:, None]).argmax(1)
-        some,at = varied.any(1), np.arange(len(first))
-        column[t[some], i[some]] = c[some]
-        bound[t[some], i[some]] = (low[at, c] + rng.random(len(first))*(high - low)[at, c])[some]
-        node = 2*node + 1 + (rows[np.arange(len(rows)), column[tree, node]] > bound[tree, node])
-    return column, bound, depth
-
 # %% ../../nbs/search/03_plausible.ipynb #c11
-class _Forest(NamedTuple):
-    "Random cuts of rows, tree by tree: how strange others are."
-    column:Tensor # Entry that each node cuts, long `(t, m)`
-    bound:Tensor  # Where, `(t, m)`; inf where it does not
-    depth:Tensor  # How deep a row is that stays there, `(t, m)`
-    usual:float   # How deep rows are on average
+_TREES,_SAMPLE = 25, 256 # Trees, and rows that a tree sees
+
+class _Isolation(NamedTuple):
+    "An isolation forest: how strange rows are."
+    trees:Trees # Leaves add how deep they lie
+    usual:float # How deep random rows fall, in all trees together
 
     def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
-        "How strange rows are."
-        cells,column,bound = (v.detach().cpu().numpy() for v in (x, self.column, self.bound)) # numpy picks faster
-        first,row = (np.arange(n)[:, None]*width for n,width in ((_TREES, column.shape[1]), x.shape))
-        node = np.zeros((len(x), _TREES), int)
-        for _ in range(_LEVELS):
-            at = node + first.T
-            node = 2*node + 1 + (cells.take(row + column.take(at)) > bound.take(at))
-        return 2**(-self.depth.take(torch.from_numpy(node + first.T).to(x.device)).mean(1)/self.usual)
+        return 2**(-torch.from_numpy(self.trees.scores(x.detach().cpu().double().numpy())[:, 0]).to(x)/self.usual)
 
-def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
-    "Random cuts of rows."
-    x = rows.double().cpu().numpy()
-    rng = np.random.default_rng(0)
-    few = min(_SAMPLE, len(rows))
-    draws = np.stack([rng.choice(len(x), few, replace=False) for _ in range(_TREES)])
-    column,bound,depth = map(torch.from_numpy, _trees(x, draws, rng))
-    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), float(_usual_depth(np.array(few))))
+def _isolation_of(rows:Tensor) -> _Isolation: # Rows `(m, d)`
+    "A forest of rows."
+    from sklearn.ensemble import IsolationForest
+    forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLE, len(rows)), random_state=0, n_jobs=1)
+    e = parse_trees(forest.fit(rows.double().cpu().numpy()))
+    return _Isolation(e.trees._replace(missing=e.trees.bound >= MISSING), e.link.calibrated[0].args[0])
 
 # %% ../../nbs/search/03_plausible.ipynb #ty02
 def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
@@ -127,7 +91,7 @@ def crowd(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; N
     rows = x.flatten(1)[:_MOST]
     if len(rows) < _FEWEST: return None
     halves = rows[::2], rows[1::2]
-    forests = [_forest(half) for half in halves]
+    forests = [_isolation_of(half) for half in halves]
     lonely,strange = _lonely_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
     known = dict(lonely=lonely.sort().values, strange=[v.sort().values for v in strange])
     sides = [_weaker(lonely[1 - j::2], [v], known | dict(strange=[known['strange'][j]])) for j,v in enumerate(strange)]
@@ -384,7 +348,7 @@ class _Circle(NamedTuple):
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     squares:Tensor   # Their lengths, squared, `(2m,)`
     lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
-    forest:_Forest   # Grown on the first half
+    forest:_Isolation # Of the first half
     strange:Tensor   # Strangeness that a share of the second half stays below, `()`
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
     told:str=''      # Which rows these are, in words
@@ -398,7 +362,7 @@ def _circle(x:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a 
     "Learn what the rows of a target keep to."
     order = _in_halves(x)
     a,b = x[order].chunk(2)
-    far,forest = torch.cdist(a, b), _forest(a)
+    far,forest = torch.cdist(a, b), _isolation_of(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
     return _Circle(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
 
@@ -466,7 +430,7 @@ _CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
 def _shrunk_bar(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
     "A circle whose bar of strangeness is shrunk towards that of all rows, the more the fewer rows it has."
     a,b = x[_in_halves(x)].chunk(2)
-    everywhere = _forest(a)(b).quantile(usual)
+    everywhere = _isolation_of(a)(b).quantile(usual)
     return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
 
 def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval

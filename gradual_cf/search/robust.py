@@ -24,7 +24,7 @@ from .boxes import (
 from ..models.targets import at_level
 from .goals import max_changes_of, required
 from .plausible import _AROUND, NEIGHBOURS
-from ..models.trees import joined, Link, one_tree, TreeEnsemble, Trees
+from ..models.trees import Link, TreeEnsemble, Trees
 from .readings import _decided_for_target, _conditions, _conditions_kept
 
 # %% auto #0
@@ -237,55 +237,34 @@ class _PairBound:
     def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/11_robust.ipynb #2b5f8a8f
-def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> Trees: # One tree, as `_tree` grows it
-    "The nodes of an isolation tree that a row can come to."
-    child = 2*np.arange(len(column)) + 1
-    inner = np.isfinite(bound) & (child + 1 < len(column))
-    seen = np.zeros(len(column), bool)
-    seen[0] = True
-    for i in np.flatnonzero(inner):
-        if seen[i]: seen[child[i]:child[i] + 2] = True
-    place,kept = np.cumsum(seen) - 1, np.flatnonzero(seen)
-    split = inner[kept]
-    left,right = (np.where(split, place[np.minimum(child[kept] + side, len(column) - 1)], -1) for side in (0, 1))
-    feature,missing = np.where(split, column[kept], -1), split & (MISSING <= bound[kept])
-    return one_tree(feature, bound[kept], missing, left, right, depth[kept, None])
-
 def _last_below(grid:Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cuts `(m,)` -> positions `(m,)`
     "The last legal position up to each cut, as rows are encoded."
-    at = grid.up_to(g, grid.columns[g].decoded(bound.astype(float)))
+    at = grid.up_to(g, grid.columns[g].decoded(bound))
     for _ in range(2): # what rounding moved
-        at = np.where(grid.encoded(g, at + 2).astype(bound.dtype) <= bound, at + 2, at)
-        at = np.where(grid.encoded(g, at).astype(bound.dtype) > bound, at - 2, at)
+        at = np.where(grid.encoded(g, at + 2) <= bound, at + 2, at)
+        at = np.where(grid.encoded(g, at) > bound, at - 2, at)
     return at
 
-def _forest_splits(forest, grid:Grid) -> TreeSplits:
-    "What an isolation forest does with the cells of a table."
-    dtype = forest.bound.cpu().numpy().dtype
-    t = joined([_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in forest[:3]))])
-    owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
-    column = np.where(t.feature < 0, -1, owner[t.feature])
-    entry,bound,missing = t.feature, t.bound.astype(dtype), t.missing
-    of = [np.flatnonzero(column == g) for g in range(len(grid.columns))]
-    edges,left = [], []
-    for g,mine in enumerate(of):
-        if grid.named[g]:
-            at = np.zeros(0, np.int64)
-            goes = np.eye(grid.columns[g].width)[entry[mine] - grid.first[g]] <= bound[mine, None]
+def _splits_on_entries(t:Trees, grid:Grid) -> TreeSplits:
+    "What trees that ask about encoded entries do with the cells of a table."
+    entry = np.where(t.feature < 0, -1, np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))[t.feature])
+    edges,left = [np.zeros(0, np.int64) for _ in grid.columns], []
+    for g,c in enumerate(grid.columns):
+        mine = np.flatnonzero(entry == g)
+        if grid.named[g]: goes = t.goes_left(mine[:, None], np.eye(c.width)[t.feature[mine] - grid.first[g]])
         else:
-            last = _last_below(grid, g, bound[mine])
-            at = np.unique(last)
-            goes = np.arange(len(at) + 1) <= np.searchsorted(at, last)[:, None]
-        edges.append(at)
-        left.append(np.concatenate([goes, missing[mine, None]], 1))
-    return TreeSplits(TreeEnsemble(t, Link(np.zeros(1), 'number')), column, edges, left, lambda x: x.astype(dtype).astype(float))
+            last = _last_below(grid, g, t.bound[mine])
+            edges[g] = np.unique(last)
+            goes = np.arange(len(edges[g]) + 1) <= np.searchsorted(edges[g], last)[:, None]
+        left.append(np.concatenate([goes, t.missing[mine, None]], 1))
+    return TreeSplits(TreeEnsemble(t, Link(np.zeros(1), 'number')), entry, edges, left, lambda x: x)
 
 _DEPTH_SLACK = 1e-3 # Room for rounding in a sum of depths
 
 def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `TreeSplits`, `_Words`
     "What the forest of a circle does with the cells of a table; read once."
     if number not in company.read or company.read[number][0] is not grid:
-        nodes = _forest_splits(company.circles[number].forest, grid)
+        nodes = _splits_on_entries(company.circles[number].forest.trees, grid)
         company.read[number] = grid, nodes, leaf_bits(nodes, np.ones(1))
     return company.read[number][1:]
 
@@ -294,7 +273,7 @@ def _company_bounds(company, q:BoxQuestion) -> list: # Of `_Condition`, for rows
     if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
     forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
-    need = -len(nodes.e.trees.root)*forest.usual*np.log2(company.strange.double().cpu().numpy())
+    need = -forest.usual*np.log2(company.strange.double().cpu().numpy())
     strange = TreeBound(q, nodes, words, need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
     return [_LonelyBound(q, company), strange, *pairs]
