@@ -13,7 +13,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..data.columns import MISSING, entry_slices
 from ..models.asking import predict
-from .boxes import grid_of, are_lawful, positions_of_answers, box_question
+from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, box_question
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
@@ -181,10 +181,9 @@ class _Judge:
 
     def chosen(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m, g)`
         "Columns that changed and are somebody's choice."
-        old,new = self.enc.x[torch.from_numpy(row)], self.tensor(x)
-        on = changed_groups(old, new, self.cf.groups(new))
-        if self.relations is not None: on &= ~self.relations.consequences(old, new)
-        return on.cpu().numpy()
+        on = changed_columns(self.grid, self.x[row], x)
+        if self.relations is None or not len(x): return on
+        return on & ~self.relations.consequences(self.enc.x[torch.from_numpy(row)], self.tensor(x)).cpu().numpy()
 
     def far(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
         "How far rows went, or what that costs."
@@ -199,7 +198,7 @@ class _Judge:
         "Of all jurors; where each is one sum, its lead is a line of it."
         e:Any = self.engine
         each = lambda v: np.stack([self._leads(v, i, False) for i in range(1, len(e.parts))], 1)
-        if not all(k == 2 and not p.link.calibrated for k,p in zip(e.k[1:], e.parts[1:])): return each(sums)
+        if any(k > 2 or p.link.calibrated for k,p in zip(e.k[1:], e.parts[1:])): return each(sums)
         if self.lines is None: self.lines = (start := each(np.zeros((1, e.M)))[0]), each(np.ones((1, e.M)))[0] - start
         start,slope = (v.reshape(-1, *[1]*(sums.ndim - 2)) for v in self.lines)
         return sums[:, e.first[1]:]*slope + start
@@ -356,7 +355,7 @@ class _Judge:
         on = self.chosen(x, row)
         ok = (on.sum(1) <= self.most[row]) & ~(on & self.enc.frozen.cpu().numpy()[row]).any(1)
         if self.relations is not None or not self.cf.settings.legal: return ok
-        q = self.q.take(row)
+        q = self.q._replace(rows=self.q.rows.take(row))
         at = positions_of_answers(self.grid, q.rows, x.astype(float), MISSING)
         odd = (at % 2 == 1) & ~self.grid.named & (at != q.rows.own) # 32 bits tell fewer numbers apart than cells do
         return ok & are_lawful(q, np.where(odd, (at - 1).clip(q.rows.low, np.maximum(q.rows.low, q.rows.high)), at))
