@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import Effort
-from ..data.columns import MISSING, one_hot
+from ..data.columns import MISSING, nearest_written, one_hot
 
 # %% auto #0
 __all__ = []
@@ -38,6 +38,7 @@ class Grid(NamedTuple):
     grain:np.ndarray  # Raw distance between values that can be written
     bent:tuple        # Columns with knots
     missing:np.ndarray # Whether it has missing cells
+    scale:np.ndarray  # One over the last decimal of a number that is decoded as its line says; 0 for others
 
     def numbers(self, g:int, at:np.ndarray) -> np.ndarray: # Raw, as answers are written
         "What stands at positions of a column of numbers."
@@ -124,7 +125,9 @@ def grid_of(columns:tuple) -> Grid:
     grain = np.array([c.grain if c.ordered else 1. for c in columns])
     origin,span = np.array(line).T
     gone = np.array([c.missing for c in columns])
-    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent, gone)
+    plain = [c.ordered and c.knots is None and not c.bits and not c.missing and (c.known is None or bool(c.levels)) for c in columns]
+    scale = np.array([c.scale if ok else 0. for ok,c in zip(plain, columns)])
+    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent, gone, scale)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
@@ -154,6 +157,16 @@ def _raw_of_rows(grid:Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `
     "The raw numbers of encoded rows."
     out = np.where(grid.named, 0., grid.origin + x[:, grid.first[:-1]]*grid.span)
     for g in grid.bent: out[:, g] = grid.columns[g].decoded(x[:, grid.first[g]])
+    return out
+
+def written_rows(grid:Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`
+    "What stands in rows: numbers as they were encoded, positions of levels; NaN where missing."
+    x = x.astype(float)
+    plain,out = grid.scale > 0, _raw_of_rows(grid, x)
+    out[:, plain] = nearest_written(out[:, plain], grid.scale[plain], grid.origin[plain])
+    for g in np.flatnonzero(~plain):
+        own = x[:, grid.first[g]:grid.first[g + 1]]
+        out[:, g] = np.where(own.any(1), own.argmax(1), np.nan) if grid.named[g] else grid.columns[g].exact(own)[:, 0]
     return out
 
 def changed_columns(grid:Grid, x:np.ndarray, xp:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` twice -> bool `(n, g)`
