@@ -37,6 +37,7 @@ class _Known(NamedTuple):
     engine:Any   # Of the model and its jurors; None where it is only asked
     jury:Any     # `_Panel`; None where nobody is to agree
     forests:dict # Number of a circle -> the engine of its isolation forest
+    spread:np.ndarray # Deviation of each encoded entry in the training rows, `(d,)`
 
 def _known_of(cf) -> _Known: # A fitted explainer of a table
     "The same, remembered."
@@ -51,7 +52,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
         if opened is not None and isinstance(engine, _OpenLayers) and len(parts) > 1: # each place takes a pass through the layers of all
             places = _thinned(places)
             engine = opened.make(places, parts)
-        cf.judged = key, _Known(places, opened, engine, jury, {})
+        cf.judged = key, _Known(places, opened, engine, jury, {}, cf.x_train.std(0).cpu().numpy())
     return cf.judged[1]
 
 # %% ../../nbs/search/21_judge.ipynb #ju0007
@@ -107,16 +108,15 @@ class _Judge:
 
     def _limits(self, there:bool):
         "Limits of rows as values of their own: `extra` columns, `end` encoded."
-        rows,grid,ends = self.q.rows, self.grid, []
-        for g in np.flatnonzero(~grid.named) if there else ():
-            for side,of in (('low', grid.low), ('high', grid.high)):
-                at = getattr(rows, side)[:, g]
-                some = (rows.low[:, g] <= rows.high[:, g]) & (at != of[g]) & (at != rows.own[:, g]) & ~np.isin(at, grid.holes.get(g, ()))
-                if some.any(): ends.append((g, some, np.where(some, grid.encoded(g, at), 0.)))
-        self.extra = np.array([g for g,_,_ in ends], int)
-        none = np.zeros((len(self.x), 0))
-        self.end = np.stack([v for _,_,v in ends], 1) if ends else none
-        self.may = np.c_[self.may, np.stack([v for _,v,_ in ends], 1) if ends else none.astype(bool)]
+        rows,grid = self.q.rows, self.grid
+        at,of = np.stack([rows.low, rows.high], 2), np.stack([grid.low, grid.high], 1)
+        some = there & (rows.low <= rows.high)[:, :, None] & (at != of) & (at != rows.own[:, :, None]) & ~grid.named[:, None]
+        for g,codes in grid.holes.items(): some[:, g] &= ~np.isin(at[:, g], codes)
+        self.extra,side = np.nonzero(some.any(0))
+        some,at = some[:, self.extra, side], at[:, self.extra, side]
+        self.end,(i,k) = np.zeros(some.shape), np.nonzero(some)
+        self.end[i, k] = grid.encoded_each(self.extra[k], at[i, k])
+        self.may = np.c_[self.may, some]
         self.columns = np.r_[self.owner, self.extra]
 
     def _steps(self) -> np.ndarray: # `(n, Q)`
