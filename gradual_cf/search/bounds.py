@@ -4,7 +4,6 @@
 
 # %% ../../nbs/search/07_bounds.ipynb #c3
 from __future__ import annotations
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +148,7 @@ def _spans_of(words:_LeafBits, g:int) -> tuple: # First and last cell, `(t, leav
 _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
 class TreeBound:
-    "A bound of trees for some rows of a question: a `_Condition`."
+    "A bound of trees for some rows of a question: a `Constraint`."
     def __init__(self, q:BoxQuestion, nodes:TreeSplits, words:_LeafBits, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
@@ -549,16 +548,14 @@ def _bent_upwards(f, slope_of) -> _Bend:
     return _Bend(f, lines)
 
 def _sigmoid(x:np.ndarray) -> np.ndarray: return .5 + .5*np.tanh(x/2)
-def _softplus(x:np.ndarray) -> np.ndarray: return np.logaddexp(0, x)
-def _elu(share:float, x:np.ndarray) -> np.ndarray: return np.where(x > 0, x, share*np.expm1(np.minimum(x, 0)))
 
 SIGMOID = _s_shaped(_sigmoid, lambda x: _sigmoid(x)*_sigmoid(-x), .5)
 TANH = _s_shaped(np.tanh, lambda x: 1 - np.tanh(x)**2, 0.)
-SOFTPLUS = _bent_upwards(_softplus, _sigmoid)
+SOFTPLUS = _bent_upwards(lambda x: np.logaddexp(0, x), _sigmoid)
 
 def elu(share:float) -> _Bend: # 0 < share <= 1
     "The exponential linear unit, which falls to minus `share`."
-    return _bent_upwards(partial(_elu, share), lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0))))
+    return _bent_upwards(lambda x: np.where(x > 0, x, share*np.expm1(np.minimum(x, 0))), lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0))))
 
 # %% ../../nbs/search/07_bounds.ipynb #c22
 class LayerNet(NamedTuple):
@@ -698,7 +695,7 @@ def gain_per_cost(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
 
 # %% ../../nbs/search/07_bounds.ipynb #c27
 class LayerBound:
-    "A bound of layers for some rows of a question: a `_Condition`."
+    "A bound of layers for some rows of a question: a `Constraint`."
     def __init__(self, q:BoxQuestion, layers:Layers, aim:np.ndarray, need:np.ndarray, slack:float):
         self.q,self.layers,self.need,self.slack = q, layers, need, slack
         net = layers.net

@@ -34,7 +34,7 @@ def _declared(lib) -> Any:
     "The library with the types of its functions; raises `OSError` for another one."
     pointer,i32,i64,number = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_double
     types = dict(
-        core_version=(i32, []), trees_free=(None, [pointer]), trees_bytes=(i64, [pointer]), search_free=(None, [pointer]),
+        core_version=(i32, []), trees_free=(None, [pointer]), search_free=(None, [pointer]),
         trees_new=(pointer, [i32]*4 + [pointer]*10 + [i64]),
         search_new=(pointer, [pointer]*9 + [number, number, i32, i32, i64]), search_row=(None, [pointer] + [i32]*3 + [number]),
         search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6),
@@ -67,17 +67,7 @@ def _library() -> Any: return _library_in(Path(gradual_cf.__file__).parent/'sear
 
 # %% ../../nbs/search/12_compiled.ipynb #cc65205a
 def set_words(sets:Sequence) -> tuple: # Bool `(levels,)` each
-    """Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them.
-
-    Parameters
-    ----------
-    sets : Sequence
-
-    Returns
-    -------
-    tuple
-        Bool `(levels,)` each
-    """
+    "Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them."
     each = [np.packbits(np.pad(v, (0, -len(v) % 64)), bitorder='little').view(np.uint64) for v in sets]
     return np.concatenate([*each, np.zeros(1, np.uint64)]), np.cumsum([0, *map(len, each)])
 
@@ -266,7 +256,7 @@ def _serves(q:BoxQuestion, demands, label) -> Any: # Rows of one target
 
 def _plain_trees(readings:list|None) -> bool:
     "Whether all that was read are sums of trees, and there is an engine for them."
-    return bool(readings) and all(r.of == 'trees' and not r.link.calibrated for r in readings) and _library() is not None
+    return bool(readings) and all(r.kind == 'trees' and not r.link.calibrated for r in readings) and _library() is not None
 
 def _engine_of(grid:Grid, readings:list, aims:list) -> _Engine|None:
     "The engine of a model for one target, made once; None where its tables do not hold the trees."

@@ -196,8 +196,7 @@ API void trees_free(Trees *m) {
 /* 0 for what these tables do not hold: too many levels, leaves or columns; or no memory. */
 API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root, const i32 *column,
                      const i32 *cut, const i32 *left, const i32 *right, const uint8_t *missing,
-                     const double *value, const i32 *words,
-                     const u64 *set, i64 sets) {
+                     const double *value, const i32 *words, const u64 *set, i64 sets) {
   int broken = 0, fits = 1;
   Trees *m = room_for(&broken, 1, sizeof *m);
   Part *now = room_for(&broken, (size_t)G + 1, sizeof(Part));
@@ -232,10 +231,6 @@ API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root
   if (fits) return m;
   trees_free(m);
   return 0;
-}
-API i64 trees_bytes(const Trees *m) {
-  i64 parts = m->part_room * (i64)sizeof(Part), leaves = (i64)m->leaves * (12 + 5 * (i64)m->G);
-  return (i64)m->N * (i64)sizeof(Node) + parts + m->set_room * 8 + leaves;
 }
 
 typedef struct Row {

@@ -45,7 +45,8 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
     if cf.judged is None or any(a is not b for a,b in zip(cf.judged[0], key)):
         grid,x = grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()
         jury,ruled = ensemble_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
-        places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
+        if jury is not None and jury.opened is not None: places,opened = jury.places, jury.opened
+        else: opened = _opened(cf, places := places_tried(cf), _network_learnt)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
         engine = opened.make(places, parts) if opened is not None and parts else None
         if opened is not None and isinstance(engine, _OpenLayers) and len(parts) > 1: # each place takes a pass through the layers of all
@@ -372,24 +373,8 @@ def _thinned(p:_Places) -> _Places:
     at,k = np.r_[0, np.cumsum([len(v) for v in keep])].astype(np.int32), np.concatenate(keep)
     return _Places(p.grid, at, p.owner[k], p.position[k], p.value[k], p.start)
 
-def _places_and_inside(cf) -> tuple:
-    "Places, and the model opened."
-    places = places_tried(cf)
-    return places, _opened(cf, places, _network_learnt)
-
 def held_places(cf) -> dict: # Column -> positions `(q,)`
-    """The values that a search tries, for an explainer that keeps no training rows.
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-
-    Returns
-    -------
-    dict
-        Column -> positions `(q,)`
-    """
+    "The values that a search tries, for an explainer that keeps no training rows."
     p = _known_of(cf).places
     return {g: torch.from_numpy(p.position[p.at[g]:p.at[g + 1]].astype(np.int64)) for g in range(len(p.at) - 1)}
 

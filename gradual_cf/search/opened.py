@@ -72,8 +72,8 @@ def _places_of(grid:Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Plac
     "Places of all columns."
     own,_ = positions_of_rows(grid, x, MISSING)
     most = max(8, min(most, _ALL_PLACES//len(grid.columns)))
-    try_ = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else _values_to_try(grid, g, own[:, g], most)
-    each = [held[g] if g in held else try_(g) for g in range(len(grid.columns))]
+    candidates = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else _values_to_try(grid, g, own[:, g], most)
+    each = [held[g] if g in held else candidates(g) for g in range(len(grid.columns))]
     value = [np.ones(len(v)) if grid.named[g] else grid.encoded(g, v) for g,v in enumerate(each)]
     owner = np.repeat(np.arange(len(each)), [len(v) for v in each])
     at = np.r_[0, np.cumsum([len(v) for v in each])].astype(np.int32)
@@ -278,8 +278,6 @@ def _reseeded(model, seed:int): # A fitted estimator
     except RuntimeError: new = type(model)(**model.get_params()) # CatBoost's copies its arguments
     return new.set_params(**{name: seed for name in new.get_params() if name.split('__')[-1] == 'random_state'})
 
-def _quiet_rows(v, at): return v.iloc[at] if hasattr(v, 'iloc') else v[at] # Rows of what an estimator reads
-
 def _open_bare(m:TreeModel, grid:Grid) -> _Opened|None:
     "Trees that read a table as it is."
     frame,own = m.write(torch.zeros(1, int(grid.first[-1]), dtype=torch.float64)), m.predictor
@@ -314,7 +312,8 @@ def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Tra
         if not behind:
             frame = m.write(x)
             behind['rows'] = asked_alike(partial(through_steps, steps[:-1]), own, frame)
-        return part(_reseeded(last, seed).fit(_quiet_rows(behind['rows'], at), label))
+        rows = behind['rows']
+        return part(_reseeded(last, seed).fit(rows.iloc[at] if hasattr(rows, 'iloc') else rows[at], label))
     def make(places, parts): return _OpenTrees(places, of, parts) if layers is None else _OpenLayers(places, layers, parts)
     return _Opened(make, part(last), again)
 

@@ -105,26 +105,7 @@ def prototypes(
     quantile:float=.5, # Share of the class's rows that count as typical, in (0, 1]
     match:Callable=logit_gap, # How far logits are from the class, as `stats` was fitted
 ) -> Tensor:           # Positions of the typical rows, long `(m,)`, most typical first
-    """Training rows that the model takes for `label` and whose logits are near its mean.
-
-    Parameters
-    ----------
-    z : Tensor
-        Logits of the training rows, `(n, k)`
-    stats : Logits
-        From `fit_logits` on the same rows
-    label : int
-        Class
-    quantile : float, default 0.5
-        Share of the class's rows that count as typical, in (0, 1]
-    match : Callable, default logit_gap
-        How far logits are from the class, as `stats` was fitted
-
-    Returns
-    -------
-    Tensor
-        Positions of the typical rows, long `(m,)`, most typical first
-    """
+    "Training rows that the model takes for `label` and whose logits are near its mean."
     gap = match(_states_at(z, label, stats.mu[label])).masked_fill(z.argmax(1) != label, torch.inf)
     order = gap.argsort(stable=True)
     return order[:int((gap <= stats.gaps[label, round(100*quantile)]).sum())]
@@ -205,7 +186,7 @@ def nearest_prototypes(explainer, s:State, groups:Tensor, most:int=1) -> Tensor:
 # %% ../../nbs/search/03_plausible.ipynb #pc29
 _SMALLEST = 1e-6 # A class with one row has no spread
 
-def unsuitable(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`, ≥ 0
+def class_distance_score(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`, ≥ 0
     "How far answers are from their class in all views, counted in its median row, and the share of groups they took."
     views,match = explainer.domain.views or (lambda x: x,), explainer.settings.match
     far:Any = sum(match(s._replace(logits=predict(explainer.model, view(s.xp)))) for view in views)
@@ -281,22 +262,7 @@ def counted_pairs(
     entries:Sequence, # Positions of the entries of each group, long `(w,)` each
     numbers:Sequence, # Whether each group is a number
 ) -> _Pairs:          # Raises `ValueError` for categories with too many levels
-    """Count which values stand together.
-
-    Parameters
-    ----------
-    x : Tensor
-        Training rows, `(m, d)`
-    entries : Sequence
-        Positions of the entries of each group, long `(w,)` each
-    numbers : Sequence
-        Whether each group is a number
-
-    Returns
-    -------
-    _Pairs
-        Raises `ValueError` for categories with too many levels
-    """
+    "Count which values stand together."
     levels = sum(len(e) for e,number in zip(entries, numbers) if not number)
     most = min(_BINS, (_MOST_BINS - levels)//max(sum(numbers), 1))
     if most < 2: raise ValueError(f'pairs must be None for a table of so many levels and numbers, got {levels} levels '
@@ -318,24 +284,7 @@ def usual_support(
     entries:Sequence, # Positions of the entries of each group
     share:float,      # Share of the rows that have as much at least, in (0, 1]
 ) -> Tensor:          # Logarithm of one more than the count, `(g,)`
-    """The support that values of real rows have.
-
-    Parameters
-    ----------
-    pairs : _Pairs
-        From `counted_pairs`, of rows that the following are among
-    x : Tensor
-        Rows of a target, `(m, d)`
-    entries : Sequence
-        Positions of the entries of each group
-    share : float
-        Share of the rows that have as much at least, in (0, 1]
-
-    Returns
-    -------
-    Tensor
-        Logarithm of one more than the count, `(g,)`
-    """
+    "The support that values of real rows have."
     b = pairs.bins(x, entries)
     others = pairs.support(b, b) - 1 # without the row itself
     return others.log1p().quantile(1 - share, dim=0)
@@ -343,7 +292,7 @@ def usual_support(
 # %% ../../nbs/search/03_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at
 
-class _Circle(NamedTuple):
+class _ClassReference(NamedTuple):
     "Rows of a target in two halves, and what they keep to."
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     squares:Tensor   # Their lengths, squared, `(2m,)`
@@ -358,13 +307,13 @@ def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
     return order[:len(order)//2*2].to(x.device)
 
-def _circle(x:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
+def _class_reference(x:Tensor, share:float, usual:float, **more) -> _ClassReference: # Rows of a target, `(m, d)`
     "Learn what the rows of a target keep to."
     order = _in_halves(x)
     a,b = x[order].chunk(2)
     far,forest = torch.cdist(a, b), _isolation_of(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
-    return _Circle(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
+    return _ClassReference(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
 
 # %% ../../nbs/search/03_plausible.ipynb #c17
 def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
@@ -377,22 +326,7 @@ def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
 # %% ../../nbs/search/03_plausible.ipynb #c20
 @dataclass(frozen=True)
 class Plausibility:
-    """How plausible answers must be; raises `ValueError` for a number outside (0, 1].
-
-    Attributes
-    ----------
-    density : float, default 0.85
-        Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
-    isolation : float, default 0.9
-        The same for strangeness (isolation forest), in (0, 1]
-    pairs : float | None, default None
-        The same for how rarely a changed value occurs beside each other one; or None
-
-    Raises
-    ------
-    ValueError
-        For a number outside (0, 1]
-    """
+    "How plausible answers must be; raises `ValueError` for a number outside (0, 1]."
     density:float=.85  # Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
     isolation:float=.9  # The same for strangeness (isolation forest), in (0, 1]
     pairs:float|None=None # The same for how rarely a changed value occurs beside each other one; or None
@@ -427,13 +361,7 @@ def _has_enough_rows(rows:Tensor) -> bool: return len(rows) >= _LEAST
 
 _CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
 
-def _shrunk_bar(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
-    "A circle whose bar of strangeness is shrunk towards that of all rows, the more the fewer rows it has."
-    a,b = x[_in_halves(x)].chunk(2)
-    everywhere = _isolation_of(a)(b).quantile(usual)
-    return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
-
-def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
+def _reference_of(company, label:Tensor) -> _ClassReference: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
     own = in_target(company.z, label)
     kept = _among_their_own(company.x, own)
@@ -447,8 +375,11 @@ def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
     h = company.settings
     common = rows.new_zeros(0) # of no length where nobody asks
     if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
-    circle = _circle(rows, h.density, h.isolation, common=common, told=told)
-    if not few: return _shrunk_bar(circle, company.x, h.isolation)
+    circle = _class_reference(rows, h.density, h.isolation, common=common, told=told)
+    if not few: # an isolation bar shrinks towards that of all rows, the more the fewer rows it has
+        a,b = company.x[_in_halves(company.x)].chunk(2)
+        everywhere = _isolation_of(a)(b).quantile(h.isolation)
+        return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
     return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
 
@@ -480,7 +411,7 @@ class Plausible(NamedTuple):
         unmet = torch.maximum(self.unmet, _unmet(self.company, self, s.xp[:, None])[:, 0])
         return self._replace(lonely=lonely, strange=strange, common=self.common - rare, unmet=unmet)
 
-def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
+def _nearest_rows(c:_ClassReference, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
     half = len(c.x)//2
     far = torch.cdist(x, c.x).view(len(x), 2, half)
@@ -492,7 +423,7 @@ def _squared(t:Tensor, rows:Tensor) -> Tensor: # Candidates `(n, q, d)`, rows `(
     return ((t*t).sum(2, keepdim=True) + (rows*rows).sum(2)[:, None] - 2*t @ rows.transpose(1, 2)).clamp_min(0)
 
 # %% ../../nbs/search/03_plausible.ipynb #c27
-def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
+def _loneliness_of(c:_ClassReference, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
     "How lonely candidates are among each half."
     (n,q,d),k = t.shape, min(_AROUND, len(c.x)//2)
     at = near[:, :, :k].flatten(1)
@@ -525,7 +456,7 @@ _UNMET = 10.                # … and of each pair that was never seen
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
-def _pasted_rows(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
+def _pasted_rows(company, c:_ClassReference, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
     "Near rows pasted over rows, as far as these may change."
     frozen = torch.cat([enc.frozen[:, g, None].expand(-1, len(e)) for g,e in enumerate(company.entries)], 1)[:, None]
     t,x = c.x[near[:, :, :_PASTED].flatten(1)], enc.x[:, None]
@@ -587,7 +518,7 @@ class ReferenceSample:
         "The number of a target's circle, which is drawn when it is first asked for."
         key = str(label.tolist())
         if key not in self.place:
-            self.circles.append(_new_circle(self, label))
+            self.circles.append(_reference_of(self, label))
             self.place[key] = len(self.circles) - 1
         return self.place[key]
 
@@ -621,21 +552,7 @@ class ReferenceSample:
 
 # %% ../../nbs/search/03_plausible.ipynb #c54
 def moved(explainer, s:State, xp:Tensor) -> State: # Rows, and other values for them `(n, *s)`
-    """The state at other values, with the groups that really differ switched on.
-
-    Parameters
-    ----------
-    explainer
-    s : State
-        State of a search
-    xp : Tensor
-        Encoded answers, `(n, *s)`
-
-    Returns
-    -------
-    State
-        Rows, and other values for them `(n, *s)`
-    """
+    "The state at other values, with the groups that really differ switched on."
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
     return s._replace(xp=xp, logits=predict(explainer.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))

@@ -249,13 +249,13 @@ def _layers_fitted(last) -> LayerNet|None: # A fitted estimator of scikit-learn
     return LayerNet([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
 
 # %% ../../nbs/search/10_readings.ipynb #lit90031
-class _Reading(NamedTuple):
+class _ParsedModel(NamedTuple):
     "A model whose scores can be bounded."
     link:Link      # What scores mean
-    bound:Any       # (question, `_Aim`) -> `_Condition`
+    bound:Any       # (question, `_Aim`) -> `Constraint`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
+    kind:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
     layers:Any=None # `Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
@@ -266,12 +266,12 @@ class _Reading(NamedTuple):
 def _link_of(model, threshold:float=.5, outputs:int=0) -> Link: # 0: as many sums as it has
     return Link(np.zeros(outputs), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
 
-def _reading_of_layers(layers:Layers, model, threshold:float=.5) -> _Reading:
+def _reading_of_layers(layers:Layers, model, threshold:float=.5) -> _ParsedModel:
     "A reading of the layers of a model."
     link = _link_of(model, threshold, len(layers.net.bias[-1]))
     bound = lambda q, aim: LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
     scores = lambda x: layers.scores(layers.of(x))
-    return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
+    return _ParsedModel(link, bound, scores, kind='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90037
 def _bound_of_trees(nodes:TreeSplits, kept:dict, q:BoxQuestion, aim) -> TreeBound: # An `_Aim`
@@ -297,28 +297,28 @@ def _on_lines(l:LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np
     plain = ~mine.any(1) | np.isnan(v).any(1)
     return np.where(plain[:, None], value, l.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ l.slope[p])
 
-def _reading_of_trees(nodes:TreeSplits, threshold:float) -> _Reading:
+def _reading_of_trees(nodes:TreeSplits, threshold:float) -> _ParsedModel:
     "A reading of trees."
     bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
     kind = 'trees' if nodes.lines is None else 'leaves'
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of=kind)
+    return _ParsedModel(nodes.e.link._replace(threshold=threshold), bound, scores, kind=kind)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90040
 _ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 
-def _reading_of_sum(terms:_Terms, link:Link) -> _Reading:
+def _reading_of_sum(terms:_Terms, link:Link) -> _ParsedModel:
     "A reading of a sum of one term a column."
     if not len(link.base): link = link._replace(base=np.zeros(len(terms.base)))
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
-    return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
+    return _ParsedModel(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
-def _reading_on_table(l:Layers, grid:Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
+def _reading_on_table(l:Layers, grid:Grid, x:np.ndarray, model, threshold:float=.5) -> _ParsedModel: # Training rows `(n, d)`
     "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
     terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
-def _read_sum(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
+def _read_sum(model:FrameModel, grid:Grid, x:np.ndarray) -> _ParsedModel|None:
     "The reading of a fitted model as a sum of one term a column, if it is one; `Unreadable` where steps before it prevent that."
     found = _additive_scores(model, x)
     terms = None if found is None else _terms_read(found[0], grid, x)
@@ -332,11 +332,11 @@ def _bound_beside_sum(nodes:TreeSplits, kept:dict, terms:_Terms, q:BoxQuestion, 
     out.width += out.sums.width
     return out
 
-def _reading_beside_sum(nodes:TreeSplits, terms:_Terms, threshold:float) -> _Reading:
+def _reading_beside_sum(nodes:TreeSplits, terms:_Terms, threshold:float) -> _ParsedModel:
     "A reading of trees and a sum of one term a column."
     bound = partial(_bound_beside_sum, nodes, {}, terms)
     scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
+    return _ParsedModel(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
 
 # %% ../../nbs/search/10_readings.ipynb #lit90043
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
@@ -367,7 +367,7 @@ def _seen_through(e:TreeEnsemble, model:FrameModel, steps:list, x:np.ndarray) ->
     feature = e.trees.feature + np.array([start[key(v)] for v in e.views])[e.trees.tree]
     return chains, e._replace(trees=e.trees._replace(feature=np.where(e.trees.feature < 0, -1, feature)))
 
-def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
+def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _ParsedModel|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `Unreadable` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: raise Unreadable('a predict that its numbers do not tell')
@@ -423,7 +423,7 @@ def _log_odds_apart(a:np.ndarray, b:np.ndarray) -> tuple:
 _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart) # Kind of scores -> how answers differ
 
 # %% ../../nbs/search/10_readings.ipynb #lit90052
-def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
+def _with_rounding(r:_ParsedModel|None, z:np.ndarray, x:np.ndarray) -> _ParsedModel|None: # What the model says of rows `x`
     "A reading with its room for rounding; None where it does not say what the model says."
     if r is None: return None
     ours = r.said(x)
@@ -440,7 +440,7 @@ _COMPARED = 500  # Training rows that are compared
 _NOTHING_READ = 'an inside that nothing here reads'
 _INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
 
-def _readings(cf, grid:Grid) -> list|None: # A `_Reading` of each model that has to agree
+def _readings(cf, grid:Grid) -> list|None: # A `_ParsedModel` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
     now = (cf.model, cf.domain.features, cf.x_train)
     if cf.read is None or any(a is not b for a,b in zip(now, cf.read[0])):
@@ -463,18 +463,7 @@ def _steps_named(model:FrameModel) -> str:
     return (f' behind {", ".join(names)}' if names else '') + within
 
 def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
-    """Reads the model of an explainer that is still there.
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-
-    Returns
-    -------
-    Any
-        A fitted explainer -> what its model asks to be read
-    """
+    "Reads the model of an explainer that is still there."
     return partial(_read_again, ref(cf))
 
 def _read_again(of):
@@ -492,7 +481,7 @@ def _behind_curve(model:FrameModel) -> tuple:
     known = cast(Any, recognised(replace_last_step(source, inner)))
     return ask_through(model, replace(known, names=model.predictor.names)), curve
 
-def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _Reading|None: # Training rows, encoded; `alone`: as a sum by its class
+def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _ParsedModel|None: # Training rows, encoded; `alone`: as a sum by its class
     "The reading of one model, not yet compared; raises `Unreadable` with what prevents it."
     if isinstance(m, TreeModel): return _reading_of_trees(splits_of_trees(m, grid), m.predictor.threshold)
     if not isinstance(m, FrameModel):
@@ -524,7 +513,7 @@ def _read_models(cf, grid:Grid) -> list|None: # As `_readings`
         except Unreadable as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
         if isinstance(m, FrameModel) and not isinstance(m, TreeModel):
-            m.inside,m.unread = (_INSIDE[r.of] + _steps_named(m), '') if r is not None else ('', m.unread or _NOTHING_READ)
+            m.inside,m.unread = (_INSIDE[r.kind] + _steps_named(m), '') if r is not None else ('', m.unread or _NOTHING_READ)
         if r is None: return None
         out.append(r)
     return out
@@ -587,12 +576,12 @@ _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind 
 
 class _Aim(NamedTuple):
     "What a weighted sum of the scores of one reading must reach."
-    reading:_Reading
+    reading:_ParsedModel
     weight:np.ndarray # Of each score, `(k,)`
     need:np.ndarray   # `(n,)`
     more:Any          # How far beyond that the decision is sure, `(n,)`, or one number
 
-    def bound(self, q:BoxQuestion): return self.reading.bound(q, self) # A `_Condition`
+    def bound(self, q:BoxQuestion): return self.reading.bound(q, self) # A `Constraint`
     def undone(self) -> _Aim: return self._replace(weight=-self.weight, need=-self.need - self.more) # The opposite
 
 def _bounded_aims(readings:list, label, level:np.ndarray, lead=None) -> list: # Of `_Aim`
@@ -611,7 +600,7 @@ _ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
 
 def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
     if isinstance(cf.model, TreeModel): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
-    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.of == 'trees']
+    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.kind == 'trees']
 
 def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `(n,)`
     "Rows whose target is beyond the sum of the best leaves of all trees."

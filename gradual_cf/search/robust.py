@@ -50,7 +50,7 @@ def _most_within(c, far:float) -> int:
     return int(steps) + int(between.max(initial=0))
 
 class _Noise:
-    "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
+    "Numbers that turn out otherwise, changed or not: which answers withstand that; a `Constraint`."
     words = '{} that withstand noise' # How a proof names such answers
     def __init__(self, demands, q:BoxQuestion, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
@@ -171,7 +171,7 @@ def _seen_between(q:BoxQuestion, b:Boxes, spare:Any) -> BoxBound: # (boxes, thei
     return BoxBound(most, corner, np.zeros(len(most)), column, _parted(q, b, column))
 
 class _LonelyBound:
-    "How lonely rows are at least, among near rows of their target: a `_Condition`."
+    "How lonely rows are at least, among near rows of their target: a `Constraint`."
     def __init__(self, q:BoxQuestion, company):
         circles,place = company.company.circles, company.circle.cpu().numpy()
         half = len(circles[place[0]].x)//2 # rows of one target
@@ -206,7 +206,7 @@ class _LonelyBound:
 _HAIR = 1e-6 # Room for rounding beside the end of a bin, encoded
 
 class _PairBound:
-    "How much support changed values have at most beside the others: a `_Condition`."
+    "How much support changed values have at most beside the others: a `Constraint`."
     def __init__(self, q:BoxQuestion, company):
         pairs = company.company.pairs
         self.q = q
@@ -268,7 +268,7 @@ def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `Tre
         company.read[number] = grid, nodes, leaf_bits(nodes, np.ones(1))
     return company.read[number][1:]
 
-def _company_bounds(company, q:BoxQuestion) -> list: # Of `_Condition`, for rows of one target
+def _company_bounds(company, q:BoxQuestion) -> list: # Of `Constraint`, for rows of one target
     "What the company of real rows demands; nothing of a target with too few."
     if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
@@ -290,7 +290,7 @@ class _Demands(NamedTuple):
 
     def take(self, i) -> _Demands: return self._replace(enc=self.enc.take(i), aim=self.aim.take(i)) # The rows `i`
 
-    def conditions(self, q:BoxQuestion, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
+    def conditions(self, q:BoxQuestion, label) -> tuple: # Of `Constraint`, and those that are asked besides the model
         "Everything that rows of one target must reach."
         level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
