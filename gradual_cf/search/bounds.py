@@ -555,7 +555,8 @@ SOFTPLUS = _bent_upwards(lambda x: np.logaddexp(0, x), _sigmoid)
 
 def elu(share:float) -> _Bend: # 0 < share <= 1
     "The exponential linear unit, which falls to minus `share`."
-    return _bent_upwards(lambda x: np.where(x > 0, x, share*np.expm1(np.minimum(x, 0))), lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0))))
+    slope_of = lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0)))
+    return _bent_upwards(lambda x: np.where(x > 0, x, share*np.expm1(np.minimum(x, 0))), slope_of)
 
 # %% ../../nbs/search/07_bounds.ipynb #c22
 class LayerNet(NamedTuple):

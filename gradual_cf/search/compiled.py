@@ -67,7 +67,17 @@ def _library() -> Any: return _library_in(Path(gradual_cf.__file__).parent/'sear
 
 # %% ../../nbs/search/12_compiled.ipynb #cc65205a
 def set_words(sets:Sequence) -> tuple: # Bool `(levels,)` each
-    "Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them."
+    """Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them.
+
+    Parameters
+    ----------
+    sets : Sequence
+
+    Returns
+    -------
+    tuple
+        Bool `(levels,)` each
+    """
     each = [np.packbits(np.pad(v, (0, -len(v) % 64)), bitorder='little').view(np.uint64) for v in sets]
     return np.concatenate([*each, np.zeros(1, np.uint64)]), np.cumsum([0, *map(len, each)])
 
