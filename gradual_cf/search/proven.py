@@ -362,7 +362,7 @@ def _boxes_first(task:_Task) -> bool:
     readings = task.readings or ()
     if not readings or not task.cf.settings.legal or _beyond_decision(task): return False
     if _plain_trees(readings) or all(r.kind == 'sums' and not r.link.calibrated for r in readings): return True
-    return _of_columns(task) and {r.of for r in readings} <= {'lines', 'sums'}
+    return _of_columns(task) and {r.kind for r in readings} <= {'lines', 'sums'}
 
 def _search_and_prove(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun; held against real rows."
