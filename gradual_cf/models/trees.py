@@ -323,3 +323,159 @@ def exact(model:FrameModel, parsed:Callable) -> FrameModel|None: # `parsed`: a f
     apart = (ours - theirs).abs()[theirs.abs() < _FAR]
     trees.slack = _ROUNDINGS*apart.max().item() if len(apart) else _EQUAL
     return trees
+
+# %% ../../nbs/models/06_trees.ipynb #tb000002
+class TreeSplits(NamedTuple):
+    "What nodes of trees do with the cells of a table."
+    e:TreeEnsemble    # Its trees ask about what `read` gives
+    column:np.ndarray # Column of the table that each node asks about, `(m,)`; -1 for a leaf
+    edges:list        # Last position of each cell but the last, for each number, `(cells - 1,)`
+    left:list         # Whether cells go left, for each column, bool `(its nodes, cells)`; the last cell is that of a missing value
+    read:Any          # Encoded rows `(n, d)` -> what trees ask about, `(n, j)`
+    lines:Any=None    # `LeafLines`, where leaves are lines
+
+    def own(self, x:np.ndarray) -> list: # Rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
+        t,v,every = self.e.trees, self.read(x), (np.flatnonzero(self.column == g) for g in range(len(self.left)))
+        return [t.goes_left(mine[:, None], v[:, t.feature[mine]].T) for mine in every]
+
+    def scores(self, x:np.ndarray) -> np.ndarray: # Rows `(n, d)` -> `(n, k)`
+        "The sums of leaves."
+        t,lines = self.e.trees, self.lines
+        out,numbers = np.zeros((len(x), t.value.shape[1])), None if lines is None else lines.read(x)
+        for i,at in enumerate(t.leaves(self.read(x)).T): out += t.value[at] if numbers is None else lines.said(i, at, t.value[at], numbers)
+        return out
+
+_MOST_BYTES = 2e9 # What tables of leaves may take
+
+def table_bytes(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
+    "What tables would take: cells and nodes of each column, `(g,)`."
+    words = -(-leaves//64)
+    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
+
+def tree_bytes(m:TreeModel) -> float:
+    "The same of trees that are read exactly."
+    leaf,cells = m.trees.feature < 0, np.array([(len(c.levels) or len(cuts) + 1) + 1 for c,cuts in zip(m.columns, m.cuts)])
+    nodes,leaves = np.bincount(m.trees.feature[~leaf], minlength=len(cells)), int(np.bincount(m.trees.tree[leaf]).max())
+    return table_bytes(cells, nodes, len(m.trees.root), leaves)
+
+def check_table_size(size:float):
+    "Raise `ValueError` where tables would be too large."
+    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
+
+# %% ../../nbs/models/06_trees.ipynb #tb000004
+class _Sides(NamedTuple):
+    "The nodes of one column, tree by tree."
+    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
+    start:np.ndarray # The first node of each, `(r,)`
+    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
+    right:np.ndarray # … without those left of it
+
+class LeafBits(NamedTuple):
+    "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
+    aim:np.ndarray    # Weights of scores, `(k,)`
+    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
+    value:np.ndarray  # What leaves add, `(t, 64·w)`
+    sides:list        # For each column its nodes, `_Sides`
+    full:np.ndarray   # All leaves, `(t, w)`
+    cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
+    upto:list         # The same for any cell up to here; None for a category
+    since:list        # … from here on
+    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
+    lines:Any=None    # `LeafLines` by bits, those of a leaf together
+
+_AT_A_TIME = 2**20 # Words that are gathered at a time
+
+def left_over(words:LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
+    "The leaves that are left of each tree where the nodes of a column send something left or right."
+    out,side = np.tile(words.full, (left.shape[1], 1, 1)), words.sides[g]
+    if not len(side.tree): return out
+    size = max(1, _AT_A_TIME//side.left.size)
+    for i in range(0, len(out), size):
+        met = np.where(left.T[i:i + size, :, None], side.left, side.right)
+        out[i:i + size, side.tree] &= np.bitwise_and.reduceat(met, side.start, 1)
+    return out
+
+def leaf_bits(nodes:TreeSplits, aim:np.ndarray) -> LeafBits: # Weights of scores, `(k,)`
+    "The tables of an ensemble for one weighted sum of its scores."
+    t,add,leaf = nodes.e.trees, nodes.e.trees.value @ aim, np.flatnonzero(nodes.column < 0)
+    tree,at,levels = t.tree, t.root, []
+    order = leaf[np.lexsort((-add[leaf], tree[leaf]))]
+    rank = np.zeros(len(tree), int)
+    rank[order] = np.arange(len(order)) - np.searchsorted(tree[order], tree[order])
+    size = rank.max()//64 + 1
+    value,below = np.full((len(t.root), 64*size), -np.inf), np.zeros((len(tree), size), np.uint64) # leaves below each node
+    value[tree[leaf], rank[leaf]] = add[leaf]
+    below[leaf, rank[leaf]//64] = np.uint64(1) << (rank[leaf] % 64).astype(np.uint64)
+    while len(at := at[t.feature[at] >= 0]):
+        levels.append(at)
+        at = np.r_[t.left[at], t.right[at]]
+    for at in levels[::-1]: below[at] = below[t.left[at]] | below[t.right[at]]
+    def side(g):
+        mine = np.flatnonzero(nodes.column == g)
+        left,right = (below[t.root[tree[mine]]] & ~below[child[mine]] for child in (t.right, t.left))
+        return _Sides(*np.unique(tree[mine], return_index=True), left, right)
+    adds = np.logical_or.reduceat(t.value != 0, t.root).astype(float)
+    lines = None if nodes.lines is None else _lines_by_bits(nodes.lines, aim, rank)
+    words = LeafBits(aim, adds, value, [side(g) for g in range(len(nodes.left))], below[t.root], [], [], [], {}, lines)
+    cell = [left_over(words, g, left) for g,left in enumerate(nodes.left)]
+    legal = [v[:-1] for v in cell] # the last cell is that of a missing value
+    return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
+                          since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
+
+# %% ../../nbs/models/06_trees.ipynb #tb000008
+class LeafLines(NamedTuple):
+    "Leaves that are lines: a part for each leaf and number."
+    group:np.ndarray  # Column of the table of each number, `(f,)`
+    levels:list       # What its levels are, NaN for a missing one; None where it is the column itself
+    read:Any          # Encoded rows `(n, d)` -> numbers `(n, f)`
+    tree:np.ndarray   # Tree of each part, `(p,)`
+    leaf:np.ndarray   # Its leaf: a node, or its bit once an aim is known
+    number:np.ndarray # The number that it multiplies
+    slope:np.ndarray  # Of each score `(p, k)`, or of their weighted sum
+    start:np.ndarray  # What its leaf is at 0, in the same way
+    low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
+    high:np.ndarray
+
+    def said(self, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
+        "What the leaves `at` of rows say in a tree of lines: their plain value where a number is missing."
+        p = np.flatnonzero(self.tree == tree)
+        if not len(p): return value
+        mine = at[:, None] == self.leaf[p]
+        v = np.where(mine, numbers[:, self.number[p]], 0.)
+        plain = ~mine.any(1) | np.isnan(v).any(1)
+        return np.where(plain[:, None], value, self.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ self.slope[p])
+
+def _lines_by_bits(l:LeafLines, aim:np.ndarray, bit:np.ndarray) -> LeafLines: # `bit`: of each leaf, `(m,)`
+    "Lines of one weighted sum of scores, by bits."
+    order = np.lexsort((bit[l.leaf], l.tree))
+    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit[l.leaf], l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
+
+def _ends_of_nodes(t:Trees, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
+    "Between which numbers rows of each node lie."
+    low = np.full((len(t.feature), len(columns)), -np.inf)
+    high = -low
+    for i in np.flatnonzero(t.feature >= 0): # parents first
+        for child in (t.left[i], t.right[i]): low[child],high[child] = low[i], high[i]
+        j = columns == t.feature[i]
+        high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
+    return low, high
+
+def lines_of(m:TreeModel) -> LeafLines:
+    "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
+    frame = m.write(random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
+    r = model_columns(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
+    leaf,column,slope,start = m.ensemble.trees.lines
+    columns,number = np.unique(column, return_inverse=True)
+    group,levels = r.group[columns], []
+    for f,g in zip(columns, group):
+        c = m.columns[g]
+        levels.append(levels_as_read(r, f, False) if len(c.levels) else None)
+        if c.ordered and len(c.levels): # positions are what it is
+            if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
+            levels.append(None)
+    if not np.isin(group, m.trees.feature).all(): raise ValueError('a line of what no node asks about')
+    def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
+        each = zip(m.held(torch.from_numpy(x))[:, group].T, levels)
+        return np.stack([v if some is None else np.r_[some, np.nan][np.nan_to_num(v, nan=len(some)).astype(int)] for v,some in each], 1)
+    low,high = (v[leaf, number] for v in _ends_of_nodes(m.ensemble.trees, columns))
+    return LeafLines(group, levels, read, m.trees.tree[leaf], leaf, number, slope, start, low, high)

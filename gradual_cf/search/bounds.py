@@ -10,43 +10,12 @@ import numpy as np
 import torch
 
 from .boxes import levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, wide_columns
-from ..models.trees import TreeEnsemble, levels_as_read, random_rows, model_columns, TreeModel, Trees
+from ..models.trees import check_table_size, LeafBits, left_over, lines_of, tree_bytes, TreeModel, TreeSplits
 
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/search/07_bounds.ipynb #c6
-class TreeSplits(NamedTuple):
-    "What nodes of trees do with the cells of a table."
-    e:TreeEnsemble    # Its trees ask about what `read` gives
-    column:np.ndarray # Column of the table that each node asks about, `(m,)`; -1 for a leaf
-    edges:list        # Last position of each cell but the last, for each number, `(cells - 1,)`
-    left:list         # Whether cells go left, for each column, bool `(its nodes, cells)`; the last cell is that of a missing value
-    read:Any          # Encoded rows `(n, d)` -> what trees ask about, `(n, j)`
-    lines:Any=None    # `LeafLines`, where leaves are lines
-
-    def own(self, x:np.ndarray) -> list: # Rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
-        t,v,every = self.e.trees, self.read(x), (np.flatnonzero(self.column == g) for g in range(len(self.left)))
-        return [t.goes_left(mine[:, None], v[:, t.feature[mine]].T) for mine in every]
-
 # %% ../../nbs/search/07_bounds.ipynb #1967d61a
-_MOST_BYTES = 2e9 # What tables of leaves may take
-
-def table_bytes(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
-    "What tables would take: cells and nodes of each column, `(g,)`."
-    words = -(-leaves//64)
-    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
-
-def tree_bytes(m:TreeModel) -> float:
-    "The same of trees that are read exactly."
-    leaf,cells = m.trees.feature < 0, np.array([(len(c.levels) or len(cuts) + 1) + 1 for c,cuts in zip(m.columns, m.cuts)])
-    nodes,leaves = np.bincount(m.trees.feature[~leaf], minlength=len(cells)), int(np.bincount(m.trees.tree[leaf]).max())
-    return table_bytes(cells, nodes, len(m.trees.root), leaves)
-
-def check_table_size(size:float):
-    "Raise `ValueError` where tables would be too large."
-    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
-
 def splits_of_trees(m:TreeModel, grid:Grid) -> TreeSplits:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
     check_table_size(tree_bytes(m))
@@ -55,74 +24,14 @@ def splits_of_trees(m:TreeModel, grid:Grid) -> TreeSplits:
         each = np.r_[np.arange(len(c.levels)) if c.levels else np.r_[cuts, np.inf], np.nan] # a value of each cell
         left.append(t.goes_left(np.flatnonzero(t.feature == g)[:, None], each))
         edges.append(grid.up_to(g, cuts))
-    held = lambda x: m.held(torch.from_numpy(x))
-    return TreeSplits(m.ensemble._replace(trees=t), t.feature, edges, left, held, _lines_of(m, held) if m.ensemble.leans else None)
-
-# %% ../../nbs/search/07_bounds.ipynb #c11
-class _Sides(NamedTuple):
-    "The nodes of one column, tree by tree."
-    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
-    start:np.ndarray # The first node of each, `(r,)`
-    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
-    right:np.ndarray # … without those left of it
-
-class _LeafBits(NamedTuple):
-    "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
-    aim:np.ndarray    # Weights of scores, `(k,)`
-    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
-    value:np.ndarray  # What leaves add, `(t, 64·w)`
-    sides:list        # For each column its nodes, `_Sides`
-    full:np.ndarray   # All leaves, `(t, w)`
-    cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
-    upto:list         # The same for any cell up to here; None for a category
-    since:list        # … from here on
-    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
-    lines:Any=None    # `LeafLines` by bits, those of a leaf together
-
-_AT_A_TIME = 2**20 # Words that are gathered at a time
-
-def _left_over(words:_LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
-    "The leaves that are left of each tree where the nodes of a column send something left or right."
-    out,side = np.tile(words.full, (left.shape[1], 1, 1)), words.sides[g]
-    if not len(side.tree): return out
-    size = max(1, _AT_A_TIME//side.left.size)
-    for i in range(0, len(out), size):
-        met = np.where(left.T[i:i + size, :, None], side.left, side.right)
-        out[i:i + size, side.tree] &= np.bitwise_and.reduceat(met, side.start, 1)
-    return out
-
-def leaf_bits(nodes:TreeSplits, aim:np.ndarray) -> _LeafBits: # Weights of scores, `(k,)`
-    "The tables of an ensemble for one weighted sum of its scores."
-    t,add,leaf = nodes.e.trees, nodes.e.trees.value @ aim, np.flatnonzero(nodes.column < 0)
-    tree,at,levels = t.tree, t.root, []
-    order = leaf[np.lexsort((-add[leaf], tree[leaf]))]
-    rank = np.zeros(len(tree), int)
-    rank[order] = np.arange(len(order)) - np.searchsorted(tree[order], tree[order])
-    size = rank.max()//64 + 1
-    value,below = np.full((len(t.root), 64*size), -np.inf), np.zeros((len(tree), size), np.uint64) # leaves below each node
-    value[tree[leaf], rank[leaf]] = add[leaf]
-    below[leaf, rank[leaf]//64] = np.uint64(1) << (rank[leaf] % 64).astype(np.uint64)
-    while len(at := at[t.feature[at] >= 0]):
-        levels.append(at)
-        at = np.r_[t.left[at], t.right[at]]
-    for at in levels[::-1]: below[at] = below[t.left[at]] | below[t.right[at]]
-    def side(g):
-        mine = np.flatnonzero(nodes.column == g)
-        left,right = (below[t.root[tree[mine]]] & ~below[child[mine]] for child in (t.right, t.left))
-        return _Sides(*np.unique(tree[mine], return_index=True), left, right)
-    adds = np.logical_or.reduceat(t.value != 0, t.root).astype(float)
-    lines = None if nodes.lines is None else _lines_by_bits(nodes.lines, aim, rank)
-    words = _LeafBits(aim, adds, value, [side(g) for g in range(len(nodes.left))], below[t.root], [], [], [], {}, lines)
-    cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
-    legal = [v[:-1] for v in cell] # the last cell is that of a missing value
-    return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
-                          since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
+    held,lines = lambda x: m.held(torch.from_numpy(x)), lines_of(m) if m.ensemble.leans else None
+    return TreeSplits(m.ensemble._replace(trees=t), t.feature, edges, left, held, lines)
 
 # %% ../../nbs/search/07_bounds.ipynb #41233ce1
-def _own_left_over(nodes:TreeSplits, words:_LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
+def _own_left_over(nodes:TreeSplits, words:LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
     "The leaves that rows leave in a column: those of their cells, where nodes send them as they send their cells."
     out,other = words.cell[g][cell], np.flatnonzero((nodes.left[g][:, cell] != left).any(0))
-    if len(other): out[other] = _left_over(words, g, left[:, other])
+    if len(other): out[other] = left_over(words, g, left[:, other])
     return out
 
 def _first_met(upto:np.ndarray, none:int) -> np.ndarray: # Leaves of cells up to each `(cells, w)` -> cells, `(leaves,)`
@@ -135,7 +44,7 @@ def _first_met(upto:np.ndarray, none:int) -> np.ndarray: # Leaves of cells up to
     out[64*word[i] + bit] = cell[i]
     return out
 
-def _spans_of(words:_LeafBits, g:int) -> tuple: # First and last cell, `(t, leaves)`
+def _spans_of(words:LeafBits, g:int) -> tuple: # First and last cell, `(t, leaves)`
     "In which cells of a number each leaf is met; in all where it is met in none."
     if g not in words.spans:
         upto,since = words.upto[g], words.since[g][::-1]
@@ -149,7 +58,7 @@ _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
 class TreeBound:
     "A bound of trees for some rows of a question: a `Constraint`."
-    def __init__(self, q:BoxQuestion, nodes:TreeSplits, words:_LeafBits, need:np.ndarray, slack:float):
+    def __init__(self, q:BoxQuestion, nodes:TreeSplits, words:LeafBits, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
         left = zip(nodes.own(q.rows.x), cells)
@@ -410,55 +319,6 @@ def _has(words:np.ndarray, top:np.ndarray) -> np.ndarray: # `(b, t, w)`, `(b, t)
     "Whether a bit is set in each row of words."
     one = words[:, :, 0] if words.shape[2] == 1 else np.take_along_axis(words, top[:, :, None] >> 6, 2)[:, :, 0]
     return (one >> (top & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
-
-# %% ../../nbs/search/07_bounds.ipynb #ln000002
-class LeafLines(NamedTuple):
-    "Leaves that are lines: a part for each leaf and number."
-    group:np.ndarray  # Column of the table of each number, `(f,)`
-    levels:list       # What its levels are, NaN for a missing one; None where it is the column itself
-    read:Any          # Encoded rows `(n, d)` -> numbers `(n, f)`
-    tree:np.ndarray   # Tree of each part, `(p,)`
-    leaf:np.ndarray   # Its leaf: a node, or its bit once an aim is known
-    number:np.ndarray # The number that it multiplies
-    slope:np.ndarray  # Of each score `(p, k)`, or of their weighted sum
-    start:np.ndarray  # What its leaf is at 0, in the same way
-    low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
-    high:np.ndarray
-
-def _lines_by_bits(l:LeafLines, aim:np.ndarray, bit:np.ndarray) -> LeafLines: # `bit`: of each leaf, `(m,)`
-    "Lines of one weighted sum of scores, by bits."
-    order = np.lexsort((bit[l.leaf], l.tree))
-    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit[l.leaf], l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
-
-def _ends_of_nodes(t:Trees, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
-    "Between which numbers rows of each node lie."
-    low = np.full((len(t.feature), len(columns)), -np.inf)
-    high = -low
-    for i in np.flatnonzero(t.feature >= 0): # parents first
-        for child in (t.left[i], t.right[i]): low[child],high[child] = low[i], high[i]
-        j = columns == t.feature[i]
-        high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
-    return low, high
-
-def _lines_of(m:TreeModel, held) -> LeafLines: # Encoded rows `(n, d)` -> what trees read, `(n, g)`
-    "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
-    frame = m.write(random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
-    r = model_columns(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
-    leaf,column,slope,start = m.ensemble.trees.lines
-    columns,number = np.unique(column, return_inverse=True)
-    group,levels = r.group[columns], []
-    for f,g in zip(columns, group):
-        c = m.columns[g]
-        levels.append(levels_as_read(r, f, False) if len(c.levels) else None)
-        if c.ordered and len(c.levels): # positions are what it is
-            if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
-            levels.append(None)
-    if not np.isin(group, m.trees.feature).all(): raise ValueError('a line of what no node asks about')
-    def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
-        each = zip(held(x)[:, group].T, levels)
-        return np.stack([v if some is None else np.r_[some, np.nan][np.nan_to_num(v, nan=len(some)).astype(int)] for v,some in each], 1)
-    low,high = (v[leaf, number] for v in _ends_of_nodes(m.ensemble.trees, columns))
-    return LeafLines(group, levels, read, m.trees.tree[leaf], leaf, number, slope, start, low, high)
 
 # %% ../../nbs/search/07_bounds.ipynb #a4bend2
 class _Lines(NamedTuple):

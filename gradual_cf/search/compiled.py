@@ -17,9 +17,8 @@ from ..core import Effort
 from gradual_cf.search.boxes import (
     without_codes, FEW_COLUMNS, every_change_costs, SearchResult, Grid, are_lawful, MISSING_POSITION, cost_at, BoxQuestion,
     EQUAL_COST)
-from .bounds import TreeSplits
 from ..models.targets import at_level
-from ..models.trees import joined, Trees
+from ..models.trees import joined, Trees, TreeSplits
 from .readings import _bounded_aims
 
 # %% auto #0

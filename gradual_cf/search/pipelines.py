@@ -16,9 +16,10 @@ from torch import Tensor
 
 from ..models.asking import account, charged, log_odds
 from ..models.decisions import METHODS, booster_says, model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
-from .bounds import table_bytes, check_table_size, Layers, LayerNet, TreeSplits
+from .bounds import Layers, LayerNet
 from .boxes import Grid, positions_of_rows
-from ..models.trees import MonotoneCurve, TreeEnsemble, EXPONENTIAL, SUM_LIMIT, Trees, Unreadable
+from ..models.trees import (
+    check_table_size, MonotoneCurve, TreeEnsemble, EXPONENTIAL, SUM_LIMIT, table_bytes, Trees, TreeSplits, Unreadable)
 from ..data.columns import MISSING
 
 # %% auto #0

@@ -19,7 +19,6 @@ from torch import Tensor
 from ..models.targets import CLASSES, levels
 from .goals import demanding, violation, leading, max_changes_of, required
 from .shorten import try_all_values, _best_pair, _known_rounder, _rounder
-from .bounds import tree_bytes
 from .pipelines import entries_at, all_positions
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
@@ -37,7 +36,7 @@ from ..models.asking import check_cancelled, predict
 
 from ..models.decisions import FrameModel
 from .sums import _by_sum
-from ..models.trees import TreeModel
+from ..models.trees import tree_bytes, TreeModel
 
 # %% auto #0
 __all__ = ['prove', 'proofs_lost', 'ways']

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from ..models.asking import JointModel, CastModel, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import replace_last_step, FrameModel
 from ..models.fitted import Affine, ask_through, parse_trees, recognised, TensorModel
-from .bounds import (
-    bend_last_units, elu, LayerBound, Layers, layers_on_table, leaf_bits, LeafLines, LayerNet, splits_of_trees, ramp, RELU,
-    SIGMOID, SOFTPLUS, TreeSplits, TANH, TreeBound, leaky_relu)
+from gradual_cf.search.bounds import (
+    bend_last_units, elu, LayerBound, Layers, layers_on_table, LayerNet, splits_of_trees, ramp, RELU, SIGMOID, SOFTPLUS, TANH, TreeBound,
+    leaky_relu)
 from .pipelines import (
     missing_value_of, output_curve, asked_features, layers_behind, splits_behind, opened_features, through_steps)
 from .boxes import Grid, grid_of, split_by_target, BoxQuestion, shared_places
@@ -28,7 +28,7 @@ from ..models.targets import arrived, at_level
 from .sums import (
     _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_beside, _terms_on_lines, _terms_read)
 from .pipelines import steps_of
-from ..models.trees import TreeEnsemble, Link, read_exactly, TreeModel, Unreadable
+from ..models.trees import leaf_bits, TreeEnsemble, Link, read_exactly, TreeModel, TreeSplits, Unreadable
 
 # %% auto #0
 __all__ = ['told_by']
@@ -280,26 +280,9 @@ def _bound_of_trees(nodes:TreeSplits, kept:dict, q:BoxQuestion, aim) -> TreeBoun
     if key not in kept: kept[key] = leaf_bits(nodes, aim.weight)
     return TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
-def _tree_scores(nodes:TreeSplits, x:np.ndarray) -> np.ndarray: # `(n, k)`
-    "The sums of leaves of rows."
-    t,lines = nodes.e.trees, nodes.lines
-    out,numbers = np.zeros((len(x), t.value.shape[1])), None if lines is None else lines.read(x)
-    for i,at in enumerate(t.leaves(nodes.read(x)).T):
-        out += t.value[at] if numbers is None else _on_lines(cast(LeafLines, lines), i, at, t.value[at], numbers)
-    return out
-
-def _on_lines(l:LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
-    "What the leaves `at` of rows say in a tree of lines: their plain value where a number is missing."
-    p = np.flatnonzero(l.tree == tree)
-    if not len(p): return value
-    mine = at[:, None] == l.leaf[p]
-    v = np.where(mine, numbers[:, l.number[p]], 0.)
-    plain = ~mine.any(1) | np.isnan(v).any(1)
-    return np.where(plain[:, None], value, l.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ l.slope[p])
-
 def _reading_of_trees(nodes:TreeSplits, threshold:float) -> _ParsedModel:
     "A reading of trees."
-    bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
+    bound,scores = partial(_bound_of_trees, nodes, {}), nodes.scores
     kind = 'trees' if nodes.lines is None else 'leaves'
     return _ParsedModel(nodes.e.link._replace(threshold=threshold), bound, scores, kind=kind)
 
@@ -335,7 +318,7 @@ def _bound_beside_sum(nodes:TreeSplits, kept:dict, terms:_Terms, q:BoxQuestion, 
 def _reading_beside_sum(nodes:TreeSplits, terms:_Terms, threshold:float) -> _ParsedModel:
     "A reading of trees and a sum of one term a column."
     bound = partial(_bound_beside_sum, nodes, {}, terms)
-    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
+    scores = lambda x: nodes.scores(x) + terms.scores(x)
     return _ParsedModel(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
 
 # %% ../../nbs/search/10_readings.ipynb #lit90043

@@ -16,7 +16,7 @@ from ..core import Effort, Encoded, Question, State, Target, check_range
 from ..data.columns import MISSING
 from ..data.tables import check_names
 from ..models.asking import predict
-from .bounds import TreeSplits, TreeBound, leaf_bits
+from .bounds import TreeBound
 from .boxes import (
     levels_as_sets, Boxes, boxes_with_corners, ENCODING_ERROR, distance_price, Grid, grid_of, legal_ends, split_by_target,
     positions_of_answers, cost_at, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, MISSING_POSITION as
@@ -24,7 +24,7 @@ from .boxes import (
 from ..models.targets import at_level
 from .goals import max_changes_of, required
 from .plausible import _AROUND, NEIGHBOURS
-from ..models.trees import Link, TreeEnsemble, Trees
+from ..models.trees import leaf_bits, Link, TreeEnsemble, Trees, TreeSplits
 from .readings import _decided_for_target, _conditions, _conditions_kept
 
 # %% auto #0
