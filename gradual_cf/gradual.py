@@ -30,7 +30,8 @@ from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels,
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
 from .search.moves import moves_of_rows, search_step
-from .search.plausible import ClassPCA, ReferenceSample, nearest_prototypes, Plausibility, Plausible, towards, class_distance_score
+from .search.plausible import (
+    class_distance_score, ClassPCA, ReferenceSample, nearest_prototypes, Plausibility, Plausible, towards)
 from .search.segments import composed, pasted, variation
 from .search.shorten import try_all_values, line_search, put_back, share, shortened
 

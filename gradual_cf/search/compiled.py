@@ -22,7 +22,7 @@ from ..models.trees import joined, Trees, TreeSplits
 from .readings import _bounded_aims
 
 # %% auto #0
-__all__ = ['set_words']
+__all__ = []
 
 # %% ../../nbs/search/12_compiled.ipynb #ccfc0112
 _VERSION = 5 # Of the functions in C that this module calls
@@ -65,18 +65,8 @@ def _library_in(folder:Path) -> Any:
 def _library() -> Any: return _library_in(Path(gradual_cf.__file__).parent/'search') # Read once; None where Python has to do
 
 # %% ../../nbs/search/12_compiled.ipynb #cc65205a
-def set_words(sets:Sequence) -> tuple: # Bool `(levels,)` each
-    """Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them.
-
-    Parameters
-    ----------
-    sets : Sequence
-
-    Returns
-    -------
-    tuple
-        Bool `(levels,)` each
-    """
+def _set_words(sets:Sequence) -> tuple: # Bool `(levels,)` each
+    "Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them."
     each = [np.packbits(np.pad(v, (0, -len(v) % 64)), bitorder='little').view(np.uint64) for v in sets]
     return np.concatenate([*each, np.zeros(1, np.uint64)]), np.cumsum([0, *map(len, each)])
 
@@ -169,7 +159,7 @@ class _Engine:
         "The table in C; None where it does not hold these trees."
         t,sum_ = joined(parts), np.repeat(np.arange(len(parts)), [len(t.root) for t in parts])
         if not len(t.root) or (t.feature < 0).sum()*(12 + 5*len(self.words)) > _HEAVY: return None
-        words,at = set_words(t.sets)
+        words,at = _set_words(t.sets)
         kinds = np.int32, np.int32, np.int32, np.int32, np.int32, np.int32, np.uint8, float, np.int32, np.uint64
         cut = np.where(t.listed < 0, t.bound, at[t.listed])
         told = sum_, t.root, t.feature, cut, t.left, t.right, t.missing, t.value, self.words, words

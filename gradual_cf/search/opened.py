@@ -19,7 +19,7 @@ from ..models.fitted import parse_trees
 from ..data.columns import MISSING
 from .boxes import Grid, positions_of_rows, shared_places, written_rows
 from .bounds import Layers, layers_on_table
-from .compiled import _address, _library, set_words
+from .compiled import _address, _library, _set_words
 from .pipelines import Features, layers_behind, opened_features, through_steps, trees_on_features
 from .readings import _always_one_level, _layers_fitted, _link_of, _UNREAD, _unfolded
 from .pipelines import steps_of
@@ -174,7 +174,7 @@ class _OpenTrees:
         sums = [p.inside._replace(value=p.inside.value @ w[:, j:j + 1]) for p,w in zip(parts, weights) for j in range(w.shape[1])]
         t,sum_ = joined(sums), np.repeat(np.arange(self.M), [len(s.root) for s in sums])
         told = np.add.reduceat(np.where(t.feature < 0, np.abs(t.value[:, 0]), 0.), t.root) > 0
-        levels,at = set_words(t.sets)
+        levels,at = _set_words(t.sets)
         if self.lib is None: return
         kinds = np.int32, np.int32, np.int32, np.int32, np.int32, np.int32, float, float, np.uint8, np.int32
         listed = np.where(t.listed < 0, -1, at[t.listed])
