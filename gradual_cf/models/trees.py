@@ -5,7 +5,7 @@
 # %% ../../nbs/models/06_trees.ipynb #c3
 from __future__ import annotations
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ def one_tree(feature, bound, missing, left, right, value, listed:dict={}, lines:
 
 def joined(trees:Sequence) -> Trees: # Tables of as many scores
     "All trees in one table."
-    if not len(trees): return one_tree(*[()]*5, np.zeros((0, 1)))._replace(root=np.zeros(0, int))
+    if not len(trees): return one_tree((), (), (), (), (), np.zeros((0, 1)))._replace(root=np.zeros(0, int))
     first,line = (np.cumsum([0, *(len(getattr(t, name)) for t in trees[:-1])]) for name in ('feature', 'sets'))
     every = lambda name, move=0*first: np.concatenate([getattr(t, name) + i for t,i in zip(trees, move)])
     listed = np.concatenate([np.where(t.listed < 0, -1, t.listed + i) for t,i in zip(trees, line)])
@@ -341,8 +341,8 @@ class TreeSplits(NamedTuple):
     def scores(self, x:np.ndarray) -> np.ndarray: # Rows `(n, d)` -> `(n, k)`
         "The sums of leaves."
         t,lines = self.e.trees, self.lines
-        out,numbers = np.zeros((len(x), t.value.shape[1])), None if lines is None else lines.read(x)
-        for i,at in enumerate(t.leaves(self.read(x)).T): out += t.value[at] if numbers is None else lines.said(i, at, t.value[at], numbers)
+        at,out = t.leaves(self.read(x)).T, np.zeros((len(x), t.value.shape[1]))
+        for part in (t.value[leaf] for leaf in at) if lines is None else lines.said(at, t.value, lines.read(x)): out += part
         return out
 
 _MOST_BYTES = 2e9 # What tables of leaves may take
@@ -436,14 +436,15 @@ class LeafLines(NamedTuple):
     low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
     high:np.ndarray
 
-    def said(self, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
-        "What the leaves `at` of rows say in a tree of lines: their plain value where a number is missing."
-        p = np.flatnonzero(self.tree == tree)
-        if not len(p): return value
-        mine = at[:, None] == self.leaf[p]
-        v = np.where(mine, numbers[:, self.number[p]], 0.)
-        plain = ~mine.any(1) | np.isnan(v).any(1)
-        return np.where(plain[:, None], value, self.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ self.slope[p])
+    def said(self, leaves:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> Iterator[np.ndarray]: # Of rows, `(t, n)` -> `(n, k)` each
+        "What leaves of rows add tree by tree: their plain `value` where they are no lines, or where a number is missing."
+        for tree,at in enumerate(leaves):
+            p = np.flatnonzero(self.tree == tree)
+            mine = at[:, None] == self.leaf[p]
+            v = np.where(mine, numbers[:, self.number[p]], 0.)
+            plain = ~mine.any(1) | np.isnan(v).any(1)
+            line = self.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ self.slope[p] if len(p) else 0.
+            yield np.where(plain[:, None], value[at], line)
 
 def _lines_by_bits(l:LeafLines, aim:np.ndarray, bit:np.ndarray) -> LeafLines: # `bit`: of each leaf, `(m,)`
     "Lines of one weighted sum of scores, by bits."

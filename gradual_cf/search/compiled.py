@@ -151,7 +151,8 @@ class _Engine:
         numbers = np.flatnonzero(~grid.named)
         fits = self.cells.max() <= _CELLS and all(self.cells[g] == len(self.edges[g]) + 1 for g in numbers)
         self.lib = _library()
-        parts = [_trees_on_cells(grid, *sum_, left) for sum_,left in zip(sums, self.lefts)] if fits and self.lib else [None]
+        each = zip(sums, self.lefts)
+        parts = [_trees_on_cells(grid, nodes, aim, left) for (nodes,aim),left in each] if fits and self.lib else [None]
         self.handle = None if any(t is None for t in parts) else self._trees(parts)
         if self.handle: self.ends = _ends_of(grid, self.edges, self.cells)
 
