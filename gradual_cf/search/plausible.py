@@ -69,9 +69,10 @@ class _Isolation(NamedTuple):
 
 def _isolation_of(rows:Tensor) -> _Isolation: # Rows `(m, d)`
     "A forest of rows."
+    from sklearn import config_context
     from sklearn.ensemble import IsolationForest
     forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLE, len(rows)), random_state=0, n_jobs=1)
-    e = parse_trees(forest.fit(rows.double().cpu().numpy()))
+    with config_context(skip_parameter_validation=True): e = parse_trees(forest.fit(rows.double().cpu().numpy()))
     return _Isolation(e.trees._replace(missing=e.trees.bound >= MISSING), e.link.calibrated[0].args[0])
 
 # %% ../../nbs/search/03_plausible.ipynb #ty02
