@@ -261,7 +261,7 @@ def _splits_on_entries(t:Trees, grid:Grid) -> TreeSplits:
 
 _DEPTH_SLACK = 1e-3 # Room for rounding in a sum of depths
 
-def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `TreeSplits`, `_Words`
+def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `TreeSplits`, `LeafBits`
     "What the forest of a circle does with the cells of a table; read once."
     if number not in company.read or company.read[number][0] is not grid:
         nodes = _splits_on_entries(company.circles[number].forest.trees, grid)
