@@ -1099,7 +1099,8 @@ static void add_places(Opened *o, Knot *k, const double *table, i32 J) {
 API void opened_free(Opened *o) {
   if (!o) return;
   free(o->root), free(o->sum), free(o->at), free(o->owner), free(o->leaf_at), free(o->columns_at);
-  free(o->knot), free(o->leaf), free(o->test), free(o->piece), free(o->column), free(o->level), free(o->place), free(o);
+  free(o->knot), free(o->leaf), free(o->test), free(o->piece), free(o->column);
+  free(o->level), free(o->place), free(o);
 }
 /* `owner`: of a feature, its column; `table`: the features of each place, `(at[G], J)`; `at`: first places. */
 API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 *feature, const i32 *left,
@@ -1246,8 +1247,8 @@ static double bent(double u, double below) { return u > 0 ? u : below * u; }
    one that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
    `(S, M)`, the first `K` of them; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
 API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first,
-                   const double *start, double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
-                   const double *moved, i32 M, double *base, double *change) {
+                   const double *start, double below, i32 K, const double *last, const double *end, i32 G,
+                   const i32 *at, const double *moved, i32 M, double *base, double *change) {
   int broken = 0;
   i64 P = at[G];
   double *all = room_for(&broken, H, 8), *own = room_for(&broken, (size_t)G * H, 8);
@@ -1286,7 +1287,8 @@ static double apart(i32 named, double a, double b) { /* squared; of a category b
 /* Rows `(S, G)` and real ones `(2*half, G)`, levels as numbers; `bar` `(S, 2)`; out `(S, at[G])`: how far the
    mean distance to the `near` nearest rows of a half is beyond its bar, the larger of the two. */
 API void lonely_changes(const double *x, i32 S, i32 G, const double *real, i32 half, i32 near,
-                        const uint8_t *named, const i32 *at, const double *value, const double *bar, double *out) {
+                        const uint8_t *named, const i32 *at, const double *value, const double *bar,
+                        double *out) {
   double far[NEAREST], part[NEAREST];
   i32 who[NEAREST];
   for (i64 s = 0; s < S; s++)
