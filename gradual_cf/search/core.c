@@ -1242,7 +1242,7 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
   return !broken;
 }
 
-static double bent(double u, double below) { return u > 0 ? u : below * u; }
+static double bent(double u, double below) { return (u > 0 ? u : 0) + below * (u < 0 ? u : 0); } /* without a branch */
 /* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, -1 for
    one that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
    `(S, M)`, the first `K` of them; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
