@@ -4,7 +4,6 @@
 
 # %% ../../nbs/search/20_opened.ipynb #op0003
 from __future__ import annotations
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -212,20 +211,19 @@ class _OpenLayers:
         self.lib,self.shared = _library(), (np.ascontiguousarray(layers.owner, np.int32), np.ascontiguousarray(places.at, np.int32))
         self.plain = [self._with_kinks(i) for i in range(len(parts))]
 
-    def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes; None where there is more than one hidden layer
+    def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes, and its arrays; None where there are more hidden layers
         p,w = self.parts[i].inside, self.weight[i]
         if self.lib is None or len(p.bends) != 1 or p.bends[0].below is None: return None
         first,moved,last = p.weight[0].T, self.change[i].T, p.weight[1].T @ w
         one = [np.ascontiguousarray(v, float) for v in (first, p.bias[0], last, p.bias[1] @ w, moved)]
-        return (*one, float(p.bends[0].below))
+        (first,start,last,end,moved),(owner,at) = map(_address, one), map(_address, self.shared)
+        below,units,sums = float(p.bends[0].below), len(one[1]), one[2].shape[1]
+        return (owner, units, first, start, below, sums, last, end, len(self.shared[1]) - 1, at, moved, self.M), one
 
     def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
         "Sums of one model whose units have kinks."
-        (first,start,last,end,moved,below),(owner,at),a,k = cast(tuple, self.plain[i]), self.shared, _address, self.first[i]
-        where = None if change is None else ctypes.c_void_p(change[:, k:].ctypes.data)
-        done = self.lib.layer_sums(a(f), *f.shape, a(owner), len(start), a(first), a(start), below, last.shape[1], a(last), a(end),
-                                   len(at) - 1, a(at), a(moved), self.M, ctypes.c_void_p(base[:, k:].ctypes.data), where)
-        if not done: raise MemoryError('what changes of rows do does not fit into memory')
+        k,where = self.first[i], None if change is None else _address(change[:, self.first[i]:])
+        if not self.lib.layer_sums(_address(f), *f.shape, *cast(tuple, self.plain[i])[0], _address(base[:, k:]), where): raise MemoryError('what changes of rows do does not fit into memory')
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
         "Features of a column at its places."
