@@ -357,7 +357,6 @@ def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
     if table.relations is None: return form
     project = partial(_followed, table.relations, form)
     if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
-    setattr(project, 'single', partial(_legal_alone, whole, by_entry)) # of single numbers, before anything follows
     return project
 
 # %% ../../nbs/04_tables.ipynb #c30

@@ -435,27 +435,6 @@ def predict(
     if own is not None and own.limited: own.seen.append((x.detach().clone(), z.detach().clone()))
     return z
 
-# %% ../../nbs/models/00_asking.ipynb #pc52b
-def _by_sums(model, x:Tensor) -> bool:
-    "Whether what one entry adds can be put into the sums of the first layer, unseen by anybody."
-    own = account()
-    if type(model) is not nn.Sequential or not len(model) or type(model[0]) is not nn.Linear: return False
-    if own is not None and own.keeps or x.dtype != torch.float32: return False
-    return not any(m._forward_hooks or m._forward_pre_hooks for m in (model, model[0]))
-
-def predict_changed(model, x:Tensor, row:Tensor, at:Tensor, v:Tensor) -> Tensor: # `(n, d)`; which, where, what, `(m,)`
-    "Logits `(m, k)` of rows with one entry changed; raises what `predict` does."
-    if not _by_sums(model, x):
-        xp = x[row]
-        xp[torch.arange(len(v), device=v.device), at] = v
-        return predict(model, xp)
-    first,*more = model
-    def ask():
-        z = first(x)[row].addcmul_(first.weight.T[at], (v - x[row, at])[:, None])
-        for m in more: z = m(z)
-        return z
-    with evaluating(model), torch.no_grad(): return _read_logits(charged(ask, len(v)))
-
 # %% ../../nbs/models/00_asking.ipynb #c56
 def check_deterministic(model, x:Tensor):
     "Raise `ValueError` if a model answers the same question in two ways."

@@ -415,10 +415,6 @@ def unreached_rows(cf, s): # Positions of rows, long
     "Rows that are not of the target yet."
     return (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
 
-def _unfinished(cf, s): # Positions of rows, long
-    "Rows that do not meet all demands yet."
-    return (violation_required(cf, s) > 0).nonzero()[:, 0]
-
 # %% ../../nbs/02_goals.ipynb #c91
 def distance_or_cost(x:Tensor, xp:Tensor, price:Callable|None=None) -> Tensor: # Rows before and after; None for Euclidean distance
     "How far rows went, or what that costs."

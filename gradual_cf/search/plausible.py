@@ -523,10 +523,6 @@ def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2
     near = far.topk(min(_AROUND, half), largest=False).indices + torch.tensor([[0], [half]], device=x.device)
     return torch.cat([near, near[:, :, -1:].expand(-1, -1, _AROUND - near.shape[2])], 2)
 
-def _squared(t:Tensor, rows:Tensor) -> Tensor: # Candidates `(n, q, d)`, rows `(n, k, d)` -> `(n, q, k)`
-    "Squared distances."
-    return ((t*t).sum(2, keepdim=True) + (rows*rows).sum(2)[:, None] - 2*t @ rows.transpose(1, 2)).clamp_min(0)
-
 # %% ../../nbs/search/03_plausible.ipynb #c27
 def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
     "How lonely candidates are among each half."
