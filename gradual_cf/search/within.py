@@ -217,7 +217,7 @@ def _together(p:_Plan, have:int) -> list: # Rows
     "What the search in moves finds, where the surrogate decides."
     out = []
     for share in _SHARES:
-        j = p.judging(share, min(have - 1, int(p.judge.most[0])))
+        j = p.judging(share, min(have - (have > 2), int(p.judge.most[0]))) # two may be nearer than two
         xp = j.x.copy()
         for _ in _by_levels(j, xp, np.zeros(1, int)): pass
         if (xp != j.x).any(): out.append(xp[0])
@@ -256,7 +256,8 @@ def _next(p:_Plan, batch:int) -> list: # As `ask` takes them; none where nothing
         return alone(sorted(near, key=lambda i: p.way[i] - .2*min(gain[i] - p.need, 0))[:batch])
     may = [i for i in unknown if gain[i] >= p.need - .3*abs(p.need)]
     rows:list = _real_rows(p)[:1] if best is None and late else []
-    if have > 2: rows = rows + _adding(p, gain, order, have)[:2] + _together(p, have)
+    if have > 2: rows = rows + _adding(p, gain, order, have)[:2]
+    if have > 1: rows = rows + _together(p, have)
     if have > 1 and best is not None: rows = _fewer(p) + rows
     sets = [*((row, None) for row in rows), *alone(may[:batch//2] + [i for i in order if np.isnan(p.known[i])][:batch//2])]
     fresh = lambda sets: [*{s[0].tobytes(): s for s in sets[::-1] if s[0].tobytes() not in p.seen}.values()][::-1] # the first of equals
