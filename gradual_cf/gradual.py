@@ -391,7 +391,7 @@ def construct(
 # %% ../nbs/07_gradual.ipynb #c71
 _COMPOSED = 'tau_slack init keep max_shared moves lr lam eta prototype_weight match terms average n_ref n_prototypes'.split()
 
-def _probing(cf, parts:Parts, priced:bool) -> Parts:
+def _probing(cf, parts:Parts) -> Parts:
     "The parts of a search that tries values: moves, unless settings say how to compose."
     h,domain = cf.settings, cf.domain
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
@@ -409,7 +409,7 @@ def assembled(cf) -> Parts: # Of a `GradualCF`
     "Choose the parts of a search."
     h,priced = cf.settings, cf.ties['price'] is not None
     parts = Parts(STARTS[h.init], MASKING[h.masking], try_all_values, _composed, (construct,))
-    if h.masking == 'probe': parts = _probing(cf, parts, priced)
+    if h.masking == 'probe': parts = _probing(cf, parts)
     usual = (put_back, line_search)*(priced and not parts.judged)
     moves = (*h.moves, share) if h.max_shared > 1 else h.moves or usual # they improve an answer
     last = (partial(shortened, moves=moves),) if moves else ()

@@ -275,7 +275,7 @@ def _carried_out(p:_Plan):
         p.ask(sets)
 
 # %% ../../nbs/search/19_within.ipynb #wi15
-def _best_seen(cf, own:Account, data, enc:Encoded, target:Tensor) -> Tensor: # `(1, *s)`
+def _best_seen(cf, own:Account, enc:Encoded, target:Tensor) -> Tensor: # `(1, *s)`
     "The best legal answer among rows that were asked about."
     groups,best = cf.groups(enc.x), (np.inf, np.inf, enc.x)
     most = int(max_changes_of(cf, enc)[0])
@@ -311,7 +311,7 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     found:list = []
     if isinstance(cf.model, TreeModel): cf = _by_itself(cf)
     end = run_until_limit(lambda: found.append(cf.usual(q, effort)))
-    return (found[0] if found else _best_seen(cf, own, q.rows, enc, target)), end
+    return (found[0] if found else _best_seen(cf, own, enc, target)), end
 
 def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
     "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."
