@@ -874,22 +874,6 @@ class GradualCF(Explainer):
 
     def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
 
-    def promise(self, label:int) -> dict: # The margin, and shares of jurors
-        """What answers towards a class are asked for where that is left to jurors, and what is expected; made once.
-
-        Parameters
-        ----------
-        label : int
-            Class of each row, long `(n,)`
-
-        Returns
-        -------
-        dict
-            The margin, and shares of jurors
-        """
-        panel = ensemble_of(self)
-        return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
-
     def missed(self, cfs) -> list|None: return _unmet_demands(self, cfs) # Its answers -> words, '' where nothing is missed
     def expected_agreement(self, cfs) -> np.ndarray|None: return _expected_of(self, cfs) # Its answers -> in [0, 1], `(n,)`
 
