@@ -123,7 +123,8 @@ class _Plan:
         places = _thinned(places_tried(plan), _VALUES)
         trees = _OpenTrees(places, _Itself(places.grid, self.x.dtype), [part])
         self.engine = _Guess(trees, self.x)
-        plan.judged = (plan.x_train, plan.domain.features, plan.model, False), _Known(places, None, self.engine, None, {})
+        known = _Known(places, None, self.engine, None, {}, cf.x_train.std(0).cpu().numpy())
+        plan.judged = (plan.x_train, plan.domain.features, plan.model, False), known
         self.plan,self.lead0 = plan, _leads(cf, self.target, q.logits)[0]
         self.need = -self.lead0 + 1e-6 + _margin(cf, self.target)
         self.here = float(trees.sums(self.x, False)[0][0, 0])
