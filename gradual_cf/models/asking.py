@@ -282,20 +282,7 @@ def check_logits(
     z, # What the model returned for training rows
     numbers:bool=False, # Whether it answers with numbers
 ) -> Tensor: # `z` itself
-    """Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2, or like numbers `(n, 1)`.
-
-    Parameters
-    ----------
-    z
-        What the model returned for training rows
-    numbers : bool, default False
-        Whether it answers with numbers
-
-    Returns
-    -------
-    Tensor
-        `z` itself
-    """
+    "Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2, or like numbers `(n, 1)`."
     check_finite(z, numbers)
     if z.shape[1] == 1: return z
     if (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
@@ -314,21 +301,7 @@ def pass_rows(
     numbers:int=2**16, # Numbers that go in together …
     least:int=128,     # … unless these are fewer rows
 ) -> int:
-    """Rows to send through a network at a time.
-
-    Parameters
-    ----------
-    x : Tensor
-        Inputs, `(n, *s)`
-    numbers : int, default 2 ** 16
-        Numbers that go in together …
-    least : int, default 128
-        … unless these are fewer rows
-
-    Returns
-    -------
-    int
-    """
+    "Rows to send through a network at a time."
     return max(least, numbers//x.shape[1:].numel())
 
 # %% ../../nbs/models/00_asking.ipynb #sa2donce
@@ -406,27 +379,7 @@ def predict(
     x:Tensor, # Inputs, `(n, *s)`
     batch:int|None=None, # Rows per forward pass; None for `pass_rows`
 ) -> Tensor:  # Raw logits, `(n, k)`
-    """Evaluate `model` without a graph, a batch at a time; raises `ValueError` if it does not accept the rows.
-
-    Parameters
-    ----------
-    model
-        Maps `(n, *s)` to raw logits `(n, k)`
-    x : Tensor
-        Inputs, `(n, *s)`
-    batch : int | None, default None
-        Rows per forward pass; None for `pass_rows`
-
-    Returns
-    -------
-    Tensor
-        Raw logits, `(n, k)`
-
-    Raises
-    ------
-    ValueError
-        If it does not accept the rows
-    """
+    "Evaluate `model` without a graph, a batch at a time; raises `ValueError` if it does not accept the rows."
     with evaluating(model), torch.no_grad():
         parts = [_read_logits(_passed(model, b)) for b in x.split(batch or pass_rows(x))]
     for z in parts:
@@ -434,27 +387,6 @@ def predict(
     z,own = torch.cat(parts), account()
     if own is not None and own.limited: own.seen.append((x.detach().clone(), z.detach().clone()))
     return z
-
-# %% ../../nbs/models/00_asking.ipynb #pc52b
-def _by_sums(model, x:Tensor) -> bool:
-    "Whether what one entry adds can be put into the sums of the first layer, unseen by anybody."
-    own = account()
-    if type(model) is not nn.Sequential or not len(model) or type(model[0]) is not nn.Linear: return False
-    if own is not None and own.keeps or x.dtype != torch.float32: return False
-    return not any(m._forward_hooks or m._forward_pre_hooks for m in (model, model[0]))
-
-def predict_changed(model, x:Tensor, row:Tensor, at:Tensor, v:Tensor) -> Tensor: # `(n, d)`; which, where, what, `(m,)`
-    "Logits `(m, k)` of rows with one entry changed; raises what `predict` does."
-    if not _by_sums(model, x):
-        xp = x[row]
-        xp[torch.arange(len(v), device=v.device), at] = v
-        return predict(model, xp)
-    first,*more = model
-    def ask():
-        z = first(x)[row].addcmul_(first.weight.T[at], (v - x[row, at])[:, None])
-        for m in more: z = m(z)
-        return z
-    with evaluating(model), torch.no_grad(): return _read_logits(charged(ask, len(v)))
 
 # %% ../../nbs/models/00_asking.ipynb #c56
 def check_deterministic(model, x:Tensor):

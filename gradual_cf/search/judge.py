@@ -143,7 +143,7 @@ class _Judge:
         circle = c.company.circles[number]
         real = circle.x.detach().cpu().numpy()
         self.named = np.ascontiguousarray(self.grid.named, np.uint8)
-        self.met,self.went = self._cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
+        self.met,self.went = self.cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
         if number not in self.known.forests:
             engine = _OpenTrees(self.known.places, _Itself(self.grid), [ModelPart(Link(np.zeros(1), 'number'), circle.forest.trees)])
             self.known.forests[number] = engine if engine.lib is not None else None
@@ -285,12 +285,12 @@ class _Judge:
         "How far beyond its bar every change is, among the real rows nearest to the state, at most."
         out = np.zeros((len(x), len(self.owner)))
         if (lib := _library()) is None: return out # seen in the end alone
-        cells,bar = self._cells(x), np.ascontiguousarray(self.lonely_bar[row], float)
+        cells,bar = self.cells(x), np.ascontiguousarray(self.lonely_bar[row], float)
         lib.lonely_changes(_address(cells), *cells.shape, _address(self.met), len(self.met)//2, _AROUND,
                            *map(_address, (self.named, self.places.at, self.went, bar, out)))
         return out
 
-    def _cells(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
+    def cells(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
         "A number of each column: of a category its level, -1 for none."
         out = np.ascontiguousarray(x[:, self.grid.first[:-1]], float)
         for g in np.flatnonzero(self.grid.named):
@@ -364,28 +364,17 @@ class _Judge:
 
 _ROUNDING = 1e-5 # What a demand may lack by rounding
 
-def _thinned(p:_Places) -> _Places:
-    "Fewer numbers of each column, for a model that is asked about each."
+def _thinned(p:_Places, most:int=_COARSE) -> _Places:
+    "Fewer numbers of each column, for a model that is asked about each or about few."
     keep = []
     for g in range(len(p.at) - 1):
         mine = np.arange(p.at[g], p.at[g + 1])
-        keep.append(mine if p.grid.named[g] or len(mine) <= _COARSE else mine[np.linspace(0, len(mine) - 1, _COARSE).round().astype(int)])
+        keep.append(mine if p.grid.named[g] or len(mine) <= most else mine[np.linspace(0, len(mine) - 1, most).round().astype(int)])
     at,k = np.r_[0, np.cumsum([len(v) for v in keep])].astype(np.int32), np.concatenate(keep)
     return _Places(p.grid, at, p.owner[k], p.position[k], p.value[k], p.start)
 
 def held_places(cf) -> dict: # Column -> positions `(q,)`
-    """The values that a search tries, for an explainer that keeps no training rows.
-
-    Parameters
-    ----------
-    cf
-        Fitted explainer
-
-    Returns
-    -------
-    dict
-        Column -> positions `(q,)`
-    """
+    "The values that a search tries, for an explainer that keeps no training rows."
     p = _known_of(cf).places
     return {g: torch.from_numpy(p.position[p.at[g]:p.at[g + 1]].astype(np.int64)) for g in range(len(p.at) - 1)}
 

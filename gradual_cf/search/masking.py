@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .goals import merit, shortfall, distance_or_cost
 from ..core import State, group_sums, per_row
-from ..models.asking import is_differentiable, evaluating, input_grad, pass_rows, predict, put_to, with_graph
+from ..models.asking import evaluating, input_grad, predict, with_graph
 
 # %% auto #0
 __all__ = ['expand_groups', 'in_group', 'perturb', 'sensitivity', 'rank_groups', 'probe']
@@ -23,40 +23,14 @@ def expand_groups(
     on:Tensor,     # Groups switched on, bool `(n, g)`
     groups:Tensor, # Group of every entry, long `(*s)`
 ) -> Tensor:       # The mask, bool `(n, *s)`
-    """Read a choice of groups as a mask over entries.
-
-    Parameters
-    ----------
-    on : Tensor
-        Groups switched on, bool `(n, g)`
-    groups : Tensor
-        Group of every entry, long `(*s)`
-
-    Returns
-    -------
-    Tensor
-        The mask, bool `(n, *s)`
-    """
+    "Read a choice of groups as a mask over entries."
     return on[:, groups]
 
 def in_group(
     groups:Tensor, # Group of every entry, long `(*s)`
     g:Tensor,      # A group for each row, long `(n,)`
 ) -> Tensor:       # Bool `(n, *s)`
-    """The entries of each row's own group.
-
-    Parameters
-    ----------
-    groups : Tensor
-        Group of every entry, long `(*s)`
-    g : Tensor
-        A group for each row, long `(n,)`
-
-    Returns
-    -------
-    Tensor
-        Bool `(n, *s)`
-    """
+    "The entries of each row's own group."
     return groups == per_row(g, groups[None])
 
 # %% ../../nbs/01_masking.ipynb #c21
@@ -65,22 +39,7 @@ def perturb(
     c:Tensor,    # Composites, `(n, *s)` or broadcastable
     mask:Tensor, # Mask, bool `(n, *s)`
 ) -> Tensor:     # Perturbed inputs $X'$, `(n, *s)`
-    """Put the composite where the mask is on (Eq. 1); elsewhere `x`, bit by bit.
-
-    Parameters
-    ----------
-    x : Tensor
-        Inputs, `(n, *s)`
-    c : Tensor
-        Composites, `(n, *s)` or broadcastable
-    mask : Tensor
-        Mask, bool `(n, *s)`
-
-    Returns
-    -------
-    Tensor
-        Perturbed inputs $X'$, `(n, *s)`
-    """
+    "Put the composite where the mask is on (Eq. 1); elsewhere `x`, bit by bit."
     return torch.where(mask, c, x)
 
 # %% ../../nbs/01_masking.ipynb #c24
@@ -89,27 +48,7 @@ def sensitivity(
     x:Tensor,      # Inputs, `(n, *s)`
     target:Tensor, # Target class of each row, long `(n,)`
 ) -> Tensor:       # Derivative of the target's logit, `(n, *s)`
-    """Differentiate the target's logit by the input (inside Eq. 5); raises `ValueError` for a model without gradient.
-
-    Parameters
-    ----------
-    model
-        Maps `(n, *s)` to raw logits `(n, k)`
-    x : Tensor
-        Inputs, `(n, *s)`
-    target : Tensor
-        Target class of each row, long `(n,)`
-
-    Returns
-    -------
-    Tensor
-        Derivative of the target's logit, `(n, *s)`
-
-    Raises
-    ------
-    ValueError
-        For a model without gradient
-    """
+    "Differentiate the target's logit by the input (inside Eq. 5); raises `ValueError` for a model without gradient."
     x = x.detach().requires_grad_()
     with evaluating(model): z = with_graph(model, x)
     return input_grad(z, x, torch.zeros_like(z).scatter_(1, target[:, None], 1.))
@@ -125,22 +64,7 @@ def rank_groups(
     groups:Tensor, # Group of every entry, long `(*s)`
     frozen:Tensor, # Groups that may not change, bool `(n, g)`
 ) -> Tensor:       # Group ids, best first and frozen last, long `(n, g)`
-    """Order the groups by mean absolute derivative (Eq. 5).
-
-    Parameters
-    ----------
-    s : Tensor
-        Derivatives from `sensitivity`, `(n, *s)`
-    groups : Tensor
-        Group of every entry, long `(*s)`
-    frozen : Tensor
-        Groups that may not change, bool `(n, g)`
-
-    Returns
-    -------
-    Tensor
-        Group ids, best first and frozen last, long `(n, g)`
-    """
+    "Order the groups by mean absolute derivative (Eq. 5)."
     score = group_mean(s.abs(), groups).masked_fill(frozen, -torch.inf)
     return score.argsort(dim=1, descending=True, stable=True)
 
@@ -157,28 +81,17 @@ def _trials(xp:Tensor, values:Tensor, entry:Tensor) -> Tensor:
     t[:, :, slice(first, last + 1) if last - first + 1 == len(entry) else entry] = values
     return t.view(*t.shape[:2], *xp.shape[1:])
 
-def _by_entries(project) -> bool: # Whether single numbers can be made admissible without the rest of their row
-    return project is None or hasattr(project, 'alone') or hasattr(project, 'narrow')
-
-def _legal_near(s, v, at, project):
-    "The admissible numbers next to the candidates `v` for single entries `at` of each row, `(n, q)` each."
-    for limit,inward in ((s.enc.low, torch.maximum), (s.enc.high, torch.minimum)):
-        if limit is not None: v = inward(v, limit.flatten(1).gather(1, at))
-    if project is None: return v
-    form = next(getattr(project, name) for name in ('alone', 'narrow', 'single') if hasattr(project, name))
-    return form(at, s.x)(v)
-
 def _legal_values(s, values, entry, project):
     "The admissible values next to the candidates `(n or 1, q, w)` for some entries of each row, `(n, q, w)`."
     enc,(n,q,w) = s.enc, (len(s.x), *values.shape[1:])
     v = values.to(s.x).expand(n, -1, -1)
-    if w == 1 and _by_entries(project): return _legal_near(s, v[..., 0], entry.expand(n, q), project)[..., None]
-    if hasattr(project, 'alone'): return v # a table's levels are legal as they are offered
+    alone = getattr(project, 'alone', None) # what a column of a table demands
+    if alone is not None and w > 1: return v # levels are legal as they are offered
     if enc.low is not None: v = torch.maximum(v, enc.low.flatten(1)[:, None, entry])
     if enc.high is not None: v = torch.minimum(v, enc.high.flatten(1)[:, None, entry])
     if project is None: return v
-    if hasattr(project, 'narrow'):
-        return project.narrow(entry.repeat(q).expand(n, -1), s.x)(v.reshape(n, q*w)).view(n, q, w)
+    if form := alone or getattr(project, 'narrow', None):
+        return form(entry.repeat(q).expand(n, -1), s.x)(v.reshape(n, q*w)).view(n, q, w)
     whole = project(_trials(s.xp, v, entry).flatten(0, 1), s.x.repeat_interleave(q, 0))
     return whole.view(n, q, -1)[:, :, entry]
 
@@ -207,21 +120,26 @@ def _tied(relations, price, group, s, t):
     return t, distance_or_cost(s.x.repeat_interleave(q, 0), t.flatten(0, 1), price).view(n, q), out
 
 class _Place(NamedTuple):
-    "Where values are tried: one group, or several."
-    may:Tensor     # Which rows may change there, bool `(n,)`; of several groups `(n, g)`
-    entry:Any      # Positions of the entries of the group, or of each
-    project:Any    # (c, x) -> admissible c
-    tied:Any=None  # (state, trials) -> trials with all that follows, what they cost, which are out; None for distance
+    "Where values are tried: one group."
+    model:Any    # Who is asked
+    may:Tensor   # Which rows may change there, bool `(n,)`
+    entry:Tensor # Positions of the entries of the group
+    project:Any  # (c, x) -> admissible c
+    tied:Any     # (state, trials) -> trials with all that follows, what they cost, which are out; None for distance
 
     def rows(self, i) -> _Place: return self._replace(may=self.may[i]) # The rows `i`
 
+def _lacks(model, s, t): # Candidates `(n, q, *s)` -> `(n, q)`
+    "What each candidate lacks, as the model says."
+    rows = t.flatten(0, 1)
+    return shortfall(State(s.enc, rows, predict(model, rows), s.target.uncompared().repeated(t.shape[1]))).view(t.shape[:2])
+
 def _best_trial(s, v, place:_Place):
-    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`; yields one question."
+    "The best of the values `v`, `(n, q, w)`: merit `(n,)` and trial `(n, *s)`."
     t = _trials(s.xp, v, place.entry)
     stays = (v == s.xp.flatten(1)[:, None, place.entry]).all(2) | ~place.may[:, None]
     t,dist,out = (t, _distances(s, v, place.entry), stays) if place.tied is None else place.tied(s, t)
-    short = yield s, t
-    score,i = merit(short, dist).masked_fill(stays | out, -torch.inf).max(1)
+    score,i = merit(_lacks(place.model, s, t), dist).masked_fill(stays | out, -torch.inf).max(1)
     return score, t[torch.arange(len(t), device=t.device), i]
 
 # %% ../../nbs/01_masking.ipynb #c45
@@ -232,126 +150,31 @@ def _last_stretch(s, best, score, place:_Place):
     share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
     a,b = s.xp.flatten(1)[:, place.entry], best.flatten(1)[:, place.entry]
     finer = _legal_values(s, torch.lerp(a, b, share)[..., None], place.entry, place.project)
-    new,trial = yield from _best_trial(s, finer, place)
+    new,trial = _best_trial(s, finer, place)
     return torch.maximum(new, score), torch.where(per_row(new > score, s.x), trial, best)
 
 def _best_value(s, values, place:_Place):
     "The best of the values proposed, and of the last stretch before it: merit `(n,)` and trial `(n, *s)`."
-    score,best = yield from _best_trial(s, _legal_values(s, values, place.entry, place.project), place)
+    score,best = _best_trial(s, _legal_values(s, values, place.entry, place.project), place)
     there = (score > 0).nonzero()[:, 0]
     if len(place.entry) > 1 or not len(there): return score, best
     few = s._replace(on=None, c=None).take(there)
-    score[there],best[there] = yield from _last_stretch(few, best[there], score[there], place.rows(there))
+    score[there],best[there] = _last_stretch(few, best[there], score[there], place.rows(there))
     return score, best
 
 _NUMBERS = 2**22 # Numbers of candidates that any search holds at a time: 16 MB in 32 bits, and a few copies of that
 
-def _best_in_group(s, group, values, place:_Place):
-    "The best candidate of one group, a few rows at a time: merit and group `(n,)`, trial `(n, *s)`; yields questions."
+def _best_in_group(s, values, place:_Place):
+    "The best candidate of one group, a few rows at a time: merit `(n,)` and trial `(n, *s)`."
     n = len(s.x)
     size = max(1, _NUMBERS//(values.shape[1]*s.x[0].numel()))
     found = []
     for i in [slice(at, at + size) for at in range(0, n, size)]:
         own = values[i] if len(values) > 1 else values
-        found.append((yield from _best_value(s.take(i), own, place.rows(i))))
-    score,trial = map(torch.cat, zip(*found))
-    return score, torch.full((n,), group, device=s.x.device), trial
-
-# %% ../../nbs/01_masking.ipynb #2b8e65d9
-def _merits_at(s, v, at, may):
-    "The merit of each row with one entry changed: numbers `v` for the entries `at`, `(n, q)` each; yields one question."
-    x,xp = s.x.flatten(1), s.xp.flatten(1)
-    one = at[..., None]
-    t = xp[:, None].repeat(1, v.shape[1], 1).scatter_(2, one, v[..., None])
-    far = (v - x.gather(1, at)).square_()
-    if not xp.equal(x): far += (xp - x)[:, None].expand_as(t).scatter(2, one, 0.).square_().sum(2)
-    short = yield s, t.view(*v.shape, *s.x.shape[1:])
-    return merit(short, far.sqrt()).masked_fill((v == xp.gather(1, at)) | ~may, -torch.inf)
-
-def _finer_numbers(s, place:_Place, value, best):
-    "Divide the last stretch of all numbers that arrived, `(n, g)`; writes to `value` and `best`."
-    row,g = (best > 0).nonzero(as_tuple=True)
-    if not len(row): return
-    share = torch.linspace(0, 1, DIVISIONS + 1, dtype=s.x.dtype, device=s.x.device)[1:-1]
-    few,at = s.take(row), place.entry[g][:, None].expand(-1, len(share))
-    stretch = torch.lerp(few.xp.flatten(1).gather(1, at[:, :1]), value[row, g][:, None], share)
-    finer = _legal_near(few, stretch, at, place.project)
-    new,i = (yield from _merits_at(few, finer, at, place.may[row, g][:, None])).max(1)
-    better = new > best[row, g]
-    value[row[better],g[better]],best[row[better],g[better]] = finer.gather(1, i[:, None])[better, 0], new[better]
-
-def _best_numbers(s, groups, values, place:_Place):
-    "The best of the `values`, `(n or 1, q)` each, of several groups of one entry: as `_best_in_group`."
-    n,size = len(s.x), torch.tensor([v.shape[1] for v in values], device=s.x.device)
-    owner,first = torch.arange(len(size), device=s.x.device).repeat_interleave(size), size.cumsum(0) - size
-    at,number = place.entry[owner].expand(n, -1), torch.arange(len(owner), device=s.x.device) - first[owner]
-    v = _legal_near(s, torch.cat([v.to(s.x).expand(n, -1) for v in values], 1), at, place.project)
-    score = s.x.new_full((n, len(size), int(size.max())), -torch.inf)
-    score[:, owner, number] = yield from _merits_at(s, v, at, place.may[:, owner])
-    best,i = score.max(2)
-    value = v.gather(1, first + i)
-    yield from _finer_numbers(s, place, value, best)
-    score,i = best.max(1, keepdim=True)
-    trial = s.xp.flatten(1).scatter(1, place.entry[i], value.gather(1, i))
-    return score[:, 0], groups[i[:, 0]], trial.view_as(s.xp)
-
-def _best_of_numbers(s, groups, values, place:_Place):
-    "The same, a few rows at a time."
-    most = max(sum(v.shape[1] for v in values), len(values)*(DIVISIONS - 1))*s.x[0].numel()
-    size,found = max(1, _NUMBERS//most), []
-    for i in [slice(at, at + size) for at in range(0, len(s.x), size)]:
-        own = [v[i] if len(v) > 1 else v for v in values]
-        found.append((yield from _best_numbers(s.take(i), groups, own, place.rows(i))))
+        found.append(_best_value(s.take(i), own, place.rows(i)))
     return tuple(map(torch.cat, zip(*found)))
 
-# %% ../../nbs/01_masking.ipynb #c47
-def _in_rounds(searches:list, ask:Callable) -> list: # Generators that yield questions; questions -> answers
-    "Run searches together, and return what they do: each round asks the questions of all of them at once."
-    out:dict = {}
-    answers:dict = dict.fromkeys(range(len(searches)))
-    while answers:
-        questions = {}
-        for i,answer in answers.items():
-            try: questions[i] = searches[i].send(answer)
-            except StopIteration as end: out[i] = end.value
-        answers = dict(zip(questions, ask(list(questions.values()))))
-    return [out[i] for i in range(len(searches))]
-
-# %% ../../nbs/01_masking.ipynb #c51
-_CALL_NUMBERS = 2**20 # Numbers that go into one call of a model without gradient
-_TOGETHER = 1000      # Rows times groups whose questions wait for each other
-
-def _lacks_of(s, t, z):
-    "What each candidate lacks, `(n, q)`, given the logits of all."
-    target = s.target.uncompared().repeated(t.shape[1])
-    return shortfall(State(s.enc, t.flatten(0, 1), z, target)).view(t.shape[:2])
-
-def _plain_lack(model, s:State, t:Tensor) -> Tensor: # Candidates `(n, q, *s)` -> `(n, q)`
-    "What candidates of each row lack by the model alone, which is asked."
-    return _lacks_of(s, t, predict(model, t.flatten(0, 1)))
-
-def _asker(model) -> Callable:
-    "Ask about many candidates of each row, for one search or several."
-    more = {} if is_differentiable(model) else dict(numbers=_CALL_NUMBERS) # each call of a function has a price
-    def ask(questions):
-        if not questions: return []
-        rows = [t.flatten(0, 1) for _,t in questions]
-        flat = rows[0] if len(rows) == 1 else torch.cat(rows)
-        z = torch.cat([put_to(model, v) for v in flat.split(pass_rows(flat, **more))]).split([len(r) for r in rows])
-        return [_lacks_of(s, t, part) for (s,t),part in zip(questions, z)]
-    return ask
-
 # %% ../../nbs/01_masking.ipynb #c56
-def _searches(s, values:dict, every:_Place) -> list: # Candidates of each group; all groups
-    "A search of each group that needs its own, and one of all others, which are single numbers."
-    may,entry,project,tied = every
-    single = [g for g in values if tied is None and len(entry[g]) == 1 and _by_entries(project)]
-    out = [_best_in_group(s, g, v, _Place(may[:, g], entry[g], project, tied and partial(tied, g)))
-           for g,v in values.items() if g not in single]
-    if not single: return out
-    at,numbers = torch.cat([entry[g] for g in single]), [values[g][..., 0] for g in single]
-    return [*out, _best_of_numbers(s, torch.tensor(single, device=at.device), numbers, _Place(may[:, single], at, project))]
-
 def probe(
     model,            # Maps `(n, *s)` to raw logits `(n, k)`
     s:State,          # Rows as they stand
@@ -363,42 +186,15 @@ def probe(
     relations=None,             # Relations between groups; None if there are none
     price:Callable|None=None,   # (x, xp) -> what changes cost, `(n,)`; None for distance
 ) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value, its `merit`
-    """Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none.
-
-    Parameters
-    ----------
-    model
-        Maps `(n, *s)` to raw logits `(n, k)`
-    s : State
-        Rows as they stand
-    free : Tensor
-        Groups that may be changed, bool `(n, g)`
-    groups : Tensor
-        Group of every entry, long `(*s)`
-    propose : Callable
-        (x, group) -> candidate values, `(n or 1, q, w)`
-    project : Callable | None, default None
-        (c, x) -> admissible c
-    relations : default None
-        Relations between groups; None if there are none
-    price : Callable | None, default None
-        (x, xp) -> what changes cost, `(n,)`; None for distance
-
-    Returns
-    -------
-    tuple[Tensor, Tensor, Tensor]
-        Group of each row, long `(n,)`, the row with its best value, its `merit`
-    """
-    s,ask = s._replace(on=None, c=None), _asker(model)
+    "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
+    s = s._replace(on=None, c=None)
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     group = torch.zeros_like(best, dtype=torch.long)
-    tied = None if relations is None and price is None else partial(_tied, relations, price)
-    flat = groups.flatten()
-    every = _Place(free, flat.argsort(stable=True).split(torch.bincount(flat).tolist()), project, tied)
-    with evaluating(model), torch.no_grad():
-        for some in free.any(0).nonzero()[:, 0].split(max(1, _TOGETHER//max(1, len(s.x)))):
-            values = {g: propose(s.x, g) for g in some.tolist()}
-            for score,g,trial in _in_rounds(_searches(s, values, every), ask):
-                won = (score > best) | (score == best) & (g < group) # the first of equals
-                group[won],xp[won],best[won] = g[won],trial[won],score[won]
+    plain,flat = relations is None and price is None, groups.flatten()
+    entry = flat.argsort(stable=True).split(torch.bincount(flat).tolist())
+    for g in free.any(0).nonzero()[:, 0].tolist():
+        place = _Place(model, free[:, g], entry[g], project, None if plain else partial(_tied, relations, price, g))
+        score,trial = _best_in_group(s, propose(s.x, g), place)
+        won = score > best # the first of equals
+        group[won],xp[won],best[won] = g,trial[won],score[won]
     return group, xp, best

@@ -19,11 +19,14 @@ from tqdm.auto import tqdm
 from ..answers import Counterfactuals
 from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, take_rows
 from ..models.asking import NO_MORE_CALLS, run_until_limit, Account, account, counting, predict, Spent
-from ..models.fitted import may_deny
-from .composition import admissible
-from ..models.targets import arrived, goal_of, in_target, lead_of
+from ..models.fitted import may_deny, parse_trees
+from ..models.targets import arrived, goal_of, in_target, lead_of, NUMBERS
+from .compiled import _library
+from .confirmed import places_tried
 from .goals import max_changes_of
-from .judge import _lawful_rows
+from .judge import _Judge, _Known, _put_over, _rows_of_target, _thinned
+from .moves import _by_levels, _put_back
+from .opened import _Itself, _nodes_part, _OpenTrees
 from ..models.trees import TreeModel
 
 # %% auto #0
@@ -59,79 +62,26 @@ def some_of(model, data, y, sample:int|None) -> tuple: # Raw rows, and their lab
     if y is not None: y = np.asarray(y)[at] if np.shape(y) == (len(data),) else y
     return take_rows(data, at), y
 
-# %% ../../nbs/search/19_within.ipynb #wi8
-_VALUES = 24 # Values of a column that are proposed, at most
-
-def _thinned(v:Tensor) -> Tensor: # `(q, w)`
-    "Some of many values, spread over their order."
-    if len(v) <= _VALUES: return v
-    if v.shape[1] == 1: v = v[v[:, 0].argsort()]
-    return v[torch.linspace(0, len(v) - 1, _VALUES).round().long().unique()]
-
-class _Moves:
-    "Single changes of one row, and rows made of several."
-    def __init__(self, cf, data, enc:Encoded):
-        self.cf,self.data,self.enc,self.groups = cf, data, enc, cf.groups(enc.x)
-        self.most = min(int(max_changes_of(cf, enc)[0]), int((~enc.frozen).sum()))
-        self.group,self.rows = torch.zeros(0, dtype=torch.long), enc.x[:0]
-        for g in (~enc.frozen[0]).nonzero()[:, 0].tolist():
-            at = self.groups == g
-            v = _thinned(cf.propose(enc.x, g)[0].unique(dim=0).to(enc.x))
-            rows = enc.x.repeat(len(v), 1)
-            rows[:, at] = v
-            self.add(g, rows)
-
-    def add(self, g:int, rows:Tensor) -> list: # Positions of the new moves
-        "More values of a column, as rows in which it alone is different."
-        rows = self.legal(rows)
-        at = self.groups == g
-        rows = rows[(rows[:, at] != self.enc.x[:, at]).any(1)]
-        first = len(self.rows)
-        self.rows = torch.cat([self.rows, rows])
-        self.group = torch.cat([self.group, torch.full((len(rows),), g)])
-        return [*range(first, len(self.rows))]
-
-    def legal(self, rows:Tensor) -> Tensor:
-        "Rows within limits and rules."
-        return admissible(self.enc.take(torch.zeros(len(rows), dtype=torch.long)), rows, self.cf.project)
-
-    def made(self, sets:list) -> Tensor: # Positions of moves, one a column -> rows `(m, d)`
-        "Rows in which several columns move."
-        out = self.enc.x.repeat(len(sets), 1)
-        for row,some in zip(out, sets):
-            for i in some:
-                at = self.groups == self.group[i]
-                row[at] = self.rows[i, at]
-        return self.legal(out) if self.cf.ties['relations'] is not None else out
-
-    def written(self, rows:Tensor) -> tuple: # Rows as they are read back, and which may be an answer
-        "What becomes of rows once somebody writes them down."
-        some = self.enc.take(torch.zeros(len(rows), dtype=torch.long))
-        data = take_rows(self.data, np.zeros(len(rows), int))
-        raw = self.cf.domain.decode(rows, data, self.cf.settings.legal)
-        xp = self.cf.domain.confirm(rows, self.cf.encode(raw).x)
-        own = changed_groups(some.x, xp, self.groups)
-        relations = self.cf.ties['relations']
-        if relations is None: ok = _lawful_rows(self.cf, some, xp, np.full(len(xp), self.most)) if self.cf.settings.legal else None
-        else: ok = (~(own & some.frozen).any(1) & ((own & ~relations.consequences(some.x, xp)).sum(1) <= self.most)).cpu().numpy()
-        if ok is None: ok = (~(own & some.frozen).any(1) & (own.sum(1) <= self.most)).cpu().numpy()
-        return xp, ok
-
 # %% ../../nbs/search/19_within.ipynb #wi10
-_CLIP = 6. # Log-odds beyond which more makes no difference
+_CLIP = 6.   # Log-odds beyond which more makes no difference
+_VALUES = 24 # Numbers of a column that are proposed, at most
 
-def _surrogate(cf, target:Tensor) -> Callable: # Encoded rows -> how surely they are decided for a target, `(n,)`
+def _leads(cf, target:Tensor, z:Tensor) -> np.ndarray: # A target, logits `(m, k)` -> `(m,)`
+    "How surely rows are decided for a target."
+    label = target.expand(len(z), *target.shape)
+    return goal_of(label).lead(z.double(), label, cf.tau).cpu().numpy()
+
+def _surrogate(cf, target:Tensor) -> Any: # Trees, as an engine reads them
     "Gradient boosting of what the model said of training rows, remembered."
     cf.planned = cf.planned or {}
     key = str(target.tolist())
     if key not in cf.planned:
         from sklearn.ensemble import HistGradientBoostingRegressor
-        label = target.expand(len(cf.z_train), *target.shape)
-        lead = goal_of(label).lead(cf.z_train.double(), label, cf.tau)
-        if not cf.numbers: lead = lead.clamp(-_CLIP, _CLIP)
+        x,lead = cf.x_train.cpu().numpy(), _leads(cf, target, cf.z_train)
+        if not cf.numbers: lead = lead.clip(-_CLIP, _CLIP)
         new = HistGradientBoostingRegressor(max_iter=120, max_leaf_nodes=15, learning_rate=.08, min_samples_leaf=5, early_stopping=False)
-        cf.planned[key] = new.fit(cf.x_train.flatten(1).cpu().numpy(), lead.cpu().numpy())
-    return lambda rows: cf.planned[key].predict(rows.flatten(1).cpu().numpy())
+        cf.planned[key] = _nodes_part(parse_trees(new.fit(x, lead)), np.arange(x.shape[1]))
+    return cf.planned[key]
 
 def _margin(cf, target:Tensor) -> float:
     "The lead that the settings want, by the training rows of a target; 0 where they want none."
@@ -140,154 +90,184 @@ def _margin(cf, target:Tensor) -> float:
     own = cf.z_train[in_target(cf.z_train, target)]
     return float(lead_of(own, target.expand(len(own))).quantile(share)) if len(own) else 0.
 
+class _Guess:
+    "A surrogate for a judge to ask, whose guesses of single changes of a row are set right."
+    def __init__(self, trees:_OpenTrees, x:np.ndarray): # The row `(1, d)`
+        self.trees,self.x,self.more = trees, x, np.zeros(len(trees.places.owner)) # What is added at each place
+        self.parts,self.k,self.first,self.M = trees.parts, trees.k, trees.first, trees.M
+
+    def _added(self, x:np.ndarray) -> np.ndarray: # Rows `(n, d)` -> `(n, g)`
+        "What is added for each column that changed: as at the nearest place."
+        p,out = self.trees.places, np.zeros((len(x), len(self.trees.places.at) - 1))
+        for g,(first,end) in enumerate(zip(p.at, p.at[1:])):
+            at,named = slice(p.grid.first[g], p.grid.first[g + 1]), p.grid.named[g]
+            on = np.flatnonzero((x[:, at] != self.x[0, at]).any(1))
+            if not len(on) or first == end: continue
+            v = x[on, at].argmax(1) if named else x[on, at.start]
+            out[on, g] = self.more[first + np.abs(v[:, None] - (p.position if named else p.value)[first:end]).argmin(1)]
+        return out
+
+    def sums(self, x:np.ndarray, whole:bool) -> tuple: # As those of trees
+        base,change = self.trees.sums(x, whole)
+        own = self._added(x)
+        if whole: change = change + (own.sum(1)[:, None] - own[:, self.trees.places.owner] + self.more)[:, None]
+        return base + own.sum(1)[:, None], change
+
 # %% ../../nbs/search/19_within.ipynb #wi11
 class _Plan:
     "What is known of one row, and what is asked next."
     def __init__(self, cf, q:Question, rows:float):
-        self.cf = cf
-        self.target = q.target[0]
-        self.moves = _Moves(cf, q.rows, q.enc)
-        self.lead0 = self.leads(q.logits)[0]
+        self.cf,self.q,self.target,self.x = cf, q, q.target[0], q.enc.x.cpu().numpy()
+        part,plan = _surrogate(cf, self.target), copy(cf)
+        plan.goal,plan.company,plan.spread,plan.held = NUMBERS, None, 1., getattr(cf, 'held', {})
+        places = _thinned(places_tried(plan), _VALUES)
+        trees = _OpenTrees(places, _Itself(places.grid, self.x.dtype), [part])
+        self.engine = _Guess(trees, self.x)
+        known = _Known(places, None, self.engine, None, {}, cf.x_train.std(0).cpu().numpy())
+        plan.judged = (plan.x_train, plan.domain.features, plan.model, False), known
+        self.plan,self.lead0 = plan, _leads(cf, self.target, q.logits)[0]
         self.need = -self.lead0 + 1e-6 + _margin(cf, self.target)
-        self.of = _surrogate(cf, self.target)
-        self.here = float(self.of(q.enc.x)[0])
-        self.guess = self.of(self.moves.rows) - self.here if len(self.moves.rows) else np.zeros(0)
-        self.known:dict = {} # Positions of moves -> what they gain
-        self.best:Any = None # Rank, positions of moves, row
+        self.here = float(trees.sums(self.x, False)[0][0, 0])
+        j = self.judge = self.judging(1.)
+        self.slot = np.flatnonzero(j.may[0])
+        self.group = j.columns[self.slot]
+        self.moves = j.made(np.repeat(self.x, len(self.slot), 0), np.zeros(len(self.slot), int), self.slot) # Rows with one change
+        self.value,self.way = j.cells(self.moves)[np.arange(len(self.slot)), self.group], j.step[0, self.slot]
+        self.guess = trees.sums(self.moves, False)[0][:, 0] - self.here
+        self.known = np.full(len(self.slot), np.nan) # What moves gain, where the model was asked
+        self.seen = {self.x.tobytes()}
+        self.best:Any = None # Rank, row
         self.rows = rows     # Rows that may be asked, at most
         self.asked = 0
-        self.reals:list = []
+        self.reals:Any = None
 
-    def leads(self, z:Tensor) -> np.ndarray: # `(m,)`
-        label = self.target.expand(len(z), *self.target.shape)
-        return goal_of(label).lead(z.double(), label, self.cf.tau).cpu().numpy()
+    def judging(self, share:float, most:int|None=None) -> _Judge: # Of what is needed; columns
+        "A judge that asks the surrogate in place of the model."
+        enc = self.q.enc if most is None else self.q.enc._replace(most=torch.tensor([most], device=self.q.enc.x.device))
+        low = float(self.engine.parts[0].link.base[0]) + self.here + share*self.need
+        return _Judge(self.plan, enc, torch.tensor([[low, np.inf]], dtype=torch.float64))
 
     def left(self) -> int:
         "Rows that may still be asked about."
         calls,rows = account().left
         return int(max(0, min(self.rows - self.asked, rows if calls >= 1 else 0, 1000)))
 
-    def ask(self, sets:list):
-        "Ask about rows of several moves."
+    def written(self, rows:np.ndarray) -> tuple: # `(m, d)` -> rows as they are read back, and which may be an answer
+        "What becomes of rows once somebody writes them down."
+        cf,j,row = self.cf, self.judge, np.zeros(len(rows), int)
+        x,some = j.tensor(rows), self.q.enc.take(torch.from_numpy(row))
+        if j.relations is not None: x = j.relations.follow(x, some.x)
+        raw = cf.domain.decode(x, take_rows(self.q.rows, row), cf.settings.legal)
+        xp = cf.domain.confirm(x, cf.encode(raw).x)
+        out = xp.cpu().numpy()
+        ok = j.lawful(out, row) & j.chosen(out, row).any(1)
+        return out, ok if j.relations is None else ok & j.relations.holds(some, xp).cpu().numpy()
+
+    def ask(self, sets:list): # Rows `(d,)`, each with its place among the moves or None
+        "Ask about rows."
         sets = sets[:self.left()]
-        xp,ok = self.moves.written(self.moves.made(sets))
+        xp,ok = self.written(np.stack([row for row,_ in sets]))
+        self.seen |= {row.tobytes() for row,_ in sets}
+        self.known[[i for (_,i),fine in zip(sets, ok) if i is not None and not fine]] = -np.inf
         at = np.flatnonzero(ok)
-        for k in set(range(len(sets))) - {*at.tolist()}: self.known[sets[k]] = -np.inf
         if not len(at): return
         self.asked += len(at)
-        z = predict(self.cf.model, xp[torch.from_numpy(at)])
-        label = self.target.expand(len(z), *self.target.shape)
-        new,sure = xp[torch.from_numpy(at)], self.leads(z) - self.need - self.lead0
-        x = self.moves.enc.x.expand_as(new)
-        columns = changed_groups(x, new, self.moves.groups).sum(1).tolist()
-        far = (new - x).abs().sum(1).tolist()
-        for k,lead,there,n,way,enough in zip(at, self.leads(z), arrived(z, label, self.cf.tau).tolist(), columns, far, sure):
-            self.known[sets[k]] = lead - self.lead0
-            rank = (enough < 0, n, way)
-            if there and (self.best is None or rank < self.best[0]): self.best = (rank, sets[k], xp[k])
+        z = predict(self.cf.model, self.judge.tensor(xp[at]))
+        there = arrived(z, self.target.expand(len(z), *self.target.shape), self.cf.tau).tolist()
+        gain,row = _leads(self.cf, self.target, z) - self.lead0, np.zeros(len(at), int)
+        rank = (gain < self.need).tolist(), self.judge.chosen(xp[at], row).sum(1).tolist(), self.judge.far(xp[at], row).tolist()
+        for n,(k,r) in enumerate(zip(at, zip(*rank))):
+            if (i := sets[k][1]) is not None: self.known[i] = gain[n]
+            if there[n] and (self.best is None or r < self.best[0]): self.best = (r, xp[k])
 
     def gains(self) -> np.ndarray: # `(m,)`
-        "What each single move gains: as the model said, or as it is guessed."
-        group,moves = self.moves.group.numpy(), self.moves.rows
-        told = np.array([self.known.get((i,), np.nan) for i in range(len(moves))])
-        told[~np.isfinite(told) & ~np.isnan(told)] = -1e3
-        out,there = self.guess.copy(), ~np.isnan(told)
-        g,k = self.guess[there], np.clip(told[there], -20, 20)
+        "What each single move gains: as the model said, or as it is guessed; the surrogate is set right by it."
+        known = np.where(self.known == -np.inf, -1e3, self.known)
+        out,there = self.guess.copy(), ~np.isnan(known)
+        g,k = self.guess[there], np.clip(known[there], -20, 20)
         slope = float(np.clip((g @ k)/max(g @ g, 1e-9), .3, 2.)) if there.any() else 1.
         out *= slope
-        for c in np.unique(group[there]):
-            own,mine = there & (group == c), group == c
-            g,k = self.guess[own], np.clip(told[own], -20, 20)
+        for c in np.unique(self.group[there]):
+            own,mine = there & (self.group == c), self.group == c
+            g,k = self.guess[own], np.clip(known[own], -20, 20)
             s = (g @ k + slope*.25)/(g @ g + .25)
-            d = torch.cdist(moves[torch.from_numpy(mine)].double(), moves[torch.from_numpy(own)].double()).numpy()
-            w = np.exp(-(d/.1)**2)
+            w = np.exp(-((self.value[mine, None] - self.value[own])/.1)**2)
             out[mine] = np.clip(s, -.5, 2.5)*self.guess[mine] + (w @ (k - s*g))/(w.sum(1) + .5)
-        out[there] = told[there]
+        out[there] = known[there]
+        some = self.slot < len(self.engine.more)
+        self.engine.more[self.slot[some]] = (out - self.guess)[some]
         return out
 
 # %% ../../nbs/search/19_within.ipynb #wi13
-def _adding(p:_Plan, gain:np.ndarray, order:list, have:int) -> list: # Positions of moves, each
+def _adding(p:_Plan, gain:np.ndarray, order:list, have:int) -> list: # Rows
     "Few columns whose gains add up to what is needed, with and without the first of them."
-    out = []
+    out,first = [], p.judge.grid.first
     for skip in range(min(4, len(order))):
-        total,some = 0., []
-        for i in order[skip:skip + p.moves.most]:
+        total,x,some = 0., p.x[0].copy(), 0
+        for i in order[skip:skip + int(p.judge.most[0])]:
             if gain[i] <= 0: break
-            some,total = [*some, i], total + gain[i]
-            if total >= 1.15*p.need and len(some) > 1: break
-        if 1 < len(some) < have: out.append(tuple(sorted(some)))
+            at = slice(first[p.group[i]], first[p.group[i] + 1])
+            x[at],total,some = p.moves[i, at], total + gain[i], some + 1
+            if total >= 1.15*p.need and some > 1: break
+        if 1 < some < have: out.append(x)
     return out
 
-_STRONG = 60 # Single moves that are joined, the best ones
+_SHARES = 1.15, 1., 1.6 # Of what is needed, that the surrogate shall say
 
-def _best_moves_together(p:_Plan, gain:np.ndarray, have:int) -> list:
-    "The best moves one after the other, by the surrogate of the whole row and what is known of single moves."
-    top,some,out = np.argsort(-gain)[:_STRONG], [], []
-    while len(some) < min(have - 1, p.moves.most, 8):
-        free = [int(i) for i in top if p.moves.group[i] not in p.moves.group[some]]
-        if not free: break
-        tries = [[*some, i] for i in free]
-        whole = p.of(p.moves.made(tries)) - p.here + np.array([sum(gain[j] - p.guess[j] for j in t) for t in tries])
-        some = tries[int(whole.argmax())]
-        if len(some) > 1 and whole.max() >= .8*p.need: out.append(tuple(sorted(some)))
-        if whole.max() >= 1.6*p.need: break
+def _together(p:_Plan, have:int) -> list: # Rows
+    "What the search in moves finds, where the surrogate decides."
+    out = []
+    for share in _SHARES:
+        j = p.judging(share, min(have - (have > 2), int(p.judge.most[0]))) # two may be nearer than two
+        xp = j.x.copy()
+        for _ in _by_levels(j, xp, np.zeros(1, int)): pass
+        if (xp != j.x).any(): out.append(xp[0])
     return out
 
-def _real_moves(p:_Plan) -> list:
-    "The nearest real rows of the target, as moves."
-    cf,x = p.cf, p.moves.enc.x
-    if not p.reals:
-        real = cf.x_train[in_target(cf.z_train, p.target)]
-        differ = changed_groups(x.expand_as(real), real, p.moves.groups).double()
-        at = (differ.sum(1) + ((real - x).abs().sum(1)/1e3)).argsort()[:2]
-        for row in real[at]:
-            some = []
-            for g in (changed_groups(x, row[None], p.moves.groups)[0] & ~p.moves.enc.frozen[0]).nonzero()[:, 0].tolist():
-                one = x.clone()
-                one[:, p.moves.groups == g] = row[p.moves.groups == g]
-                new = p.moves.add(g, one)
-                some += new
-            p.reals.append(tuple(some))
-        p.guess = np.concatenate([p.guess, p.of(p.moves.rows[len(p.guess):]) - p.here]) if len(p.moves.rows) > len(p.guess) else p.guess
-    gain = p.gains()
-    return [tuple(sorted(sorted(some, key=lambda i: -gain[i])[:p.moves.most])) for some in p.reals]
+_KEPT = 2, 3, 4, 6, 9, 13, 18 # Changes of an answer that are tried alone
 
-def _next(p:_Plan, batch:int) -> list: # Positions of moves, each; none where nothing is left to ask
+def _fewer(p:_Plan) -> list: # Rows
+    "The best answer with some of its changes alone, and without each; what the surrogate misses least goes first."
+    best = p.best[1]
+    t,_ = _put_back(p.judge, best[None], np.zeros(1, int))
+    t = t[np.argsort(-p.engine.sums(t, False)[0][:, 0], kind='stable')]
+    alone = [np.where((t[:len(t) - k] != best).any(0), p.x[0], best) for k in _KEPT if k < len(t) - 1]
+    return [*alone[:5], *t[:5]]
+
+def _real_rows(p:_Plan) -> list: # Rows
+    "The nearest real rows of the target."
+    if p.reals is None:
+        real,known = _rows_of_target(p.cf, p.target)
+        t = _put_over(p.cf, p.q.enc.take([0]*len(real)), real, known).cpu().numpy()
+        row = np.zeros(len(t), int)
+        p.reals = [*t[np.lexsort([p.judge.far(t, row), p.judge.chosen(t, row).sum(1)])[:2]]] if len(t) else []
+    return p.reals
+
+def _next(p:_Plan, batch:int) -> list: # As `ask` takes them; none where nothing is left to ask
     "What is asked next."
     late = p.asked > .4*p.rows or account().left[0] <= 2
-    real = _real_moves(p) if p.best is None and late else []
-    gain,group = p.gains(), p.moves.group.tolist()
-    by:dict = {}
-    for i in np.argsort(-gain).tolist(): by.setdefault(group[i], []).append(i)
-    order = sorted((some[0] for some in by.values()), key=lambda i: -gain[i])
-    best = p.best
-    have = len(best[1]) if best is not None else 99
-    fresh = lambda sets: [s for s in dict.fromkeys(sets) if s and s not in p.known]
-    unknown = [i for i in np.argsort(-gain).tolist() if (i,) not in p.known]
+    gain,best = p.gains(), p.best
+    rank = np.argsort(-gain, kind='stable')
+    order = rank[np.sort(np.unique(p.group[rank], return_index=True)[1])].tolist() # the best of each column
+    have = best[0][1] if best is not None else 99
+    unknown = [i for i in rank.tolist() if np.isnan(p.known[i])]
+    alone = lambda some: [(p.moves[i], i) for i in some]
     if best is not None and have == 1 and not best[0][0]: # nearer values
-        way = (p.moves.rows - p.moves.enc.x).abs().sum(1).numpy()
-        near = [i for i in unknown if gain[i] >= .9*p.need and way[i] < best[0][2]]
-        return [(i,) for i in sorted(near, key=lambda i: way[i] - .2*min(gain[i] - p.need, 0))][:batch]
-    may = [(i,) for i in unknown if gain[i] >= p.need - .3*abs(p.need)]
-    sets = may[:batch//2] + [(i,) for i in order if (i,) not in p.known][:batch//2]
-    more:list = []
-    if have > 2:
-        sets = real[:1] + _adding(p, gain, order, have)[:2] + _best_moves_together(p, gain, have)[:3] + sets
-        pairs = [(gain[i] + gain[j], tuple(sorted((i, j)))) for n,a in enumerate(order[:8]) for b in order[n + 1:8]
-                 for i in by[group[a]][:2] for j in by[group[b]][:2]]
-        more = [s for v,s in sorted(pairs, key=lambda v: -v[0]) if v > .6*p.need]
-    if have > 1 and p.best is not None: # without one, and the best alone
-        rank = sorted(p.best[1], key=lambda i: -gain[i])
-        ladder = [tuple(sorted(rank[:k])) for k in (2, 3, 4, 6, 9, 13, 18) if k < len(rank) - 1]
-        sets = ladder[:5] + [tuple(sorted(set(rank) - {i})) for i in rank[::-1][:5]] + sets
-    if p.moves.most < 2: sets,more = [s for s in sets if len(s) == 1], []
-    out = fresh(sets)[:batch]
-    if len(out) < batch: out = fresh(out + more[:6] + [(i,) for i in unknown if gain[i] > .5*p.need] + more[6:])[:batch]
-    return out or (fresh(_real_moves(p)) if p.best is None else [])
+        near = [i for i in unknown if gain[i] >= .9*p.need and p.way[i] < best[0][2]]
+        return alone(sorted(near, key=lambda i: p.way[i] - .2*min(gain[i] - p.need, 0))[:batch])
+    may = [i for i in unknown if gain[i] >= p.need - .3*abs(p.need)]
+    rows:list = _real_rows(p)[:1] if best is None and late else []
+    if have > 2: rows = rows + _adding(p, gain, order, have)[:2]
+    if have > 1: rows = rows + _together(p, have)
+    if have > 1 and best is not None: rows = _fewer(p) + rows
+    sets = [*((row, None) for row in rows), *alone(may[:batch//2] + [i for i in order if np.isnan(p.known[i])][:batch//2])]
+    fresh = lambda sets: [*{s[0].tobytes(): s for s in sets[::-1] if s[0].tobytes() not in p.seen}.values()][::-1] # the first of equals
+    out = fresh([*sets, *alone(i for i in unknown if gain[i] > .5*p.need)])[:batch]
+    return out or (fresh([(row, None) for row in _real_rows(p)]) if best is None else [])
 
 def _carried_out(p:_Plan):
     "Batch after batch."
-    while p.left() > 0 and len(p.moves.rows):
+    while p.left() > 0 and len(p.moves):
         calls,left = account().left[0], p.left()
         batch = int(max(4, min(10, p.rows//5 if np.isfinite(p.rows) else 10)))
         if np.isfinite(calls): batch = max(batch, min(int(np.ceil(left/max(calls, 1))), 200))
@@ -296,7 +276,7 @@ def _carried_out(p:_Plan):
         p.ask(sets)
 
 # %% ../../nbs/search/19_within.ipynb #wi15
-def _best_seen(cf, own:Account, data, enc:Encoded, target:Tensor) -> Tensor: # `(1, *s)`
+def _best_seen(cf, own:Account, enc:Encoded, target:Tensor) -> Tensor: # `(1, *s)`
     "The best legal answer among rows that were asked about."
     groups,best = cf.groups(enc.x), (np.inf, np.inf, enc.x)
     most = int(max_changes_of(cf, enc)[0])
@@ -323,15 +303,16 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     "The answer to one row."
     own.seen = []
     enc,target = q.enc, q.target[0]
-    if cf.domain.features and cf.x_train is not None and cf.summary is None and not isinstance(cf.model, TreeModel):
+    planned = cf.domain.features and cf.x_train is not None and cf.summary is None and _library() is not None # trees are opened in C
+    if planned and not isinstance(cf.model, TreeModel):
         p = _Plan(cf, q, own.left[1])
         end = run_until_limit(lambda: _carried_out(p))
         if not end and not p.left(): end = NO_MORE_CALLS
-        return enc.x if p.best is None else p.best[2][None], end
+        return enc.x if p.best is None else p.judge.tensor(p.best[1][None]), end
     found:list = []
     if isinstance(cf.model, TreeModel): cf = _by_itself(cf)
     end = run_until_limit(lambda: found.append(cf.usual(q, effort)))
-    return (found[0] if found else _best_seen(cf, own, q.rows, enc, target)), end
+    return (found[0] if found else _best_seen(cf, own, enc, target)), end
 
 def within(cf, question:Question, own:Account, effort:Effort=Effort()) -> Counterfactuals: # As `ask` returns it
     "Search within the limits of an account, row by row; what ended the search of a row stands in its proof."
