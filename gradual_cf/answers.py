@@ -465,11 +465,39 @@ def _of_package(cfs, name:str) -> Any: # A method's name
     return work_of(name)
 
 def firsts(cfs) -> Any: # Answers
-    "The first answer of each row."
+    """The first answer of each row.
+
+    Parameters
+    ----------
+    cfs
+        Answers, as `explain` returns them
+
+    Returns
+    -------
+    Any
+        Answers
+    """
     return cfs if cfs.answer is None else replace(cfs[cfs.answer == 1], answer=None)
 
 def one_target(cfs, name:str) -> Any: # What asks
-    "The target that all answers share; raises `ValueError` where they differ."
+    """The target that all answers share; raises `ValueError` where they differ.
+
+    Parameters
+    ----------
+    cfs
+        Answers, as `explain` returns them
+    name : str
+
+    Returns
+    -------
+    Any
+        What asks
+
+    Raises
+    ------
+    ValueError
+        Where they differ
+    """
     some = list(map(tuple, cfs.target.tolist())) if cfs.target.ndim == 2 else cfs.target.tolist()
     if len(set(some)) == 1: return some[0]
     raise ValueError(f'{name} takes answers to one target, got {sorted(set(map(str, some)))}: write '
@@ -498,7 +526,65 @@ _DRAWN = 'most', 'ranges', 'upsample' # What plots of some kind of data take
 
 @dataclass(frozen=True, repr=False)
 class Counterfactuals(Exports):
-    "A batch of inputs, their changes, and what the model predicts now."
+    """A batch of inputs, their changes, and what the model predicts now.
+
+    Attributes
+    ----------
+    x : Tensor
+        Inputs as the model reads them, `(n, *s)`
+    xp : Tensor
+        Counterfactuals, decoded and encoded again, `(n, *s)`
+    mask : Tensor
+        Entries of the groups that changed, bool `(n, *s)`
+    target : Any
+        Target class of each row, its label, `(n,)`; for numbers, the interval `(n, 2)`
+    prob : Any
+        The model's own probability of the target at `xp`, `(n,)`; for numbers, the number itself
+    domain : Domain
+        How to decode and draw them
+    before : Any
+        The same at `x`, `(n,)`
+    tau : float | None, default None
+        Probability that was asked for beside the decision, in (0, 1); None for the decision alone
+    data : Any, default None
+        Raw inputs as given
+    raw : Any, default None
+        Raw counterfactuals
+    decided : Any, default None
+        Whether the model decides for the target, of input and answer, bool `(n, 2)`; None by hand
+    found : Any, default None
+        Probability of the target before decoding, `(n,)`; None for a batch that was loaded
+    enc : Encoded | None, default None
+        What the question allowed; None for a batch that was loaded
+    typical : Any, default None
+        How ordinary among real rows of the target, in [0, 1], `(n,)`; None if not computed
+    confirmed : Any, default None
+        Share of other models that agree, `(n,)`; None if no model was asked
+    proof : Any, default None
+        What is proven, always a list: 'optimal', 'within 3%', 'best so far', 'none exists', '', …
+    optimal : str, default ''
+        What the proof minimises: 'columns', 'distance' or 'cost'; '' if nothing is proven
+    among : str, default ''
+        Which answers a proof is about, such as 'answers that withstand noise'; '' for all
+    size : Any, default None
+        Columns, distance or cost of each answer, `(n,)`; inf where there is none
+    bound : Any, default None
+        No answer has less, `(n,)`; inf where there is none at all
+    explainer : Any, default None
+        The explainer that measured them; None for a batch that was loaded or made by hand
+    classes : tuple, default ()
+        Labels of the classes, in the order of the model's outputs; () for 0, 1, …
+    notes : Any, default None
+        What was said of the changes of each row, a list a row; None unless a file says so
+    cut : float | None, default None
+        Probability from which the second of two classes is decided; None where none decides alone
+    calls : int | None, default None
+        How often the model was asked; None for a batch that was loaded or made by hand
+    rows : int | None, default None
+        About how many rows it was asked
+    answer : Any, default None
+        Number of each answer among those of its row, from 1, `(n,)`; None where each row has one
+    """
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     xp:Tensor      # Counterfactuals, decoded and encoded again, `(n, *s)`
     mask:Tensor    # Entries of the groups that changed, bool `(n, *s)`
@@ -539,28 +625,58 @@ class Counterfactuals(Exports):
 
     @property
     def valid(self) -> np.ndarray: # Found, bool `(n,)`
-        "Whether the model decides for the target, as surely as `tau` where it was asked for, or says a number inside."
+        """Whether the model decides for the target, as surely as `tau` where it was asked for, or says a number inside.
+
+        Returns
+        -------
+        np.ndarray
+            Found, bool `(n,)`
+        """
         return _reached_target(self, self.prob, 1)
 
     @property
     def already(self) -> np.ndarray: # Bool `(n,)`
-        "Whether the input itself already has the target."
+        """Whether the input itself already has the target.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
         return _reached_target(self, self.before, 0)
 
     @property
     def legal(self) -> np.ndarray: # Bool `(n,)`
-        "Whether the domain allows every change of the row: directions, bounds, steps and known levels."
+        """Whether the domain allows every change of the row: directions, bounds, steps and known levels.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
         if self.domain.legal is None: return np.ones(len(self), bool)
         return self.domain.legal(self.data, self.raw).all(1)
 
     @property
     def unread(self) -> np.ndarray: # Bool `(n,)`
-        "Whether the row could not be read, and so was not answered; `proof` says why."
+        """Whether the row could not be read, and so was not answered; `proof` says why.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n,)`
+        """
         return _unread_rows(self)
 
     @property
     def changed(self) -> np.ndarray: # Bool `(n, g)`
-        "Groups in which anything changed."
+        """Groups in which anything changed.
+
+        Returns
+        -------
+        np.ndarray
+            Bool `(n, g)`
+        """
         return self.tensors.changed.cpu().numpy()
 
     def __len__(self): return len(self.x)
@@ -578,7 +694,13 @@ class Counterfactuals(Exports):
         return replace(self, **some, enc=enc, proof=proof, data=data, raw=raw, notes=take_rows(self.notes, i))
 
     def changes(self) -> pd.DataFrame: # One line a change: row, feature, before, after
-        "What changed, as a tidy frame."
+        """What changed, as a tidy frame.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a change: row, feature, before, after
+        """
         read = np.flatnonzero(~self.unread)
         lines = (self.domain.display.changes or _group_changes)(self if len(read) == len(self) else self[read])
         lines = lines if len(read) == len(self) else lines.assign(row=read[lines.row.to_numpy(int)])
@@ -587,7 +709,13 @@ class Counterfactuals(Exports):
         return lines.assign(note=notes) if notes and len(notes) == len(lines) else lines
 
     def quality(self) -> pd.DataFrame: # One line a row: row, before, after, valid, changes, distance, …, proof
-        "The quality of each answer, and what is proven about it; NaN and '' if not computed."
+        """The quality of each answer, and what is proven about it; NaN and '' if not computed.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row: row, before, after, valid, changes, distance, …, proof
+        """
         told = _kept_quality(self)
         at = list(told).index('distance') + 1
         told.insert(at, 'nearest_row', _nearest_row(self))
@@ -600,7 +728,13 @@ class Counterfactuals(Exports):
         return told
 
     def df(self) -> pd.DataFrame: # One line a row
-        "The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_decided`, `cf_proof`; numbers with their interval."
+        """The answers with `cf_target`, `cf_before`, `cf_prob`, `cf_valid`, `cf_decided`, `cf_proof`; numbers with their interval.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row
+        """
         told = told_of(self)
         if self.optimal or any(self.proof): told['cf_proof'] = self.proof
         if not isinstance(self.raw, pd.DataFrame): return told
@@ -612,7 +746,19 @@ class Counterfactuals(Exports):
         colour:bool=False, # Mark what changed, for a terminal
         names=None,        # What the rows are called; None for the index of their frame
     ) -> str:
-        "The changes as plain text."
+        """The changes as plain text.
+
+        Parameters
+        ----------
+        colour : bool, default False
+            Mark what changed, for a terminal
+        names : default None
+            What the rows are called; None for the index of their frame
+
+        Returns
+        -------
+        str
+        """
         return terminal((self.domain.display.text or _text_changes)(self, colour, names))
 
     @door(*_DRAWN)
@@ -624,6 +770,18 @@ class Counterfactuals(Exports):
     ): # A matplotlib figure
         """Draw the changes of at most `most` rows; in a table, many rows as one picture; `ranges` shades what is as good.
 
+        Parameters
+        ----------
+        card : bool, default False
+            One row of a table as a card: decision, needle, what would have been enough
+        names : dict | None, default None
+            Column -> what people call it; beside those that `tabular` was told
+        units : dict | None, default None
+            Column -> its unit; likewise
+        **kw
+
+        Examples
+        --------
         >>> answers[:1].plot(card=True, units=dict(income='€', debt='€'))
         """
         shown = _looking(self, names=names, units=units)
@@ -649,6 +807,22 @@ class Counterfactuals(Exports):
     ) -> Any:               # One line a row: verdict, size, bound, best, how, seconds; with `smaller` also answers
         """Certify answers, in the words of `explain`, or as missed; `ValueError` for an unknown norm.
 
+        Parameters
+        ----------
+        norm : str, default 'columns'
+            'columns', 'distance', or 'cost': columns first and then distance
+        seconds : float, default 5.0
+            Time limit for each row, in seconds
+        smaller : bool, default False
+            Whether to return the smaller changes that were found, too
+
+        Returns
+        -------
+        Any
+            One line a row: verdict, size, bound, best, how, seconds; with `smaller` also answers
+
+        Examples
+        --------
         >>> answers.prove(seconds=1)
         """
         return _of_package(self, 'prove')(self, norm, seconds, smaller)
@@ -659,6 +833,18 @@ class Counterfactuals(Exports):
     ):          # The same, with `confirmed`
         """Ask other models about answers, whether they hold; raises `ValueError` for models of other inputs or classes.
 
+        Parameters
+        ----------
+        models
+            Other models, of any kind that the domain supports, at least one
+
+        Raises
+        ------
+        ValueError
+            For models of other inputs or classes
+
+        Examples
+        --------
         >>> from sklearn.base import clone
         >>> other = clone(model).set_params(random_state=1).fit(X, y)
         >>> answers.confirm([other]).confirmed
@@ -684,6 +870,29 @@ class Counterfactuals(Exports):
         may extend 'letter'), `strict` (whether a name without words is an error; else it is a warning, or nothing for None). Names
         and units are those of `tabular`. The first answer of each row is the letter's; others stand in it as other ways.
 
+        Parameters
+        ----------
+        path : default None
+            A file, whose ending is the format; '{row}' in it for several rows; None to return texts
+        format : default None
+            'md', 'html', 'txt' or 'json'; 'pdf' is bytes, by the extra `letters`; None for that of `path`, or
+            'md'
+        language : str, default 'en'
+            'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+        date : default None
+            A date or a text; None for today
+        addressee : default None
+            To whom; for all letters or one each
+        house : default None
+            What all letters of a house share, a dict or a JSON file of it
+
+        Returns
+        -------
+        list
+            A text for each row, or bytes; with `path` the files
+
+        Examples
+        --------
         >>> print(answers[:1].letter()[0])
         >>> answers[:1].letter('letter.html', house=dict(sender='First Bank', contact='Mr Ode, 555-0100'))
         """
@@ -694,21 +903,51 @@ class Counterfactuals(Exports):
         k:int=4,    # Most reasons of a row, ≥ 1
         house=None, # As `reasons` takes it
     ):              # `Reasons`
-        "Name the principal reasons why these rows are refused, each tested on the model; `ValueError` unless of a table."
+        """Name the principal reasons why these rows are refused, each tested on the model; `ValueError` unless of a table.
+
+        Parameters
+        ----------
+        k : int, default 4
+            Most reasons of a row, ≥ 1
+        house : default None
+            As `reasons` takes it
+        """
         return _of_package(self, 'reasons')(self, k, house)
 
     @door()
     def explorer(self,
         language:str='en', # 'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
     ):                     # A widget
-        "A panel to ask *what if?* about these rows, one after another."
+        """A panel to ask *what if?* about these rows, one after another.
+
+        Parameters
+        ----------
+        language : str, default 'en'
+            'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+        """
         return _of_package(self, 'explorer')(self, language)
 
     @door()
     def region(self,
         free=None, # Further columns that may vary, by name, besides those that changed
     ) -> pd.DataFrame: # One line a column of each row: row, feature, value, low, high, levels, how
-        "How far each answer may vary without losing the decision; raises `ValueError` if the model is unknown."
+        """How far each answer may vary without losing the decision; raises `ValueError` if the model is unknown.
+
+        Parameters
+        ----------
+        free : default None
+            Further columns that may vary, by name, besides those that changed
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a column of each row: row, feature, value, low, high, levels, how
+
+        Raises
+        ------
+        ValueError
+            If the model is unknown
+        """
         return _by_its_explainer(self, 'region')(self, free)
 
     def plan(self): # A `Plan`
@@ -716,11 +955,23 @@ class Counterfactuals(Exports):
         return _by_its_explainer(self, 'plan')(self)
 
     def effects(self) -> pd.DataFrame: # One line a row, one column a group; 0 where nothing changed or was found
-        "The effect of each change: the model's output, less the output with this change undone; or `ValueError`."
+        """The effect of each change: the model's output, less the output with this change undone; or `ValueError`.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row, one column a group; 0 where nothing changed or was found
+        """
         return _by_its_explainer(self, 'effects')(self)
 
     def to_shap(self): # A `shap.Explanation` of `effects`, with what the model said before as base values
-        "The effect of each change, for shap's plots; raises `ImportError` without shap, `ValueError` without a model."
+        """The effect of each change, for shap's plots; raises `ImportError` without shap, `ValueError` without a model.
+
+        Raises
+        ------
+        ImportError
+            Without shap, `ValueError` without a model
+        """
         try: shap = import_module('shap')
         except ImportError: raise ImportError("to_shap needs shap: pip install 'gradual_cf[shap]'") from None
         effects = self.effects()
@@ -743,7 +994,23 @@ class Counterfactuals(Exports):
     def save(self,
         path:str|Path, # The file, such as `answers.zip`; its folder is made where missing
     ) -> Path:         # `path`
-        "Write the batch to a file, atomically; raises `ValueError` for a column that could not be read back."
+        """Write the batch to a file, atomically; raises `ValueError` for a column that could not be read back.
+
+        Parameters
+        ----------
+        path : str | Path
+            The file, such as `answers.zip`; its folder is made where missing
+
+        Returns
+        -------
+        Path
+            `path`
+
+        Raises
+        ------
+        ValueError
+            For a column that could not be read back
+        """
         _write(self, path)
         return Path(path)
 
@@ -752,7 +1019,21 @@ class Counterfactuals(Exports):
         path:str|Path, # A file written by `save`
         domain,        # The domain of the explanation, which is not stored; or its explainer, fitted, so that answers know their model
     ):
-        "Read what `save` wrote; raises `ValueError` for another file, or a broken one."
+        """Read what `save` wrote; raises `ValueError` for another file, or a broken one.
+
+        Parameters
+        ----------
+        path : str | Path
+            A file written by `save`
+        domain
+            The domain of the explanation, which is not stored; or its explainer, fitted, so that answers know
+            their model
+
+        Raises
+        ------
+        ValueError
+            For another file, or a broken one
+        """
         own = dict(domain=domain.domain, explainer=domain) if hasattr(domain, 'model') else dict(domain=domain)
         if not Path(path).is_file(): raise ValueError(f'path must be an existing file, got {str(path)!r}')
         try: return cls(**own, **_read_answers(path))

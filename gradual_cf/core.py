@@ -31,7 +31,23 @@ def rows_of(record, i) -> Any: # A named tuple of tensors, of None, functions an
 
 # %% ../nbs/00_core.ipynb #c16
 class Encoded(NamedTuple):
-    "What the model reads, and the limits of each row."
+    """What the model reads, and the limits of each row.
+
+    Attributes
+    ----------
+    x : Tensor
+        Model input, `(n, *s)`
+    frozen : Tensor
+        Groups that stay as they are (immutable columns, padding), bool `(n, g)`
+    low : Tensor | None, default None
+        Smallest value of each entry, `(n, *s)`; None for no limit
+    high : Tensor | None, default None
+        Largest value of each entry, `(n, *s)`; None for no limit
+    most : Tensor | None, default None
+        Most groups that may change, long `(n,)`; None for any number
+    notes : Any, default None
+        What else the domain knows about each row, a named tuple; None for nothing
+    """
     x:Tensor      # Model input, `(n, *s)`
     frozen:Tensor # Groups that stay as they are (immutable columns, padding), bool `(n, g)`
     low:Tensor|None=None  # Smallest value of each entry, `(n, *s)`; None for no limit
@@ -45,7 +61,22 @@ class Encoded(NamedTuple):
 _LATER:Any = None # A field that is filled when it is known
 
 class Target(NamedTuple):
-    "What each row is moved towards."
+    """What each row is moved towards.
+
+    Attributes
+    ----------
+    label : Tensor
+        Target class, long `(n,)`; for numbers, the interval `(n, 2)`
+    level : Tensor
+        Probability that counts as reached, in (0, 1), `(n,)`
+    mu : Tensor, default _LATER
+        Mean logits of the class, `(n, k)`
+    near : Tensor | None, default None
+        A typical input of the class, `(n, *s)`
+    demands : tuple, default ()
+        What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`,
+        `words` …
+    """
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
@@ -75,7 +106,23 @@ class Target(NamedTuple):
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):
-    "Rows on their way from the input to a counterfactual."
+    """Rows on their way from the input to a counterfactual.
+
+    Attributes
+    ----------
+    enc : Encoded
+        Inputs and what may become of them
+    xp : Tensor
+        Perturbed inputs $X'$, `(n, *s)`
+    logits : Any
+        The model's logits at `xp`, `(n, k)`; None until it is asked
+    target : Target
+        What the rows are pulled towards
+    on : Tensor, default _LATER
+        Groups that are switched on, bool `(n, g)`
+    c : Tensor, default _LATER
+        Composites $C$, `(n, *s)`
+    """
     enc:Encoded          # Inputs and what may become of them
     xp:Tensor            # Perturbed inputs $X'$, `(n, *s)`
     logits:Any           # The model's logits at `xp`, `(n, k)`; None until it is asked
@@ -89,7 +136,15 @@ class State(NamedTuple):
     take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
     def put(self, i, new:State): # Rows `i` become those of `new`
-        "Write what a search found into some rows, in place."
+        """Write what a search found into some rows, in place.
+
+        Parameters
+        ----------
+        i
+            Positions of rows
+        new : State
+            Rows `i` become those of `new`
+        """
         for name in ('xp', 'logits', 'on', 'c'):
             if getattr(self, name) is not None: getattr(self, name)[i] = getattr(new, name)
 
@@ -123,7 +178,19 @@ def take_rows(
     data:Any, # Frame, series, tensor, array or list of rows
     i:Any, # Slice, list of positions, or bool mask
 ) -> Any:
-    "Rows `i` of raw data of any kind."
+    """Rows `i` of raw data of any kind.
+
+    Parameters
+    ----------
+    data : Any
+        Frame, series, tensor, array or list of rows
+    i : Any
+        Slice, list of positions, or bool mask
+
+    Returns
+    -------
+    Any
+    """
     if data is None: return None
     if isinstance(data, str): data = [data]
     if isinstance(i, Tensor): i = i.cpu().numpy()
@@ -134,7 +201,21 @@ def take_rows(
 # %% ../nbs/00_core.ipynb #qe2
 @dataclass(frozen=True)
 class Question:
-    "Rows that somebody asks about, as an explainer reads them; unpacks into the first four."
+    """Rows that somebody asks about, as an explainer reads them; unpacks into the first four.
+
+    Attributes
+    ----------
+    rows : Any
+        Raw rows
+    enc : Encoded
+        The same, encoded, and what may become of them
+    logits : Any, default None
+        What the model says of them, `(n, k)`; None until it is asked
+    target : Any, default None
+        What they shall reach: classes, long `(n,)`; for numbers, intervals `(n, 2)`
+    aside : Any, default None
+        Rows that could not be read: all raw rows, why not, and what all shall reach; None for none
+    """
     rows:Any             # Raw rows
     enc:Encoded          # The same, encoded, and what may become of them
     logits:Any=None      # What the model says of them, `(n, k)`; None until it is asked
@@ -148,7 +229,25 @@ class Question:
         return Question(take_rows(self.rows, i), self.enc.take(i), *(v if v is None else v[i] for v in (self.logits, self.target)))
 
 class Effort(NamedTuple):
-    "How long and how hard to search."
+    """How long and how hard to search.
+
+    Attributes
+    ----------
+    seed : int, default 0
+        Seed of everything random
+    progress : bool, default False
+        Whether to show a progress bar
+    until : float, default np.inf
+        When the time is over, as `time.perf_counter` counts
+    seconds : float, default np.inf
+        Most time of a row
+    gap : float, default 0.0
+        How far from the optimum an answer may be, as a share of it
+    work : float, default np.inf
+        Most numbers that the bounds of a row's boxes may take
+    calm : bool, default True
+        Whether Ctrl-C only ends the search, with what is known
+    """
     seed:int=0           # Seed of everything random
     progress:bool=False  # Whether to show a progress bar
     until:float=np.inf   # When the time is over, as `time.perf_counter` counts
@@ -180,7 +279,27 @@ def same_cells(a:pd.Series, b:pd.Series) -> np.ndarray: # Columns of as many row
 # %% ../nbs/00_core.ipynb #c38
 @dataclass(frozen=True)
 class Display:
-    "What people see of answers; None for the way that suits any data."
+    """What people see of answers; None for the way that suits any data.
+
+    Attributes
+    ----------
+    changes : Callable | None, default None
+        `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after; maybe a note
+    show : Callable | None, default None
+        `Counterfactuals` -> HTML
+    plot : Callable | None, default None
+        (`Counterfactuals`, most=) -> matplotlib figure
+    text : Callable | None, default None
+        (`Counterfactuals`, colour, names) -> plain text for a terminal
+    panel : Callable | None, default None
+        (figure, `Trace`) -> artists that move, and what moves them to a step
+    names : tuple, default ()
+        Name of each group; empty for 'group 0', 'group 1', …
+    columns : tuple, default ()
+        Columns of raw data, as a batch reads them; empty where raw data have none
+    looks : dict, default field(default_factory=dict)
+        names, units and codes: column -> what people call it, its unit; code -> its meaning
+    """
     changes:Callable|None=None # `Counterfactuals` -> tidy frame, one line a change: row, feature, before, after; maybe a note
     show:Callable|None=None    # `Counterfactuals` -> HTML
     plot:Callable|None=None    # (`Counterfactuals`, most=) -> matplotlib figure
@@ -200,7 +319,85 @@ def never_again(enc, xp, arrived): return arrived.nonzero()[:0, 0], enc # No row
 
 @dataclass(frozen=True, repr=False)
 class Domain:
-    "The functions in which kinds of data differ; None for what a domain cannot do."
+    """The functions in which kinds of data differ; None for what a domain cannot do.
+
+    Attributes
+    ----------
+    encode : Callable
+        Raw input, one or many -> `Encoded`
+    decode : Callable
+        (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
+    groups : Callable
+        Shape `s` -> group of every entry, long `(*s)`
+    project : Callable | None, default None
+        (c, x) -> the admissible values nearest to c, `(n, *s)`; limits are kept before it
+    propose : Callable | None, default None
+        (x, group) -> candidate values for its entries, `(n or 1, q, w)`
+    probe : tuple | None, default None
+        (candidates, sets kept, groups ahead) of a `lookahead`, for too many values to list
+    kind : str, default 'other'
+        'table', 'image', 'text' or 'other'
+    display : Display, default Display()
+        What people see of answers
+    defaults : Any, default None
+        Name of the preset that suits it, or a record of settings; None where none does
+    rows : Callable, default _identity
+        Raw input, one or many -> many
+    unread : Callable | None, default None
+        Raw rows -> why each cannot be read, '' where it can
+    legal : Callable | None, default None
+        (raw, raw counterfactual) -> whether each change is allowed, bool array `(n, g)`
+    write : Callable | None, default None
+        (`(n, *s)` tensor) -> the raw rows that a model of raw rows reads
+    constrain : Callable | None, default None
+        (`Encoded`, raw, **constraints) -> `Encoded`, for constraints of a question
+    check : Callable | None, default None
+        (raw, **constraints) -> nothing; `ValueError` for what no answer to a question can meet
+    adapt : Callable, default _identity
+        model -> one that maps x to raw logits
+    views : tuple, default ()
+        Maps of `(n, *s)` that keep the meaning (an image moved by a pixel), to average over
+    measures : Callable, default _no_measures
+        `Counterfactuals` -> further measures by name, `(n,)` each
+    features : tuple, default ()
+        For tables, one description of a column for each group; empty elsewhere
+    roles : dict | None, default None
+        Name of a group -> ('person' or 'identifier', why); None where no group has such a role
+    relations : Any, default None
+        Relations between groups, see the chapter on relations; None if there are none
+    cost : Callable | None, default None
+        (x, xp) -> what changes cost, `(n,)`; None where columns and then distance count
+    words : Callable | None, default None
+        For texts, text -> (start, end) of the word of each group, None for no word
+    spliced : Any, default None
+        For texts that a function reads, how their words are exchanged; None elsewhere
+    offer : Callable | None, default None
+        {category: levels} -> the same domain that proposes only those; None without
+    coded : Callable | None, default None
+        (raw training rows) -> these encoded, categories as codes; None where all entries are few
+    extend : Callable | None, default None
+        (raw) -> the same domain, which also knows the levels of a question; None without new ones
+    contradicts : Callable | None, default None
+        (raw, raw counterfactual) -> how much each breaks of what all training rows keep
+    never_met : tuple, default ()
+        Pairs of entries, of two categories each, that are 1 together in no training row
+    suit : Callable | None, default None
+        (model, '', 'advise', 'last' or 'keep') -> the same domain as answers need it; None for this one
+    learn : Callable, default _same_domain
+        (domain, raw training rows) -> the same domain that has learnt from them
+    note : Callable, default _no_notes
+        (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
+    again : Callable, default never_again
+        (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
+    told : tuple, default ()
+        What was found in the training rows, in sentences
+    confirm : Callable, default _second_reading
+        (xp as found, the same decoded and encoded again) -> xp to be measured
+    about : Callable | None, default None
+        () -> a frame of what is known of each group; None where there is no more to say
+    data : Any, default None
+        The raw rows it was made from, on which an explainer fits itself; no part of what is stored
+    """
     encode:Callable   # Raw input, one or many -> `Encoded`
     decode:Callable   # (`(n, *s)` tensor, raw original or None, legal) -> raw: integers rounded, levels snapped, words
     groups:Callable   # Shape `s` -> group of every entry, long `(*s)`
@@ -246,7 +443,13 @@ class Domain:
         return f'Domain({self.kind}' + (f', {many} groups: {few}{", …"*(many > 3)})' if many else ')')
 
     def text(self) -> str: # What is known of each group, for a terminal
-        "The groups as a table of plain text, and what was found in the training rows."
+        """The groups as a table of plain text, and what was found in the training rows.
+
+        Returns
+        -------
+        str
+            What is known of each group, for a terminal
+        """
         return '\n'.join([repr(self) if self.about is None else self.about().to_string(index=False), *self.told])
 
     def _repr_html_(self):
@@ -258,7 +461,18 @@ class Domain:
 def column_groups(
     owners:Sequence[str], # For each encoded column, the raw column it comes from
 ) -> Tensor:              # Group of every encoded column, long `(d,)`
-    "One group a raw column: one-hot siblings share theirs."
+    """One group a raw column: one-hot siblings share theirs.
+
+    Parameters
+    ----------
+    owners : Sequence[str]
+        For each encoded column, the raw column it comes from
+
+    Returns
+    -------
+    Tensor
+        Group of every encoded column, long `(d,)`
+    """
     ids = {}
     return torch.tensor([ids.setdefault(o, len(ids)) for o in owners])
 
@@ -266,7 +480,20 @@ def block_groups(
     shape:Sequence[int], # Image shape, `(h, w)` or `(c, h, w)`
     block:int=4,         # Side of a block in pixels
 ) -> Tensor:             # Group of every entry, long, of the same shape
-    "One group a square block of pixels, over all channels."
+    """One group a square block of pixels, over all channels.
+
+    Parameters
+    ----------
+    shape : Sequence[int]
+        Image shape, `(h, w)` or `(c, h, w)`
+    block : int, default 4
+        Side of a block in pixels
+
+    Returns
+    -------
+    Tensor
+        Group of every entry, long, of the same shape
+    """
     h,w = shape[-2:]
     if not 1 <= block <= min(h, w): raise ValueError(f'block must be in 1..{min(h, w)} for an image of {h}×{w}, got {block}')
     wide = -(-w//block)
@@ -276,7 +503,18 @@ def block_groups(
 def token_groups(
     shape:Sequence[int], # Shape of an embedded text, `(l, e)`, or `(l, m, e)` with several vectors a word
 ) -> Tensor:             # Group of every entry, long, of the same shape
-    "One group a token."
+    """One group a token.
+
+    Parameters
+    ----------
+    shape : Sequence[int]
+        Shape of an embedded text, `(l, e)`, or `(l, m, e)` with several vectors a word
+
+    Returns
+    -------
+    Tensor
+        Group of every entry, long, of the same shape
+    """
     return torch.arange(shape[0]).view(-1, *[1]*(len(shape) - 1)).expand(*shape).clone()
 
 # %% ../nbs/00_core.ipynb #g42
@@ -306,7 +544,25 @@ def box(
     low,  # Smallest value, `(*s)` or a number; -inf where there is none
     high, # Largest value; inf where there is none
 ) -> Entrywise: # (c, x) -> c
-    "Keep values between bounds; raises `ValueError` if `low` exceeds `high`."
+    """Keep values between bounds; raises `ValueError` if `low` exceeds `high`.
+
+    Parameters
+    ----------
+    low
+        Smallest value, `(*s)` or a number; -inf where there is none
+    high
+        Largest value; inf where there is none
+
+    Returns
+    -------
+    Entrywise
+        (c, x) -> c
+
+    Raises
+    ------
+    ValueError
+        If `low` exceeds `high`
+    """
     lo,hi = (torch.as_tensor(v, dtype=torch.float64) for v in (low, high))
     if (lo > hi).any(): raise ValueError(f'bounds must have low ≤ high, got {lo.tolist()} and {hi.tolist()}')
     return Entrywise(_clamped, lo, hi)
@@ -319,14 +575,38 @@ def steps(
     size:Tensor,     # Distance between admissible values, `(*s)`; 0 where every value is admissible
     origin:float|Tensor=0., # One admissible value, `(*s)` or a number
 ) -> Entrywise:      # (c, x) -> c
-    "Round to a grid: whole numbers stay whole."
+    """Round to a grid: whole numbers stay whole.
+
+    Parameters
+    ----------
+    size : Tensor
+        Distance between admissible values, `(*s)`; 0 where every value is admissible
+    origin : float | Tensor, default 0.0
+        One admissible value, `(*s)` or a number
+
+    Returns
+    -------
+    Entrywise
+        (c, x) -> c
+    """
     size = torch.as_tensor(size, dtype=torch.float64)
     return Entrywise(_onto_grid, torch.where(size > 0, size, 1.), origin, size > 0)
 
 def chain(
     *projections:Callable, # (c, x) -> c each
 ) -> Callable:             # (c, x) -> c
-    "Apply projections from left to right."
+    """Apply projections from left to right.
+
+    Parameters
+    ----------
+    *projections : Callable
+        (c, x) -> c each
+
+    Returns
+    -------
+    Callable
+        (c, x) -> c
+    """
     project = functools.partial(_in_turn, projections)
     if all(hasattr(f, 'narrow') for f in projections):
         setattr(project, 'narrow', functools.partial(_narrowed_projections, projections))

@@ -88,7 +88,18 @@ TEXT = Settings(**KINDS['text'], sigma=0) # For texts
 def plausible(
     strength:float=1., # How strict the demands are, in [0, 2]: 0 for `SPARSE`, 2 for the median real row
 ) -> Settings:         # For tables
-    "Settings that demand plausible answers with a clear lead, the more the stronger; `ValueError` outside [0, 2]."
+    """Settings that demand plausible answers with a clear lead, the more the stronger; `ValueError` outside [0, 2].
+
+    Parameters
+    ----------
+    strength : float, default 1.0
+        How strict the demands are, in [0, 2]: 0 for `SPARSE`, 2 for the median real row
+
+    Returns
+    -------
+    Settings
+        For tables
+    """
     check_range('strength', strength, least=0, most=2)
     if strength == 0: return SPARSE
     near,more = min(strength, 1), max(strength - 1, 0) # on the way to the preset, and beyond it
@@ -123,7 +134,20 @@ def without_images(
     weight:float=.2, # Of the part that the class's components do not explain
     rank:int=20,     # Principal components of each class
 ) -> Any: # `Settings` of `GradualCF`
-    "Settings that use statistics of the training images, and none of the images."
+    """Settings that use statistics of the training images, and none of the images.
+
+    Parameters
+    ----------
+    weight : float, default 0.2
+        Of the part that the class's components do not explain
+    rank : int, default 20
+        Principal components of each class
+
+    Returns
+    -------
+    Any
+        `Settings` of `GradualCF`
+    """
     terms = dict(pca=(weight, ClassPCA(rank)))
     asked = dict(quantile=.05, logit_margin=.5, max_changes=20)
     bold = dict(lam=0., eta=.02, sigma=30, lr=.1, moves=(put_back,))
@@ -331,7 +355,24 @@ def construct(
     watch:Callable|None=None, # Called with every `State` of every composition
     parts:Any=None, # `Parts`; None for the explainer's own
 ) -> Iterator[State]: # `s` after each masking and composition; its tensors are reused, copy what you keep
-    "Alternate masking and composition until every row has arrived (Algorithm 1, batched)."
+    """Alternate masking and composition until every row has arrived (Algorithm 1, batched).
+
+    Parameters
+    ----------
+    cf : Any
+        A `GradualCF`
+    s : State
+        Rows at their inputs, with composites to start from; written to
+    watch : Callable | None, default None
+        Called with every `State` of every composition
+    parts : Any, default None
+        `Parts`; None for the explainer's own
+
+    Returns
+    -------
+    Iterator[State]
+        `s` after each masking and composition; its tensors are reused, copy what you keep
+    """
     parts = parts or cf.parts
     choose = parts.mask(cf, parts, s)
     groups = cf.groups(s.x)
@@ -446,7 +487,37 @@ CURVE_COLUMNS = ('step', 'group', 'iteration', 'prob', 'gap', 'dist') # Columns 
 # %% ../nbs/07_gradual.ipynb #tc5x0
 @dataclass(frozen=True, repr=False)
 class Trace:
-    "Every masking and composition step of one row."
+    """Every masking and composition step of one row.
+
+    Attributes
+    ----------
+    steps : list
+        One-row `State`s, copied
+    chosen : list
+        The group that each step chose
+    curves : list
+        For each step, a frame with one line an iterate: the loss parts, `prob`, `gap`, `dist`
+    x : Tensor
+        The input, `(1, *s)`
+    before : Tensor
+        Logits at the input, `(1, k)`
+    target : Target
+        What it was pulled towards
+    sample : Tensor
+        Logits of training rows of the target, `(N, k)`; for numbers, of all
+    groups : Tensor
+        Group of every entry, long `(*s)`
+    domain : Domain
+        How to decode and draw it
+    data : Any, default None
+        The raw input
+    tau : float | None, default None
+        Probability that was asked for beside the decision, or None
+    classes : tuple, default ()
+        Labels of the classes, in the order of the logits; () for 0, 1, …
+    cut : float | None, default None
+        Probability from which the second of two classes is decided, or None
+    """
     steps:list     # One-row `State`s, copied
     chosen:list    # The group that each step chose
     curves:list    # For each step, a frame with one line an iterate: the loss parts, `prob`, `gap`, `dist`
@@ -478,7 +549,13 @@ class Trace:
     def wanted(self) -> str: return self.goal.words(self.goal.to_labels(self.target.label, self.classes)[0]) # In words
 
     def df(self) -> pd.DataFrame: # One line an iterate: step, group, iteration, loss parts, prob, gap, dist
-        "All curves as one tidy frame."
+        """All curves as one tidy frame.
+
+        Returns
+        -------
+        pd.DataFrame
+            One line an iterate: step, group, iteration, loss parts, prob, gap, dist
+        """
         if not self.steps: return pd.DataFrame(columns=list(CURVE_COLUMNS))
         lines = [c.assign(step=i + 1, group=self.chosen[i]) for i,c in enumerate(self.curves)]
         return pd.concat(lines, ignore_index=True)
@@ -550,6 +627,86 @@ def _expected_of(cf, cfs) -> np.ndarray|None: # None where no models trained aga
 class GradualCF(Explainer):
     """Counterfactuals by gradual construction (Algorithm 1).
 
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X : default None
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Settings | str | None, default None
+        A record of settings; None for those that suit the domain
+    **changes
+        Single settings by name
+    wanted : default None
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    masking : one of ('gradient', 'probe', 'gain', 'bounds'), default 'probe'
+        Masking: 'probe' asks about values (Eq. 2), 'gradient' ranks once (Eq. 5; the paper), 'gain' and
+        'bounds' rank at every step (Eq. 3)
+    init : one of ('normal', 'input', 'prototype'), default 'input'
+        Composite starts at the 'input', at 'normal', N(0, 1) (the paper), or at a 'prototype'
+    keep : one of ('last', 'nearest'), default 'nearest'
+        Keep the 'nearest' iterate that reached the target, or the 'last' (the paper)
+    tau_slack : in [0, 1), default 0.02
+        How far above tau a kept iterate should lie, as a share of 1 - tau
+    quantile : in [0, 1], or None, default None
+        Stop only within this quantile of the logit gaps of the target's training rows
+    sigma : a whole number of at least 0, default 50
+        Adam steps for each composition; the paper 500, and 1000 for MNIST
+    lr : at least 0, default 0.1
+        Adam's learning rate
+    lam : at least 0, default 0.3
+        Weight of the distance to the input
+    eta : at least 0, default 0.3
+        Weight of total variation, for images only
+    prototype_weight : at least 0, default 0.0
+        Weight of the squared distance to the prototype
+    match : default logit_gap
+        How logits differ from the class: logit_gap, logit_gap_norm, logit_gap_sum, a term
+    terms : default {}
+        Further loss terms: name -> (weight, term)
+    average : one of (True, False), default False
+        Average gradients over the domain's views
+    n_ref : a whole number of at least 1, default 100
+        Training rows whose mean logits are the target's address, N
+    max_changes : a whole number of at least 1, or None, default None
+        Most groups changed in a row
+    logit_margin : in [0, 1], or None, default None
+        Stop only if the target's logit leads as far as in this share of its rows
+    plausibility : or None, default None
+        Stop only among real rows of the target: a `Plausibility`, or None
+    sparsity_weight : at least 0, default 0.0
+        Price of a changed group during the search among real rows, in logits
+    n_prototypes : a whole number of at least 1, default 1
+        Prototypes to search from; the answer that suits the class best stays
+    max_shared : a whole number of at least 1, default 1
+        Groups that may share a change, if that is a tenth nearer; 1 for fewest
+    moves : default ()
+        Moves that improve what was found, from gradual_cf.search.shorten
+    steps : or None, default None
+        Steps of the search in their order; None for those that suit model and domain
+
+    Examples
+    --------
     >>> X, y, X_test, y_test = load_loans()
     >>> model = HistGradientBoostingClassifier(categorical_features='from_dtype').fit(X, y)
     >>> cf = GradualCF(model, tabular(X, immutable=['age']), wanted='granted')
@@ -581,6 +738,17 @@ class GradualCF(Explainer):
     ):
         """Learn where each class lies in logit space; returns the explainer. If that fails, it stays unchanged.
 
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Leave out: the model is fitted already
+        sample : int | None, default None
+            Most rows that the model is asked about; None for all
+
+        Examples
+        --------
         >>> cf = GradualCF(model, tabular(X)).fit(X)
         """
         with restored_on_error(self):
@@ -606,6 +774,15 @@ class GradualCF(Explainer):
     ): # The same class of explainer, fitted
         """The same model, domain and training rows with other settings; the model is not run on the rows again.
 
+        Parameters
+        ----------
+        intent : Settings | str | None, default None
+            Other settings, or their name; None for the same
+        **changes
+            Single settings by name
+
+        Examples
+        --------
         >>> cf.under('sparse').explain(X_test[:5], 'granted')
         >>> cf.under(tau=.7, seed=1).explain(X_test[:5], 'granted')
         """
@@ -623,6 +800,20 @@ class GradualCF(Explainer):
     ): # The folder, a `Path`
         """Write a fitted explainer into a folder, without pickle; raises `ValueError` for what cannot be saved.
 
+        Parameters
+        ----------
+        folder
+            The folder; an explainer in it is replaced as a whole
+        rows : bool, default True
+            Keep the training rows; else a summary of them
+
+        Raises
+        ------
+        ValueError
+            For what cannot be saved
+
+        Examples
+        --------
         >>> cf.save('loans')
         >>> GradualCF.load('loans').explain(X_test[:5], 'granted').valid
         """
@@ -634,7 +825,22 @@ class GradualCF(Explainer):
         model=None,    # The model, if the folder holds none or another is wanted
         trusted=(),    # Further types allowed in a scikit-learn model, by name: you vouch for what they do
     ): # Fitted
-        "Read an explainer; raises `ValueError` for a damaged folder, a newer format, or a model that differs."
+        """Read an explainer; raises `ValueError` for a damaged folder, a newer format, or a model that differs.
+
+        Parameters
+        ----------
+        folder
+            Where `save` wrote one
+        model : default None
+            The model, if the folder holds none or another is wanted
+        trusted : default ()
+            Further types allowed in a scikit-learn model, by name: you vouch for what they do
+
+        Raises
+        ------
+        ValueError
+            For a damaged folder, a newer format, or a model that differs
+        """
         return work_of('load')(cls, folder, model, trusted)
 
     @property
@@ -643,7 +849,20 @@ class GradualCF(Explainer):
     def _loss_at(self, spread:float): return _loss_of(self.settings, self.domain.kind, spread) # Logits in shares of it
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target:
-        "What rows must reach; given the rows, also what they are compared with."
+        """What rows must reach; given the rows, also what they are compared with.
+
+        Parameters
+        ----------
+        label : Tensor
+            Class of each row, long `(n,)`
+        enc : Encoded | None, default None
+            Encoded rows, as `encode` returns them
+
+        Returns
+        -------
+        Target
+            Targets of the rows, and the rows
+        """
         aim = _AIMS[self.goal](self, label)
         if self.company is None or enc is None: return aim
         return aim._replace(demands=(*aim.demands, self.company.aim(enc, label)))
@@ -660,7 +879,22 @@ class GradualCF(Explainer):
     def expected_agreement(self, cfs) -> np.ndarray|None: return _expected_of(self, cfs) # Its answers -> in [0, 1], `(n,)`
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
-        "What the loop may start from, the most promising first."
+        """What the loop may start from, the most promising first.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        label : Tensor
+            Class of each row, long `(n,)`
+        seed : int, default 0
+            Seed of everything random
+
+        Returns
+        -------
+        list
+            `State`s
+        """
         s = State(enc, enc.x.clone(), predict(self.model, enc.x), self.aim(label, enc), torch.zeros_like(enc.frozen))
         return self.parts.start(self, s, seed)
 
@@ -694,6 +928,21 @@ class GradualCF(Explainer):
     ) -> Trace:
         """Explain one row and keep every step up to the best.
 
+        Parameters
+        ----------
+        rows
+            One raw input
+        target : default None
+            Label of a class, or an interval; None for `wanted`, else the other of two classes
+        **constraints
+            As `explain` takes them
+
+        Returns
+        -------
+        Trace
+
+        Examples
+        --------
         >>> trace = cf.trace(X_test[model.predict(X_test) == 'refused'][:1])
         >>> stepper(trace)
         """

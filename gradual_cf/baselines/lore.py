@@ -301,7 +301,51 @@ def _lore_reasons(lore, enc, target, seed):
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
 class LORE(Explainer):
-    "Local rules of a decision tree (Guidotti et al., 2019), for tables."
+    """Local rules of a decision tree (Guidotti et al., 2019), for tables.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    domain
+    settings : default None
+    **changes
+        Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    samples : a whole number of at least 40, default 1000
+        size of a neighbourhood, a multiple of 4
+    generations : a whole number of at least 1, default 30
+        generations of the genetic algorithm
+    eps : at least 0, default 0.01
+        how far a counterfactual crosses a threshold, in units of the column's range
+    least : a whole number of at least 1, default 2
+        fewest rows in a leaf
+    together : a whole number of at least 1, default 64
+        rows bred side by side
+    """
     Settings = LORESettings
     noted:list|None = None # Where a search writes the reasons of its rows
 
@@ -311,7 +355,15 @@ class LORE(Explainer):
         super().__init__(model, domain, settings, **changes)
 
     def fit(self, data, y=None):
-        "Keep the training rows, from which mutations are drawn; returns the explainer."
+        """Keep the training rows, from which mutations are drawn; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         groups = self.groups(self.x_train).cpu()
         self.positions = [np.flatnonzero(groups == g) for g in range(len(self.domain.features))]
@@ -319,7 +371,20 @@ class LORE(Explainer):
         return self
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "The confirmed points, `(n, d)`; a row without one stays as it is."
+        """The confirmed points, `(n, d)`; a row without one stays as it is.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         _,enc,_,target = question
         found = list(_lore_reasons(self, enc, target, effort.seed))
         if self.noted is not None: self.noted.extend(why for _,why in found)
@@ -330,7 +395,23 @@ class LORE(Explainer):
         target=None,         # Label of a class, or one per row; None for `wanted`, else the other of two classes
         **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
     ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not reached
-        "Explain rows by factual and counterfactual rules."
+        """Explain rows by factual and counterfactual rules.
+
+        Parameters
+        ----------
+        rows
+            Raw rows: many or one
+        target : default None
+            Label of a class, or one per row; None for `wanted`, else the other of two classes
+        **constraints
+            `immutable`, `bounds` and the others, as `Explainer.explain` takes them
+
+        Returns
+        -------
+        _Reasoned
+            Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not
+            reached
+        """
         worker = copy.copy(self)
         worker.noted = []
         cfs = super(LORE, worker).explain(rows, target, **constraints)
@@ -343,7 +424,25 @@ def because(
     cfs:Counterfactuals, # Counterfactuals of a table, from any explainer
     lore:LORE,           # Fitted, on the same table and model
 ) -> pd.DataFrame:       # For each row rule, sentence, precision, coverage, changes and valid
-    "Join the factual rule of each row with its counterfactual; raises `ValueError` if `lore` explains another table."
+    """Join the factual rule of each row with its counterfactual; raises `ValueError` if `lore` explains another table.
+
+    Parameters
+    ----------
+    cfs : Counterfactuals
+        Counterfactuals of a table, from any explainer
+    lore : LORE
+        Fitted, on the same table and model
+
+    Returns
+    -------
+    pd.DataFrame
+        For each row rule, sentence, precision, coverage, changes and valid
+
+    Raises
+    ------
+    ValueError
+        If `lore` explains another table
+    """
     want, got = tuple(cfs.x.shape[1:]), tuple(lore.x_train.shape[1:])
     if want != got: raise ValueError(f'lore must be fitted on rows of shape {want}, got {got}')
     if cfs.classes != lore.classes:
@@ -544,11 +643,73 @@ def _far_apart(z, n):
 _REJECTED = .1 # Share of the training images that the discriminator may reject
 
 class ABELE(_OfImages):
-    "Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019)."
+    """Counter-exemplars from the latent space of an adversarial autoencoder (Guidotti et al., 2019).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    domain
+    settings : default None
+    **changes
+        Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    latent : a whole number of at least 1, default 8
+        entries of a code; the paper 4, and 8 to 16 for MNIST
+    width : a whole number of at least 1, default 512
+        units of the autoencoder's hidden layers
+    batches : a whole number of at least 1, default 10000
+        steps of the autoencoder's training; the paper 10,000 to 30,000
+    lr : above 0, default 0.0002
+        Adam's learning rate in it
+    accept : in [0, 1], default 0.5
+        probability from which the discriminator accepts a code, at most
+    size : a whole number of at least 1, default 200
+        codes in each of the two populations
+    generations : a whole number of at least 0, default 10
+        rounds of breeding
+    crossover : in [0, 1], default 0.5
+        share of codes that exchange a stretch
+    mutation : in [0, 1], default 0.2
+        share of entries that move
+    step : above 0, default 0.01
+        how far past a threshold a counter-exemplar lies
+    """
     Settings = ABELESettings
 
     def fit(self, data, y=None):
-        "Train the autoencoder, or take the kept one; returns the explainer."
+        """Train the autoencoder, or take the kept one; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         h = self.settings
         auto = _autoencoder_for(self.x_train, h.latent, h.width, batches=h.batches, lr=h.lr)
@@ -561,12 +722,33 @@ class ABELE(_OfImages):
     def accepts(self, z): return self.likely(z) >= self.least              # bool `(n,)`
 
     def drawn(self, z, enc):
-        "Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible."
+        """Images `(n, c, h, w)` of codes: decode, keep what is frozen in the one row of `enc`, make admissible.
+
+        Parameters
+        ----------
+        z
+            Logits, `(n, k)`
+        enc
+            Encoded rows, as `encode` returns them
+        """
         rows = enc.take(torch.zeros(len(z), dtype=torch.long))
         return torch.where(_fixed(self, rows), rows.x, admissible(rows, self.auto.decode(z), self.project))
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none."
+        """The nearest counter-exemplar of each row, `(n, c, h, w)`; the row itself where there is none.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         _,enc,_,target = question
         out = enc.x.clone()
         for i in _away(self, enc, target).tolist():
@@ -583,7 +765,23 @@ class ABELE(_OfImages):
         n:int=5,    # Most images of each kind
         seed:int=0, # Seed of the breeding
     ) -> _Exemplars:
-        "Show what keeps the class of one image and what makes it the target."
+        """Show what keeps the class of one image and what makes it the target.
+
+        Parameters
+        ----------
+        data
+            One raw image
+        target : default None
+            Target class; None for the class that the model finds second
+        n : int, default 5
+            Most images of each kind
+        seed : int, default 0
+            Seed of the breeding
+
+        Returns
+        -------
+        _Exemplars
+        """
         self.check_fitted()
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')

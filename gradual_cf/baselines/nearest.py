@@ -198,21 +198,110 @@ def _nearest_weighted(x, first, rounds, descend, between):
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c48
 class Wachter(Explainer):
-    "Counterfactuals by descent on prediction and distance (Wachter et al., 2017)."
+    """Counterfactuals by descent on prediction and distance (Wachter et al., 2017).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
+        A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
+    classes : default None
+        Labels of the classes, in the order of the model's outputs; None for those that it names
+    **changes
+        Single settings by name
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    aim : in (0, 1], default 1.0
+        probability to come near, p*; the boundary with `aim=tau`
+    tol : at least 0, default 0.05
+        how near: a row arrives at `aim - tol`, and never below `tau`
+    lam : above 0, default 10.0
+        first weight of the prediction
+    rounds : a whole number of at least 1, default 10
+        weights tried for each row
+    steps : a whole number of at least 1, default 1000
+        Adam steps a round
+    lr : above 0, default 0.1
+        Adam's first learning rate
+    decay : in (0, 1], default 0.5
+        factor of a row's learning rate after ten steps without gain
+    patience : a whole number of at least 1, default 50
+        steps without gain after which a row rests
+    """
     Settings = WachterSettings
 
     def fit(self, data, y=None) -> Wachter:
-        "Learn the median absolute deviation of every entry; returns the explainer."
+        """Learn the median absolute deviation of every entry; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+
+        Returns
+        -------
+        Wachter
+        """
         super().fit(data, y)
         self.mad = _median_deviation(self.x_train)
         return self
 
     def distance(self, x:Tensor, xp:Tensor) -> Tensor:
-        "Sum of the differences of `(n, *s)`, each in units of its entry's deviation, `(n,)`."
+        """Sum of the differences of `(n, *s)`, each in units of its entry's deviation, `(n,)`.
+
+        Parameters
+        ----------
+        x : Tensor
+            Encoded rows, `(n, *s)`
+        xp : Tensor
+            Encoded answers, `(n, *s)`
+
+        Returns
+        -------
+        Tensor
+        """
         return ((xp - x)/self.mad).flatten(1).abs().sum(1)
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`."
+        """Descend with each row's own weight and return its nearest counterfactual, `(n, *s)`.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         _,enc,_,target = question
         best,live,h = _Arrivals(enc.x), _away(self, enc, target), self.settings
         between = lambda low, high: torch.where(low == 0, high/10, (low*high).sqrt())
@@ -302,23 +391,104 @@ def _fista(cem, enc, target, weight):
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c74
 class CEM(Explainer):
-    "Pertinent negatives by an elastic net (Dhurandhar et al., 2018)."
+    """Pertinent negatives by an elastic net (Dhurandhar et al., 2018).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
+        A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
+    classes : default None
+        Labels of the classes, in the order of the model's outputs; None for those that it names
+    **changes
+        Single settings by name
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    kappa : at least 0, default 0.0
+        margin of the hinge, in logits
+    beta : at least 0, default 0.1
+        weight of the L1 norm, and FISTA's threshold
+    gamma : at least 0, default 100.0
+        weight of the autoencoder's error, where there is an autoencoder
+    autoencoder : default None
+        module mapping `(n, *s)` to itself; True to train a small one; None for none
+    c : above 0, default 10.0
+        first weight of the hinge
+    rounds : a whole number of at least 1, default 10
+        weights tried for each row
+    steps : a whole number of at least 1, default 1000
+        FISTA steps a round
+    lr : above 0, default 0.01
+        first learning rate
+    """
     Settings = CEMSettings
 
     def fit(self, data, y=None) -> CEM:
-        "Learn the box, and the autoencoder if asked for; returns the explainer."
+        """Learn the box, and the autoencoder if asked for; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+
+        Returns
+        -------
+        CEM
+        """
         super().fit(data, y)
         self.low, self.high = self.x_train.amin(0), self.x_train.amax(0)
         self.coder = _train_autoencoder(self.x_train) if self.settings.autoencoder is True else self.settings.autoencoder
         return self
 
     def boxed(self, x:Tensor, xp:Tensor) -> Tensor:
-        "`xp` inside the range of the training rows and of `x`, all `(n, *s)`."
+        """`xp` inside the range of the training rows and of `x`, all `(n, *s)`.
+
+        Parameters
+        ----------
+        x : Tensor
+            Encoded rows, `(n, *s)`
+        xp : Tensor
+            Encoded answers, `(n, *s)`
+
+        Returns
+        -------
+        Tensor
+        """
         return torch.minimum(torch.maximum(xp, torch.minimum(self.low, x)), torch.maximum(self.high, x))
 
     @property
     def margin(self) -> float:
-        "What the target's logit must exceed the others' by: the log-odds of tau, and kappa."
+        """What the target's logit must exceed the others' by: the log-odds of tau, and kappa.
+
+        Returns
+        -------
+        float
+        """
         p = _most(_probability_with_margin(self.tau))
         return max(math.log(p/(1 - p)), 0.) + self.settings.kappa
 
@@ -326,7 +496,20 @@ class CEM(Explainer):
     def reach(self) -> float: return 1/(1 + math.exp(-self.margin))*(1 - 1e-6) # Probability that counts as arrived
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`."
+        """Bisect each row's weight and return its sparsest counterfactual, `(n, *s)`.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         h,between = self.settings, lambda low, high: (low + high)/2
         def found(enc, target):
             with evaluating(self.model), torch.no_grad():
@@ -400,17 +583,84 @@ def _nearest_enemies(explainer, enc, target, seed):
 
 # %% ../../nbs/baselines/00_nearest.ipynb #c100
 class GrowingSpheres(Explainer):
-    "Counterfactuals from the nearest enemy, for any model (Laugel et al., 2018)."
+    """Counterfactuals from the nearest enemy, for any model (Laugel et al., 2018).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
+        A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
+    classes : default None
+        Labels of the classes, in the order of the model's outputs; None for those that it names
+    **changes
+        Single settings by name
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    samples : a whole number of at least 1, default 1000
+        points in a shell
+    radius : above 0, default 0.2
+        radius of the first ball
+    select : one of (True, False, 'first'), default True
+        put back what need not change; 'first' stops at the first group that must stay
+    """
     Settings = SpheresSettings
 
     def fit(self, data, y=None) -> GrowingSpheres:
-        "Learn how far the data reach; returns the explainer."
+        """Learn how far the data reach; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+
+        Returns
+        -------
+        GrowingSpheres
+        """
         super().fit(data, y)
         self.reach = (self.x_train.amax(0) - self.x_train.amin(0)).norm().item()
         return self
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "Grow a sphere around every row, with `select` put back what can go; `(n, *s)`."
+        """Grow a sphere around every row, with `select` put back what can go; `(n, *s)`.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         how = self.settings.select
         def found(enc, target):
             xp = _nearest_enemies(self, enc, target, effort.seed).xp

@@ -140,17 +140,86 @@ def _own_regions(fido, data, sign, keeps, seed):
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c42
 class FIDO(_OfImages):
-    "Smallest deletion and supporting regions of images (Chang et al., 2019)."
+    """Smallest deletion and supporting regions of images (Chang et al., 2019).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    domain
+    settings : default None
+    **changes
+        Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    infill : one of ('mean', 'blur', 'local'), default 'blur'
+        what stands where a part is deleted
+    width : above 0, default 10.0
+        standard deviation of blur and local mean, in pixels
+    lam : at least 0, default 40.0
+        price of the whole image, in log-odds
+    steps : a whole number of at least 1, default 150
+        Adam steps
+    lr : above 0, default 0.05
+        Adam's learning rate
+    samples : a whole number of at least 1, default 8
+        masks drawn at a step
+    trim : one of (True, False), default True
+        put back what the region can spare, the least effect first
+    """
     Settings = _FIDOSettings
 
     def fit(self, data, y=None):
-        "Learn the mean colour; returns the explainer."
+        """Learn the mean colour; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         self.colour = self.x_train.mean((0, 2, 3), keepdim=True)[0]
         return self
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do."
+        """Delete few blocks of each row so that the target is reached, `(n, c, h, w)`; the row where none will do.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         def found(enc, target):
             there = lambda z: arrived(z, target, _probability_with_margin(self.tau))
             region = _find_regions(self, _Sought(enc, target, 1, False, there), effort.seed)
@@ -161,14 +230,40 @@ class FIDO(_OfImages):
         data,       # Raw images, many or one
         seed:int=0, # Seed of the draws
     ) -> _Region:   # Regions, and images without them
-        "The smallest region without which the model names another class."
+        """The smallest region without which the model names another class.
+
+        Parameters
+        ----------
+        data
+            Raw images, many or one
+        seed : int, default 0
+            Seed of the draws
+
+        Returns
+        -------
+        _Region
+            Regions, and images without them
+        """
         return _own_regions(self, data, -1, False, seed)
 
     def support(self,
         data,       # Raw images, many or one
         seed:int=0, # Seed of the draws
     ) -> _Region:   # Regions, and images of which nothing else is kept
-        "The smallest region that alone is enough for the class."
+        """The smallest region that alone is enough for the class.
+
+        Parameters
+        ----------
+        data
+            Raw images, many or one
+        seed : int, default 0
+            Seed of the draws
+
+        Returns
+        -------
+        _Region
+            Regions, and images of which nothing else is kept
+        """
         return _own_regions(self, data, 1, True, seed)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c55
@@ -291,11 +386,59 @@ def _edit_rows(e, enc, target):
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c79
 class Goyal(_OfImages):
-    "Parts of an image that should be like parts of another (Goyal et al., 2019)."
+    """Parts of an image that should be like parts of another (Goyal et al., 2019).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    domain
+    settings : default None
+    **changes
+        Single settings by name
+    X : default <class 'inspect._empty'>
+    intent : default None
+    wanted : default None
+    classes : default None
+        Names of the classes; None for those of the model or of the labels
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    halves : default None
+        (images to maps, maps to logits), two modules; None to cut a `Sequential`
+    donors : a whole number of at least 1, default 1
+        training images of the target whose cells are offered, the nearest ones
+    tried : a whole number of at least 1, default 32
+        edits a step that a head is asked about; 1 for a mean and a linear layer
+    """
     Settings = _GoyalSettings
 
     def fit(self, data, y=None):
-        "Cut the network and keep the mean features of the training images; returns the explainer."
+        """Cut the network and keep the mean features of the training images; returns the explainer.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        """
         super().fit(data, y)
         with evaluating(self.network), torch.no_grad():
             x = self.x_train[:2]
@@ -307,13 +450,39 @@ class Goyal(_OfImages):
         return self
 
     def search(self, question:Question, effort:Effort=Effort()) -> Tensor:
-        "Paste the parts of the edits, `(n, c, h, w)`."
+        """Paste the parts of the edits, `(n, c, h, w)`.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         return _searched(self, question, lambda enc, target: _edit_rows(self, enc, target).xp)
 
     def edits(self,
         data,        # Raw images, many or one
         target=None, # Class index, one per image, or None for the other of two classes
     ) -> _Edits:     # Of all images
-        "Find the fewest cells, greedily, that have to be like a donor's; none where the target is reached already."
+        """Find the fewest cells, greedily, that have to be like a donor's; none where the target is reached already.
+
+        Parameters
+        ----------
+        data
+            Raw images, many or one
+        target : default None
+            Class index, one per image, or None for the other of two classes
+
+        Returns
+        -------
+        _Edits
+            Of all images
+        """
         _, enc, _, target = self.ask(data, target)
         return _edit_rows(self, enc, target)

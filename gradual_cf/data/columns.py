@@ -222,7 +222,55 @@ def _legal_number(c:Column, old:pd.DataFrame, new:pd.DataFrame, up:bool, down:bo
 # %% ../../nbs/data/00_columns.ipynb #c36
 @dataclass(frozen=True)
 class Column:
-    "One column of a table: how it is read, and which values it may take; numbers, unless a subclass differs."
+    """One column of a table: how it is read, and which values it may take; numbers, unless a subclass differs.
+
+    Attributes
+    ----------
+    name : Hashable
+        Name of the feature
+    sources : Sequence
+        The raw columns it is read from: one, or the 0/1 siblings of a category
+    origin : Any, default 0.0
+        Raw value that is encoded as 0; dates are days since 1970; None where there are knots
+    span : Any, default 1.0
+        Raw distance that is encoded as 1; None where there are knots
+    low : float, default 0.0
+        Smallest value a counterfactual may have, raw
+    high : float, default 1.0
+        Largest
+    levels : tuple, default ()
+        Levels of a category or an ordinal, these in their order
+    offered : tuple, default ()
+        Those of them that may be proposed
+    codes : tuple, default ()
+        Special codes of a number, or positions of levels that are not offered: never proposed
+    unit : float, default 0.0
+        Raw distance between values that can be written, where they are whole; 0 for decimals
+    digits : int, default 0
+        Decimals of a legal number
+    every : float, default 0.0
+        Raw distance between legal values, if coarser than what can be written; 0 elsewhere
+    usual : float, default 0.0
+        That of the values that are preferred, where they are coarser still
+    better : int, default 0
+        Which way is better for who is asked about: 1 for higher, -1 for lower, 0 where nobody says
+    bits : str, default ''
+        Dtype of cells of fewer than 64 bits; '' for all others
+    form : str, default ''
+        How cells are written: '' as the dtype says, a type of objects, or a pattern of dates
+    zone : Any, default None
+        Time zone of a date
+    trained : Any, default None
+        Smallest and largest training number, raw; None where there is none
+    missing : bool, default False
+        Whether cells are missing in the training rows
+    blank : Any, default None
+        A missing cell, as it is written
+    known : Any, default field(default=None, compare=False, repr=False)
+        Cells of the levels, or sorted numbers with more decimals
+    knots : Any, default field(default=None, compare=False, repr=False)
+        Raw numbers and what they are encoded as, `(2, k)`
+    """
     name:Hashable       # Name of the feature
     sources:Sequence    # The raw columns it is read from: one, or the 0/1 siblings of a category
     origin:Any=0.       # Raw value that is encoded as 0; dates are days since 1970; None where there are knots
@@ -280,11 +328,33 @@ class Column:
         return self.known[~self.written(self.known)]
 
     def encoded(self, raw:Any) -> Any: # An array or a tensor, of any shape
-        "Raw numbers in encoded units."
+        """Raw numbers in encoded units.
+
+        Parameters
+        ----------
+        raw : Any
+            Raw rows, where they are at hand
+
+        Returns
+        -------
+        Any
+            An array or a tensor, of any shape
+        """
         return (raw - self.origin)/self.span if self.knots is None else _along(self.knots, raw)
 
     def decoded(self, x:Any) -> Any: # An array or a tensor, of any shape
-        "Encoded numbers in raw units."
+        """Encoded numbers in raw units.
+
+        Parameters
+        ----------
+        x : Any
+            Encoded rows, `(n, *s)`
+
+        Returns
+        -------
+        Any
+            An array or a tensor, of any shape
+        """
         return self.origin + x*self.span if self.knots is None else _along(self.knots[::-1], x)
 
     def floats(self, s:pd.Series) -> np.ndarray: # Cells as numbers, unchecked
@@ -316,7 +386,18 @@ class Column:
     def entries(self, v:np.ndarray) -> np.ndarray: return v[:, None] # The inverse of `one`
 
     def kept(self, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, w)` -> `(n,)`, NaN where missing
-        "What stands in the column, with as many decimals as cells have."
+        """What stands in the column, with as many decimals as cells have.
+
+        Parameters
+        ----------
+        x : np.ndarray
+            Encoded rows, `(n, *s)`
+
+        Returns
+        -------
+        np.ndarray
+            Encoded entries `(n, w)` -> `(n,)`, NaN where missing
+        """
         v = np.round(self.decoded(x[:, 0]), self.places) + 0.
         return np.where(x[:, 0] == MISSING, np.nan, v) if self.missing else v
 
@@ -393,7 +474,12 @@ def _codes_apart(v:np.ndarray) -> tuple:
 
 @dataclass(frozen=True)
 class Integer(Column):
-    "Whole numbers, some of which may be codes."
+    """Whole numbers, some of which may be codes.
+
+    Attributes
+    ----------
+    unit : float, default 1.0
+    """
     unit:float=1.
     kind = 'integer'
 

@@ -30,7 +30,18 @@ def _split_rows(X:pd.DataFrame, y:pd.Series, n_train:int, n_test:int, seed:int=0
 def load_breast_cancer(
     seed:int=0, # Seed of the split
 ) -> tuple:     # X_train (426 rows), y_train, X_test (143 rows), y_test; 1 is benign
-    "Scikit-learn's breast cancer data, embedded in the package; needs no network connection."
+    """Scikit-learn's breast cancer data, embedded in the package; needs no network connection.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the split
+
+    Returns
+    -------
+    tuple
+        X_train (426 rows), y_train, X_test (143 rows), y_test; 1 is benign
+    """
     from sklearn import datasets as sk
     data:Any = sk.load_breast_cancer(as_frame=True)
     return _split_rows(data.data, data.target.rename('benign'), 426, 143, seed)
@@ -43,7 +54,22 @@ def load_loans(
     seed:int=0,       # Seed of the drawing
     missing:float=0., # Share of missing cells in `months_in_job` and `housing`, in [0, 1)
 ) -> tuple:           # X_train, y_train, X_test, y_test; labels are 'granted' and 'refused'
-    "Loan applications to a made-up bank, and its decisions; needs no file and no network connection."
+    """Loan applications to a made-up bank, and its decisions; needs no file and no network connection.
+
+    Parameters
+    ----------
+    n : int, default 2000
+        Applications, ≥ 5; four fifths are training rows
+    seed : int, default 0
+        Seed of the drawing
+    missing : float, default 0.0
+        Share of missing cells in `months_in_job` and `housing`, in [0, 1)
+
+    Returns
+    -------
+    tuple
+        X_train, y_train, X_test, y_test; labels are 'granted' and 'refused'
+    """
     check_range('n', n, least=5, whole=True)
     check_range('missing', missing, least=0, below=1)
     rng = np.random.default_rng(seed)
@@ -71,7 +97,20 @@ def load_heloc(
     path=None,  # Data folder; None for `GRADUAL_CF_DATA`, else the hub
     seed:int=0, # Seed of the split
 ) -> tuple:     # X_train (7,402 rows, 22 columns), y_train, X_test (2,468 rows), y_test; 1 is a good risk
-    "FICO's home equity lines of credit, as the paper uses them (Table 1)."
+    """FICO's home equity lines of credit, as the paper uses them (Table 1).
+
+    Parameters
+    ----------
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`, else the hub
+    seed : int, default 0
+        Seed of the split
+
+    Returns
+    -------
+    tuple
+        X_train (7,402 rows, 22 columns), y_train, X_test (2,468 rows), y_test; 1 is a good risk
+    """
     df = _read_csv('heloc/heloc_dataset_v1.csv', 'mstz/heloc', path, ('RiskPerformance', 'ExternalRiskEstimate'))
     X = df.drop(columns=['RiskPerformance', 'ExternalRiskEstimate'])
     keep = ~(X == -9).all(axis=1) & ~df.duplicated()
@@ -85,7 +124,20 @@ def load_uci_credit(
     path=None,  # Data folder; None for `GRADUAL_CF_DATA`, else the hub
     seed:int=0, # Seed of the split
 ) -> tuple:     # X_train (22,500 rows, 23 columns), y_train, X_test (7,500 rows), y_test; 1 is a default
-    "Default of credit card clients in Taiwan, as the paper uses them (Table 1)."
+    """Default of credit card clients in Taiwan, as the paper uses them (Table 1).
+
+    Parameters
+    ----------
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`, else the hub
+    seed : int, default 0
+        Seed of the split
+
+    Returns
+    -------
+    tuple
+        X_train (22,500 rows, 23 columns), y_train, X_test (7,500 rows), y_test; 1 is a default
+    """
     df = _read_csv('uci_credit/UCI_Credit_Card.csv', 'scikit-learn/credit-card-clients', path, ('LIMIT_BAL', _DEFAULT))
     X = df.drop(columns=['ID', _DEFAULT], errors='ignore')
     whole = [c for c in X if pd.api.types.is_float_dtype(X[c]) and (X[c] % 1 == 0).all()]
@@ -171,7 +223,22 @@ def load_animals(
     rows:int=4000,  # Training rows, ≥ 1
     tests:int=300,  # Test rows, ≥ 1
 ) -> tuple:         # (train, test): rows of `image`, 32×32 in colour, and `label`
-    "Five animals in colour, drawn from parts; needs no file and no network connection."
+    """Five animals in colour, drawn from parts; needs no file and no network connection.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the drawing
+    rows : int, default 4000
+        Training rows, ≥ 1
+    tests : int, default 300
+        Test rows, ≥ 1
+
+    Returns
+    -------
+    tuple
+        (train, test): rows of `image`, 32×32 in colour, and `label`
+    """
     for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
     rng = np.random.default_rng(seed)
     return _animal_rows(rows, rng), _animal_rows(tests, rng)
@@ -192,7 +259,31 @@ from .texts import _Lookup, sentences, _word_ids
 # %% ../../nbs/data/03_datasets.ipynb #c44
 @dataclass(frozen=True, repr=False)
 class Task:
-    "A data set, its domain, its network and a judge, which is trained when it is first looked at."
+    """A data set, its domain, its network and a judge, which is trained when it is first looked at.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set
+    X : Any
+        Training rows
+    y : Any
+        Their labels
+    X_test : Any
+        Test rows
+    y_test : Any
+        Their labels
+    domain : Domain
+        How rows are read and written
+    model : nn.Module
+        The network to explain
+    other : Callable | None
+        () -> the judge; None for texts
+    classes : tuple
+        Names of the classes
+    right : float | None, default None
+        Test accuracy, where it was measured when the network was trained
+    """
     name:str         # Name of the data set
     X:Any            # Training rows
     y:Any            # Their labels
@@ -212,7 +303,13 @@ class Task:
         return f'Task({self.name}: {self.domain.kind}, {rows}, {len(self.classes)} classes)'
 
     def accuracy(self) -> float: # In [0, 1]
-        "Share of test rows that the network classifies correctly."
+        """Share of test rows that the network classifies correctly.
+
+        Returns
+        -------
+        float
+            In [0, 1]
+        """
         if self.right is not None: return self.right
         y,size = np.asarray(self.y_test), 5000
         parts = [np.arange(i, min(i + size, len(y))) for i in range(0, len(y), size)]
@@ -222,7 +319,35 @@ class Task:
 # %% ../../nbs/data/03_datasets.ipynb #c46
 @dataclass(frozen=True)
 class Recipe:
-    "How a task is made."
+    """How a task is made.
+
+    Attributes
+    ----------
+    load : Callable
+        (path, seed) -> train rows, labels, test rows, labels; for images and texts two data sets
+    classes : tuple
+        Names of the classes
+    fit : dict
+        Settings of `train`
+    width : int, default 64
+        Units of the hidden layers, or filters of each convolution
+    kind : str, default 'table'
+        'table', 'image', 'text' or 'series'
+    rows : int | None, default None
+        Training rows of a quick network; None for all
+    domain : dict, default field(default_factory=dict)
+        What the domain is told beyond the user's words
+    vectors : Any, default None
+        (training texts, path) -> word vectors, for texts
+    length : int, default 256
+        Words that the network reads, for texts
+    names : dict, default field(default_factory=dict)
+        Column -> what people call it
+    codes : dict, default field(default_factory=dict)
+        Special code -> what it means
+    wanted : str, default ''
+        The class that people want, where there is one
+    """
     load:Callable  # (path, seed) -> train rows, labels, test rows, labels; for images and texts two data sets
     classes:tuple  # Names of the classes
     fit:dict       # Settings of `train`
@@ -397,7 +522,22 @@ def load_cbf(
     tests:int=300, # Test rows, ≥ 3
     seed:int=0,    # Seed of the drawing
 ) -> tuple:        # X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
-    "Cylinder, bell and funnel by their formula (Saito, 1994); needs no file and no network connection."
+    """Cylinder, bell and funnel by their formula (Saito, 1994); needs no file and no network connection.
+
+    Parameters
+    ----------
+    rows : int, default 300
+        Training rows, ≥ 3
+    tests : int, default 300
+        Test rows, ≥ 3
+    seed : int, default 0
+        Seed of the drawing
+
+    Returns
+    -------
+    tuple
+        X_train `(rows, 128)`, labels, X_test, labels; 0 is a cylinder, 1 a bell, 2 a funnel
+    """
     for name,v in dict(rows=rows, tests=tests).items(): check_range(name, v, least=1, whole=True)
     rng,t,n = np.random.default_rng(seed), np.arange(1, 129), rows + tests
     kind,a = np.arange(n) % 3, rng.integers(16, 33, n)[:, None]
@@ -444,6 +584,34 @@ def load_task(
 ) -> Task:
     """A data set with its trained network; raises `ValueError` for an unknown name.
 
+    Parameters
+    ----------
+    name : str, default 'breast_cancer'
+        One of `RECIPES`
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`
+    seed : int, default 0
+        Seed of network and training; the split stays the same
+    model : default None
+        A model file to explain instead of a kept network
+    progress : bool, default False
+        Show a progress bar while training
+    full : bool, default False
+        Train on all rows where the recipe has a quick network on some of them
+    **domain
+        Constraints, as `tabular`, `images`, `sentences` or `series` takes them
+
+    Returns
+    -------
+    Task
+
+    Raises
+    ------
+    ValueError
+        For an unknown name
+
+    Examples
+    --------
     >>> task = load_task('breast_cancer')
     >>> cf = GradualCF(task.model, task.domain).fit(task.X)
     >>> cf.explain(task.X_test[:5]).quality()

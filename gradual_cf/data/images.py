@@ -76,7 +76,25 @@ def pixels(
     data,           # Images in any form, one or many
     channels:int=1, # Channels of an image
 ) -> Tensor:        # `(n, c, h, w)`, uint8 or floating
-    "Read images of any type; raises `ValueError` for anything else."
+    """Read images of any type; raises `ValueError` for anything else.
+
+    Parameters
+    ----------
+    data
+        Images in any form, one or many
+    channels : int, default 1
+        Channels of an image
+
+    Returns
+    -------
+    Tensor
+        `(n, c, h, w)`, uint8 or floating
+
+    Raises
+    ------
+    ValueError
+        For anything else
+    """
     data = _image_rows(data)
     if isinstance(data, (np.ndarray, Tensor)): return _arrange(data, channels)
     if not data: raise ValueError('data must hold at least one image, got none')
@@ -267,7 +285,19 @@ def draw_image(
     bounds=(0, 1), # Values of black and white
     title='',      # Above it
 ):                 # The matplotlib image
-    "Show an image without axes."
+    """Show an image without axes.
+
+    Parameters
+    ----------
+    ax
+        A matplotlib axis
+    x : Tensor
+        An image, `(c, h, w)`
+    bounds : default (0, 1)
+        Values of black and white
+    title : default ''
+        Above it
+    """
     picture = ax.imshow(plot_shades(x, bounds), cmap='gray', vmin=0, vmax=1, interpolation='nearest')
     ax.set_axis_off()
     ax.set_title(title, fontsize=9)
@@ -286,7 +316,17 @@ def outline(
     on:Tensor,   # Pixels inside, bool `(h, w)`
     **style,     # Of the lines
 ):               # The lines, a matplotlib collection
-    "Draw the border of a set of pixels."
+    """Draw the border of a set of pixels.
+
+    Parameters
+    ----------
+    ax
+        A matplotlib axis that shows an image
+    on : Tensor
+        Pixels inside, bool `(h, w)`
+    **style
+        Of the lines
+    """
     from matplotlib.collections import LineCollection
     return ax.add_collection(LineCollection(border_lines(on), capstyle='projecting', **style), autolim=False)
 
@@ -324,6 +364,26 @@ def images(
 ) -> Domain:
     """Describe images: blocks, bounds, and the settings that make believable pictures.
 
+    Parameters
+    ----------
+    X : default None
+        Training images, `(n, h, w)` or `(n, channels, h, w)`, on which an explainer fits itself; None to
+        fit it
+    block : int, default 4
+        Side of the square blocks that change together, in pixels; the paper's 1, 2, 4 or 7
+    bounds : default (0.0, 1.0)
+        Values of black and white, as the network reads them; or such a pair for each channel
+    channels : int | None, default None
+        Channels of an image, 1 or 3; None for those of `X`, else 1
+    regions : default None
+        Region of every pixel in place of blocks, whole numbers `(h, w)` from 0 on; None for blocks
+
+    Returns
+    -------
+    Domain
+
+    Examples
+    --------
     >>> train, test = load_digits()
     >>> images(train['image'], block=4).encode(train['image'][:2]).x.shape
     """
@@ -356,7 +416,18 @@ def _digit_features():
 def load_digits(
     seed:int=0, # Seed of the split
 ) -> tuple:     # (train, test): 1,347 and 450 rows of `image`, 8×8, and `label`
-    "Scikit-learn's handwritten digits, embedded in the package; needs no network connection."
+    """Scikit-learn's handwritten digits, embedded in the package; needs no network connection.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Seed of the split
+
+    Returns
+    -------
+    tuple
+        (train, test): 1,347 and 450 rows of `image`, 8×8, and `label`
+    """
     import datasets
     from PIL import Image
     from sklearn.datasets import load_digits as embedded
@@ -387,7 +458,23 @@ def _train_and_test(path, name:str, read:Callable) -> tuple:
 def load_mnist(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`
-    "MNIST, with the hub's columns; raises `ValueError` if the folder does not hold it."
+    """MNIST, with the hub's columns; raises `ValueError` if the folder does not hold it.
+
+    Parameters
+    ----------
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`, else the hub
+
+    Returns
+    -------
+    tuple
+        (train, test): 60,000 and 10,000 rows of `image`, 28×28, and `label`
+
+    Raises
+    ------
+    ValueError
+        If the folder does not hold it
+    """
     import datasets
     read = lambda file: datasets.Dataset.from_parquet(file, features=_digit_features())
     return _train_and_test(path, 'ylecun/mnist', read)

@@ -745,6 +745,27 @@ def reachable(
 
     Raises `ValueError` for a time that is none, a rate that is none, or a column that is not there or holds no numbers.
 
+    Parameters
+    ----------
+    rows : pd.DataFrame
+        `(n, columns)`, the rows that will be asked about, raw units
+    within : str | float
+        A time: `'12 months'`, `'2 years'`, `'90 days'`, or a number of years above 0
+    rates : dict
+        Column -> change a year: 12, -6000, `'10%'` of the row's value, or a pair (down ≤ 0, up ≥ 0)
+
+    Returns
+    -------
+    pd.DataFrame
+        `(n, len(rates))` of pairs (low, high), for `explain(…, bounds=…)`; None where a cell is missing
+
+    Raises
+    ------
+    ValueError
+        For a time that is none, a rate that is none, or a column that is not there or holds no numbers
+
+    Examples
+    --------
     >>> cf.explain(rows, bounds=reachable(rows, '12 months', {'income': '10%', 'debt': -6000, 'months_in_job': 12}))
     """
     years, out = _years(within), {}

@@ -51,7 +51,23 @@ def _series_array(data:Any, channels:int|None=None) -> np.ndarray: # `(n, length
 def load_series(
     path, # A file of the UCR or UEA archive, `.ts` or `.tsv` (or `.txt`, `.csv` with the label first)
 ) -> tuple: # Series `(n, length)` or `(n, channels, length)`, NaN where there is nothing; labels, texts `(n,)`
-    "Read series and their labels; raises `ValueError` for a file in another format."
+    """Read series and their labels; raises `ValueError` for a file in another format.
+
+    Parameters
+    ----------
+    path
+        A file of the UCR or UEA archive, `.ts` or `.tsv` (or `.txt`, `.csv` with the label first)
+
+    Returns
+    -------
+    tuple
+        Series `(n, length)` or `(n, channels, length)`, NaN where there is nothing; labels, texts `(n,)`
+
+    Raises
+    ------
+    ValueError
+        For a file in another format
+    """
     path,gap = Path(path), re.compile(r'[,\s]+')
     try:
         text = path.read_text()
@@ -347,7 +363,20 @@ def n_segments(
     x:Tensor,  # Series, `(n, c, length)`
     xp:Tensor, # What became of them
 ) -> Tensor:   # Long `(n,)`
-    "In how many stretches of time series differ, whatever the channel."
+    """In how many stretches of time series differ, whatever the channel.
+
+    Parameters
+    ----------
+    x : Tensor
+        Series, `(n, c, length)`
+    xp : Tensor
+        What became of them
+
+    Returns
+    -------
+    Tensor
+        Long `(n,)`
+    """
     on = nn.functional.pad((x != xp).any(1).int(), (1, 0))
     return (on.diff(dim=1) > 0).sum(1)
 
@@ -356,7 +385,22 @@ def dtw(
     b:Tensor, # As many
     band:float=.1, # How far apart points may be matched, as a share of the length
 ) -> np.ndarray: # `(n,)`
-    "Dynamic time warping: the square root of the least sum of squared differences, all channels together."
+    """Dynamic time warping: the square root of the least sum of squared differences, all channels together.
+
+    Parameters
+    ----------
+    a : Tensor
+        Series, `(n, c, length)`
+    b : Tensor
+        As many
+    band : float, default 0.1
+        How far apart points may be matched, as a share of the length
+
+    Returns
+    -------
+    np.ndarray
+        `(n,)`
+    """
     u,v = (t.detach().cpu().double().numpy() for t in (a, b))
     n,_,L = u.shape
     most,last = max(1, round(band*L)), np.full((L + 1, n), np.inf)
@@ -417,7 +461,35 @@ def series(
     missing:str='refuse', # NaN inside a series: 'refuse' it, or 'bridge' it and change nothing there
     integer=None,         # Channels of whole numbers, which answers keep whole; None for those that hold no others
 ) -> Domain:
-    "Describe time series: their channels, their time axis, and the training series."
+    """Describe time series: their channels, their time axis, and the training series.
+
+    Parameters
+    ----------
+    X
+        Training series: `(n, length)`, `(n, channels, length)`, ragged lists, or a frame
+    channels : default None
+        Names of the channels; None for those of the frame, else 'value' or 'channel 0', 'channel 1', …
+    length : int | None, default None
+        Points that the model reads; None for those of the longest training series
+    fs : float | None, default None
+        Points a second; None to count time in points
+    window : int | None, default None
+        Points of a window; None for what suits the data
+    bounds : dict | None, default None
+        Channel -> (low, high) in its units, None for that of the training series
+    immutable : default ()
+        Channels, slices of time, or pairs of both that no answer changes
+    steepest : float | None, default None
+        Largest jump between two points; None for the largest in the training series
+    missing : str, default 'refuse'
+        NaN inside a series: 'refuse' it, or 'bridge' it and change nothing there
+    integer : default None
+        Channels of whole numbers, which answers keep whole; None for those that hold no others
+
+    Returns
+    -------
+    Domain
+    """
     if missing not in ('refuse', 'bridge'): raise ValueError(f"missing must be 'refuse' or 'bridge', got {missing!r}")
     for name,u in dict(fs=fs, steepest=steepest).items(): check_range(name, u, none=True, above=0)
     v = _series_array(X)

@@ -914,6 +914,51 @@ def tabular(
     (may be filled in), 'fill' (by median or most frequent level); `step`, column -> distance of its legal numbers, None for any,
     {} to learn none.
 
+    Parameters
+    ----------
+    df
+        Training rows, of pandas, Polars, Arrow or DuckDB; scaling and levels are fitted on them
+    immutable : Sequence, default ()
+        Columns that may not change
+    bounds : dict | None, default None
+        Column -> (low, high), raw units, None for that side of the data; or a list of levels
+    increase_only : Sequence, default ()
+        Columns that may only increase
+    decrease_only : Sequence, default ()
+        Columns that may only decrease
+    relations : Sequence, default ()
+        Relations that answers keep: 'late_max >= late_last', 'degree rises -> age rises by 2'
+    cost : dict | None, default None
+        Column -> weight, (up, down), 'easy' … 'never', or function of values before and after
+    categorical : default ()
+        Columns to treat as categories, or name -> list of its 0/1 columns; {}: look for none
+    names : dict | None, default None
+        Column -> its name; a triple (name, too low, too high); or a dict, level -> words
+    units : dict | None, default None
+        Column of numbers -> its unit, '€' or '{} years'
+    codes : dict | None, default None
+        Special code, such as -7 -> what it means
+    better : dict | None, default None
+        Column -> 'higher' or 'lower': advice goes no other way; only increases or decreases: implied
+    derive : dict | None, default None
+        Column -> function of a frame, or (its parents, a regressor fitted on them); {}: look for none
+    read : dict | None, default None
+        integer, special, grid, scale, missing, step: how cells are read
+    roles : dict | None, default None
+        Column -> one of `'free'`, `'fixed'`, `'identifier'`, `'person'`, `'category'`, `'number'`; else
+        found
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ValueError
+        For contradictions
+
+    Examples
+    --------
     >>> X, y, X_test, y_test = load_loans()
     >>> tabular(X, immutable=['age'], bounds={'income': (None, 90_000)}, units={'income': '€'})
     """

@@ -478,7 +478,44 @@ def sentences(
     reads:Any='auto',   # A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
     leave_out:bool=False, # For a function of texts: whether words may be left out too
 ) -> Domain:
-    "Describe texts to be explained word by word; raises `ValueError` for settings outside their range."
+    """Describe texts to be explained word by word; raises `ValueError` for settings outside their range.
+
+    Parameters
+    ----------
+    vectors : Any
+        From `load_glove`, `corpus_vectors` or your own; or texts, for a function of texts
+    length : int | None, default None
+        Words that the network reads, or that may change, ≥ 5; None for 256 with vectors, else 1024
+    tokenizer : Callable, default word_spans
+        Text -> (start, end) of each token
+    allow : Any, default content_word
+        Words that may change and be proposed: a collection, a test, or word -> class or None
+    similarity : float | None, default None
+        Smallest cosine of both words, in [-1, 1]; None for 0 with a rule, .2 without
+    common : int | None, default 10000
+        Propose the most frequent words only; None for all
+    positions : int | None, default None
+        Positions tried in a step; None for 12 with a rule, 16 without
+    words : int | None, default None
+        Words tried at each; None for 8 with a rule, 32 without
+    beam : int | None, default None
+        Sets kept while looking ahead, 1 is greedy; None for 2 with a rule, 4 without
+    depth : int, default 3
+        Words looked ahead
+    reads : Any, default 'auto'
+        A rule of `reads_well`; None for every word that fits; 'auto' for a rule if there is a tagger
+    leave_out : bool, default False
+        For a function of texts: whether words may be left out too
+
+    Returns
+    -------
+    Domain
+
+    Raises
+    ------
+    ValueError
+        For settings outside their range
+    """
     if not isinstance(vectors, _Vectors):
         for name,v in dict(similarity=similarity, positions=positions, words=words, beam=beam, reads=reads).items():
             if v in (None, 'auto'): continue

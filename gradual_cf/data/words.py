@@ -133,7 +133,30 @@ def load_glove(
     member:str|None=None, # File inside a zip, where there are several
     cache:bool=True, # Keep the parsed table in the cache folder, and map it from there
 ) -> _Vectors:
-    "Read word vectors in Stanford's text format; raises `ValueError` with file and line for a malformed one."
+    """Read word vectors in Stanford's text format; raises `ValueError` with file and line for a malformed one.
+
+    Parameters
+    ----------
+    path : default None
+        Vectors file, plain, `.gz` or `.zip`; None for the data folder's `glove/glove.imdb.{dim}d.txt.gz`
+    dim : int, default 100
+        Which file of the data folder; the paper uses 100 and 300
+    vocab : Iterable | None, default None
+        Words to keep; None for all
+    member : str | None, default None
+        File inside a zip, where there are several
+    cache : bool, default True
+        Keep the parsed table in the cache folder, and map it from there
+
+    Returns
+    -------
+    _Vectors
+
+    Raises
+    ------
+    ValueError
+        With file and line for a malformed one
+    """
     folder,vocab = os.environ.get('GRADUAL_CF_DATA'), None if vocab is None else set(vocab)
     if not (path or folder): raise ValueError('path must be a vectors file where GRADUAL_CF_DATA is not set, got None')
     path = Path(path) if path else Path(cast(str, folder))/f'glove/glove.imdb.{dim}d.txt.gz'
@@ -149,7 +172,18 @@ def load_glove(
 def load_imdb(
     path=None, # Data folder; None for `GRADUAL_CF_DATA`, else the hub
 ) -> tuple:    # train and test, `datasets.Dataset` of 25,000 reviews each
-    "The IMDB movie reviews, as the paper uses them (Table 1)."
+    """The IMDB movie reviews, as the paper uses them (Table 1).
+
+    Parameters
+    ----------
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`, else the hub
+
+    Returns
+    -------
+    tuple
+        train and test, `datasets.Dataset` of 25,000 reviews each
+    """
     import datasets, pyarrow.parquet as pq
     read = lambda file: datasets.Dataset(pq.read_table(file, columns=['text', 'label']))
     return _train_and_test(path, 'stanfordnlp/imdb', read)
@@ -181,7 +215,22 @@ def load_toy_reviews(
     n_test:int=200,   # Test reviews
     seed:int=0,       # Seed of the grammar's choices
 ) -> tuple:           # train and test, `datasets.Dataset` with `text` and `label` (1 is positive)
-    "Short generated film reviews; nothing is downloaded."
+    """Short generated film reviews; nothing is downloaded.
+
+    Parameters
+    ----------
+    n_train : int, default 1000
+        Training reviews
+    n_test : int, default 200
+        Test reviews
+    seed : int, default 0
+        Seed of the grammar's choices
+
+    Returns
+    -------
+    tuple
+        train and test, `datasets.Dataset` with `text` and `label` (1 is positive)
+    """
     import datasets
     rng = np.random.default_rng(seed)
     texts,labels = zip(*(_toy_review(rng) for _ in range(n_train + n_test)))
@@ -197,7 +246,23 @@ def corpus_vectors(
     window:int=4,    # Words to the left that count as neighbours
     least:int=2,     # Fewest occurrences of a word
 ) -> _Vectors:
-    "Word vectors from a corpus: singular vectors of positive mutual information."
+    """Word vectors from a corpus: singular vectors of positive mutual information.
+
+    Parameters
+    ----------
+    texts : Iterable
+        Raw texts
+    dim : int, default 16
+        Entries of a vector, at most the number of words
+    window : int, default 4
+        Words to the left that count as neighbours
+    least : int, default 2
+        Fewest occurrences of a word
+
+    Returns
+    -------
+    _Vectors
+    """
     docs = [[lookup_form(t[i:j]) for i,j in word_spans(t)] for t in texts]
     count = Counter(w for d in docs for w in d)
     words = sorted((w for w,c in count.items() if c >= least), key=lambda w: (-count[w], w))
@@ -215,7 +280,17 @@ def corpus_vectors(
 def content_word(
     word:str, # Lower case
 ) -> bool:
-    "Whether a word is none of the function words of English, as scikit-learn lists them."
+    """Whether a word is none of the function words of English, as scikit-learn lists them.
+
+    Parameters
+    ----------
+    word : str
+        Lower case
+
+    Returns
+    -------
+    bool
+    """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
     return word not in ENGLISH_STOP_WORDS
 
@@ -225,7 +300,18 @@ _ENDINGS = 'ly', 'ing', 'ed', 'ness', 'ion', 's'
 def ending(
     word:str, # Lower case
 ) -> str|None: # Class of the word; None for function words, which stay
-    "A crude guess of the part of speech: content words by their endings."
+    """A crude guess of the part of speech: content words by their endings.
+
+    Parameters
+    ----------
+    word : str
+        Lower case
+
+    Returns
+    -------
+    str | None
+        Class of the word; None for function words, which stay
+    """
     if not content_word(word): return None
     return next((e for e in _ENDINGS if word.endswith(e) and len(word) > len(e) + 2), '')
 
@@ -439,7 +525,21 @@ def reads_well(
     most:Sequence=(1., 2., 4., torch.inf), # Largest drop of log-probability a swap on each rung, from strict to lax
     tagger:Any='en',# What keeps the part of speech: 'en', a spaCy pipeline with a tagger, or None
 ) -> _Fluency:
-    "A rule for swaps that read well: words of the same part of speech that are likely in their place."
+    """A rule for swaps that read well: words of the same part of speech that are likely in their place.
+
+    Parameters
+    ----------
+    texts : Any, default None
+        Training texts to learn from; None for those that the explainer is fitted on
+    most : Sequence, default (1.0, 2.0, 4.0, torch.inf)
+        Largest drop of log-probability a swap on each rung, from strict to lax
+    tagger : Any, default 'en'
+        What keeps the part of speech: 'en', a spaCy pipeline with a tagger, or None
+
+    Returns
+    -------
+    _Fluency
+    """
     if not len(most) or any(a > b for a,b in zip(most, most[1:])):
         raise ValueError(f'most must be drops from strict to lax, got {tuple(most)!r}')
     if tagger is not None: _pipeline(tagger)

@@ -37,14 +37,42 @@ def n_changed(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # Long `(n,)`
-    "Number of entries that changed: the paper's L1 (Eq. 9)."
+    """Number of entries that changed: the paper's L1 (Eq. 9).
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+    least : float, default 0.001
+        Smallest difference that counts
+
+    Returns
+    -------
+    Tensor
+        Long `(n,)`
+    """
     return ((x - xp).abs() >= least).flatten(1).sum(1)
 
 def l2_change(
     x:Tensor,  # Inputs, `(n, *s)`
     xp:Tensor, # Counterfactuals, `(n, *s)`
 ) -> Tensor:   # `(n,)`, ≥ 0
-    "Distance from the input: the paper's L2 (Eq. 10)."
+    """Distance from the input: the paper's L2 (Eq. 10).
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     return (x - xp).flatten(1).norm(dim=1)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c10
@@ -68,7 +96,22 @@ def neighbours(
     eps:int,        # Most entries in which neighbours differ
     least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # bool `(n, n)`
-    "Which rows differ in at most `eps` entries, and in at least one (under Eq. 11)."
+    """Which rows differ in at most `eps` entries, and in at least one (under Eq. 11).
+
+    Parameters
+    ----------
+    x : Tensor
+        Rows, `(n, *s)`
+    eps : int
+        Most entries in which neighbours differ
+    least : float, default 0.001
+        Smallest difference that counts
+
+    Returns
+    -------
+    Tensor
+        bool `(n, n)`
+    """
     flat,near = x.flatten(1), torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
     near[tuple(_row_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
     return near | near.T
@@ -80,7 +123,24 @@ def coherence(
     eps:Sequence=(8, 12, None), # Most entries in which neighbours differ; None for no limit
     least:float=.001, # Smallest difference that counts
 ) -> pd.DataFrame: # One line for each `eps`: mean, std, and share of rows with a neighbour
-    "Largest ratio of a pair's distance after to before, over neighbours (Eq. 11)."
+    """Largest ratio of a pair's distance after to before, over neighbours (Eq. 11).
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    xp : Tensor
+        Their counterfactuals, `(n, *s)`
+    eps : Sequence, default (8, 12, None)
+        Most entries in which neighbours differ; None for no limit
+    least : float, default 0.001
+        Smallest difference that counts
+
+    Returns
+    -------
+    pd.DataFrame
+        One line for each `eps`: mean, std, and share of rows with a neighbour
+    """
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
     far,differ,pairs,lines = pdist(x), _pairs_differ(x, least), _row_pairs(x), []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
@@ -99,7 +159,22 @@ def judged(
     xp:Tensor,     # Counterfactuals, `(n, *s)`
     target:Tensor, # Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
 ) -> Tensor:       # bool `(n,)`
-    "Whether an independent model assigns the counterfactual to the target."
+    """Whether an independent model assigns the counterfactual to the target.
+
+    Parameters
+    ----------
+    judge
+        Another model that maps `(n, *s)` to logits `(n, k)`
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+    target : Tensor
+        Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+
+    Returns
+    -------
+    Tensor
+        bool `(n,)`
+    """
     return in_target(predict(judge, xp), target)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c24
@@ -112,7 +187,26 @@ def plausibility(
     z_train:Tensor, # The model's logits there, `(m, k)`
     k:int=5,        # Neighbours, ≥ 1; fewer where the class has fewer rows
 ) -> Tensor:        # `(n,)`, ≥ 0; NaN for a class that the model never predicts
-    "Mean distance to the `k` nearest training rows of the target."
+    """Mean distance to the `k` nearest training rows of the target.
+
+    Parameters
+    ----------
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+    target : Tensor
+        Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    x_train : Tensor
+        Training rows, `(m, *s)`
+    z_train : Tensor
+        The model's logits there, `(m, k)`
+    k : int, default 5
+        Neighbours, ≥ 1; fewer where the class has fewer rows
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0; NaN for a class that the model never predicts
+    """
     out = torch.full((len(xp),), torch.nan, dtype=xp.dtype, device=xp.device)
     for t,rows in by_target(target):
         pool = x_train[in_target(z_train, t)].flatten(1)
@@ -129,7 +223,24 @@ def outliers(
     x:Tensor,      # Held rows, `(m, *s)`
     z:Tensor,      # The model's logits there, `(m, k)`
 ) -> dict:         # Judge -> bool `(n,)`
-    "Which counterfactuals two judges call outliers of the target; `ValueError` for too few held-out rows of it."
+    """Which counterfactuals two judges call outliers of the target; `ValueError` for too few held-out rows of it.
+
+    Parameters
+    ----------
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+    target : Tensor
+        Target class of each row, long `(n,)`; for numbers, the interval `(n, 2)`
+    x : Tensor
+        Held rows, `(m, *s)`
+    z : Tensor
+        The model's logits there, `(m, k)`
+
+    Returns
+    -------
+    dict
+        Judge -> bool `(n,)`
+    """
     from sklearn.ensemble import IsolationForest
     from sklearn.neighbors import LocalOutlierFactor
     found = {name: torch.zeros(len(xp), dtype=torch.bool) for name in ('lof', 'isolation')}
@@ -161,7 +272,22 @@ def in_range(
     x_train:Tensor, # Training rows, `(m, *s)`
     slack:float=1e-6, # Rounding that is forgiven
 ) -> Tensor:        # bool `(n,)`
-    "Whether every entry lies in the range of the training rows."
+    """Whether every entry lies in the range of the training rows.
+
+    Parameters
+    ----------
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+    x_train : Tensor
+        Training rows, `(m, *s)`
+    slack : float, default 1e-06
+        Rounding that is forgiven
+
+    Returns
+    -------
+    Tensor
+        bool `(n,)`
+    """
     return _in_training_range(xp, x_train, slack).flatten(1).all(1)
 
 def out_of_range(
@@ -170,7 +296,24 @@ def out_of_range(
     x_train:Tensor, # Training rows, `(m, *s)`
     slack:float=1e-6, # Rounding that is forgiven
 ) -> Tensor:        # `(n,)`, in [0, 1]; 0 where nothing changed
-    "Share of the changed entries that left the range of the training rows."
+    """Share of the changed entries that left the range of the training rows.
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    xp : Tensor
+        Counterfactuals, `(n, *s)`
+    x_train : Tensor
+        Training rows, `(m, *s)`
+    slack : float, default 1e-06
+        Rounding that is forgiven
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, in [0, 1]; 0 where nothing changed
+    """
     changed = (x != xp).flatten(1)
     return (changed & ~_in_training_range(xp, x_train, slack).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
 
@@ -198,7 +341,26 @@ def measures(
     eps:Sequence=(8, 12, None), # For `coherence`; empty to leave it out
     held=None,            # Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
 ) -> pd.DataFrame:        # Lines of metric, eps, mean, std, share
-    "Measure a batch of counterfactuals; rows that could not be read are left out."
+    """Measure a batch of counterfactuals; rows that could not be read are left out.
+
+    Parameters
+    ----------
+    explainer : Explainer
+        Fitted
+    cfs : Counterfactuals
+        What it found
+    judge : default None
+        An independent model, or None
+    eps : Sequence, default (8, 12, None)
+        For `coherence`; empty to leave it out
+    held : default None
+        Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
+
+    Returns
+    -------
+    pd.DataFrame
+        Lines of metric, eps, mean, std, share
+    """
     check_answers(cfs)
     explainer = explainer_of(explainer, cfs)
     explainer.check_rows('measures')
@@ -234,6 +396,28 @@ def evaluate(
 ) -> pd.DataFrame:       # Lines of metric, eps, mean, std, share
     """Explain rows and measure the answers: what `measures` says, and seconds.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted
+    rows
+        Raw rows to explain; or answers, to measure them alone
+    target : default None
+        Label of a class, one per row, or None for the other of two classes
+    judge : default None
+        An independent model, or None
+    eps : Sequence, default (8, 12, None)
+        For `coherence`; empty to leave it out
+    held : default None
+        Raw rows that neither model nor search has seen, for `lof` and `isolation`; None without
+
+    Returns
+    -------
+    pd.DataFrame
+        Lines of metric, eps, mean, std, share
+
+    Examples
+    --------
     >>> evaluate(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
     if isinstance(rows, Counterfactuals): return measures(cf, rows, judge, eps, held)
@@ -261,7 +445,31 @@ def strengths(
     tried:Sequence=(.5, 1., 1.5), # Strengths, as `plausible` takes them
     slack:float=.03, # How much more often than real rows answers may be outliers
 ) -> pd.DataFrame:   # A line for each strength: valid, columns, outliers, usual, enough
-    "What each strength of `plausible` costs and buys on a table; raises `ValueError` for a target of too few rows."
+    """What each strength of `plausible` costs and buys on a table; raises `ValueError` for a target of too few rows.
+
+    Parameters
+    ----------
+    explainer : Any
+        Fitted `GradualCF`, of a table; its other settings stay
+    data
+        Raw rows to explain: two dozen say enough
+    target : default None
+        Label of a class, one per row, or None for the other one of two classes
+    tried : Sequence, default (0.5, 1.0, 1.5)
+        Strengths, as `plausible` takes them
+    slack : float, default 0.03
+        How much more often than real rows answers may be outliers
+
+    Returns
+    -------
+    pd.DataFrame
+        A line for each strength: valid, columns, outliers, usual, enough
+
+    Raises
+    ------
+    ValueError
+        For a target of too few rows
+    """
     explainer.check_fitted()
     explainer.check_rows('strengths')
     held,lines = held_back(len(explainer.x_train)).to(explainer.x_train.device), []
@@ -281,7 +489,20 @@ def lacks(
     explainer:Any,       # Fitted `GradualCF`
     cfs:Counterfactuals, # Its answers
 ) -> pd.DataFrame:       # One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks
-    "By how much answers miss what the settings ask for; 0 where they meet it."
+    """By how much answers miss what the settings ask for; 0 where they meet it.
+
+    Parameters
+    ----------
+    explainer : Any
+        Fitted `GradualCF`
+    cfs : Counterfactuals
+        Its answers
+
+    Returns
+    -------
+    pd.DataFrame
+        One line a row: probability, lead, lonely, strange, pairs, ≥ 0; NaN where nobody asks
+    """
     explainer.check_fitted()
     enc = explainer.enc_of(cfs)
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
@@ -301,7 +522,31 @@ def bootstrap(
     k:int=5,        # Models, ≥ 1
     seed:int=0,     # Seed of the draws
 ) -> list:          # `k` fitted models
-    "Train models on resamples of the rows, as `confirm` asks them; raises `ValueError` for `k` below 1, or labels of another length."
+    """Train models on resamples of the rows, as `confirm` asks them; raises `ValueError` for `k` below 1, or labels of another length.
+
+    Parameters
+    ----------
+    train : Callable
+        (rows, labels) -> a fitted model
+    X
+        Training rows, raw or encoded
+    y
+        Their labels, `(n,)`
+    k : int, default 5
+        Models, ≥ 1
+    seed : int, default 0
+        Seed of the draws
+
+    Returns
+    -------
+    list
+        `k` fitted models
+
+    Raises
+    ------
+    ValueError
+        For `k` below 1, or labels of another length
+    """
     check_range('k', k, least=1, whole=True)
     if len(X) != len(y): raise ValueError(f'y must have a label for each row ({len(X)}), got {len(y)}')
     rng = np.random.default_rng(seed)
@@ -361,7 +606,18 @@ def frames_of_parts(out):
 def summary(
     out,        # Folder of `explain_dataset`, or its frame
 ) -> pd.DataFrame: # A line for each class to be reached and feature, the most frequent first
-    "How often each feature changes, in which direction and by how much, for each target class."
+    """How often each feature changes, in which direction and by how much, for each target class.
+
+    Parameters
+    ----------
+    out
+        Folder of `explain_dataset`, or its frame
+
+    Returns
+    -------
+    pd.DataFrame
+        A line for each class to be reached and feature, the most frequent first
+    """
     rows, parts, lines = pd.Series(dtype=float), [], []
     for df in frames_of_parts(out):
         rows = rows.add(_goals_in_words(df[df.cf_valid]).value_counts(), fill_value=0)
@@ -398,7 +654,15 @@ def plot_summary(
     table:pd.DataFrame, # From `summary`
     most:int=10,        # Features drawn for each class, ≥ 1
 ):                      # A matplotlib figure
-    "Draw for each class how often features rise and fall, with the median change."
+    """Draw for each class how often features rise and fall, with the median change.
+
+    Parameters
+    ----------
+    table : pd.DataFrame
+        From `summary`
+    most : int, default 10
+        Features drawn for each class, ≥ 1
+    """
     groups = [(to, lines.head(most)) for to,lines in table.groupby('to', sort=False)]
     if not groups: raise ValueError('table must have at least one line, got none')
     tall = 1 + .32*max(len(lines) for _,lines in groups)

@@ -29,7 +29,15 @@ def epsilon(
     eps:float=1e-6, # Added to the size of every sum
     bias:bool=True, # Whether biases take their share
 ):                  # A captum `PropagationRule`
-    "The ε-rule (Bach et al., 2015, Eq. 58): shares in proportion to contributions."
+    """The ε-rule (Bach et al., 2015, Eq. 58): shares in proportion to contributions.
+
+    Parameters
+    ----------
+    eps : float, default 1e-06
+        Added to the size of every sum
+    bias : bool, default True
+        Whether biases take their share
+    """
     from captum.attr._utils.lrp_rules import EpsilonRule
     class Epsilon(EpsilonRule):
         def _manipulate_weights(self, module, inputs, outputs):
@@ -42,7 +50,15 @@ def gamma(
     gamma:float=.25, # How much more positive weights count, ≥ 0
     bias:bool=True,  # Whether biases take their share
 ):                   # A captum `PropagationRule`
-    "The γ-rule (Montavon et al., 2019), for the inner convolutions of images."
+    """The γ-rule (Montavon et al., 2019), for the inner convolutions of images.
+
+    Parameters
+    ----------
+    gamma : float, default 0.25
+        How much more positive weights count, ≥ 0
+    bias : bool, default True
+        Whether biases take their share
+    """
     from captum.attr._utils.lrp_rules import GammaRule
     return GammaRule(gamma, set_bias_to_zero=not bias)
 
@@ -50,7 +66,13 @@ def gamma(
 def positive(
     bias:bool=False, # Whether biases take their share
 ):                   # A captum `PropagationRule`
-    "The α1β0-rule (Bach et al., 2015): only positive weights count."
+    """The α1β0-rule (Bach et al., 2015): only positive weights count.
+
+    Parameters
+    ----------
+    bias : bool, default False
+        Whether biases take their share
+    """
     from captum.attr._utils.lrp_rules import Alpha1_Beta0_Rule
     return Alpha1_Beta0_Rule(set_bias_to_zero=not bias)
 
@@ -87,7 +109,15 @@ def z_box(
     low:Any=0.,  # Smallest value of an input, a number or `(*s)`
     high:Any=1., # Largest
 ):           # A captum `PropagationRule`
-    "The z^B-rule, for the first layer of an image's network."
+    """The z^B-rule, for the first layer of an image's network.
+
+    Parameters
+    ----------
+    low : Any, default 0.0
+        Smallest value of an input, a number or `(*s)`
+    high : Any, default 1.0
+        Largest
+    """
     return _custom(lambda rule, x, r: _box_shares(rule.module, x, r, low, high))
 
 def _hand_on(): return _custom(lambda rule, x, r: r.reshape(x.shape)) # Relevance as it is, in the shape of the input
@@ -173,7 +203,32 @@ def lrp(
     first=None,         # Rule of the first linear or convolutional layer, such as `z_box`
     batch:int=256,      # Rows at a time
 ) -> _Relevance:
-    "Layer-wise relevance propagation (Bach et al., 2015); raises `ValueError` for a layer without a rule."
+    """Layer-wise relevance propagation (Bach et al., 2015); raises `ValueError` for a layer without a rule.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Maps `(n, *s)` to raw logits `(n, k)`
+    x : Tensor
+        Inputs, `(n, *s)`
+    target : default None
+        Class index, one per row, or None for the class that the model predicts
+    rules : Sequence, default ()
+        (layer type or types, rule), before those of `_LAYERS`
+    first : default None
+        Rule of the first linear or convolutional layer, such as `z_box`
+    batch : int, default 256
+        Rows at a time
+
+    Returns
+    -------
+    _Relevance
+
+    Raises
+    ------
+    ValueError
+        For a layer without a rule
+    """
     got = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
     if not isinstance(x, Tensor) or not len(x): raise ValueError(f'x must be a tensor with at least one row, got {got}')
     own, x = _model_copy(model, x.to(*place(model))), x.to(*place(model))
@@ -269,7 +324,29 @@ def _strongest_in_words(rel, most):
 # %% ../../nbs/measures/01_relevance.ipynb #c74
 @dataclass(frozen=True, repr=False, eq=False)
 class Relevances:
-    "Relevance of a batch of raw inputs: a frame, a picture, words."
+    """Relevance of a batch of raw inputs: a frame, a picture, words.
+
+    Attributes
+    ----------
+    x : Tensor
+        Inputs as the model reads them, `(n, *s)`
+    values : Tensor
+        Relevance, `(n, *s)`
+    logit : Tensor
+        Logit of the class explained, `(n,)`
+    delta : Tensor
+        What biases and ε took, `(n,)`
+    target : Tensor
+        The class explained, long `(n,)`
+    domain : Domain
+        How to name and draw the inputs
+    data : Any
+        Raw inputs
+    spans : Callable, default word_spans
+        Text -> (start, end) of the word of each group
+    classes : tuple, default ()
+        What the model calls its classes; () for 0, 1, …
+    """
     x:Tensor       # Inputs as the model reads them, `(n, *s)`
     values:Tensor  # Relevance, `(n, *s)`
     logit:Tensor   # Logit of the class explained, `(n,)`
@@ -285,11 +362,23 @@ class Relevances:
 
     @property
     def by_group(self) -> Tensor: # `(n, g)`
-        "Relevance of each group: column, block or word."
+        """Relevance of each group: column, block or word.
+
+        Returns
+        -------
+        Tensor
+            `(n, g)`
+        """
         return group_sums(self.values, self.groups)
 
     def df(self) -> pd.DataFrame: # row, feature, value (of a column; position of a word), relevance
-        "One line for each column, block or word."
+        """One line for each column, block or word.
+
+        Returns
+        -------
+        pd.DataFrame
+            row, feature, value (of a column; position of a word), relevance
+        """
         r,lines = self.by_group.cpu(), []
         for i in range(len(self)):
             own = _groups_of_row(self.domain, self.data, self.groups, i, self.spans)
@@ -301,13 +390,30 @@ class Relevances:
     def words(self,
         i:int, # Which text
     ) -> str:  # HTML
-        "A text with its words tinted and numbered by relevance."
+        """A text with its words tinted and numbered by relevance.
+
+        Parameters
+        ----------
+        i : int
+            Which text
+
+        Returns
+        -------
+        str
+            HTML
+        """
         return _tinted(self.data[i], list(self.spans(self.data[i]))[:self.by_group.shape[1]], self.by_group[i].tolist())
 
     def plot(self,
         most:int=5, # Most rows to draw
     ):              # A matplotlib figure
-        "Each row's picture with its heat map, or its bars."
+        """Each row's picture with its heat map, or its bars.
+
+        Parameters
+        ----------
+        most : int, default 5
+            Most rows to draw
+        """
         return _PLOTS.get(self.domain.kind, _relevance_bars)(self, min(most, len(self)))
 
     def _repr_html_(self, most:int=5):
@@ -349,7 +455,29 @@ def relevance(
     first=None,        # Rule of the first layer; None for z^B on images
     spans:Callable=word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
 ) -> Relevances:
-    "Which columns, pixels or words speak for a class."
+    """Which columns, pixels or words speak for a class.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Maps `(n, *s)` to raw logits `(n, k)`
+    domain : Domain
+        From `tabular`, `images` or `sentences`, or your own
+    data
+        Raw inputs, or `Counterfactuals`
+    target : default None
+        Label of a class, one per row; None for the class predicted, or the counterfactuals' target
+    rules : Sequence | None, default None
+        (layer type or types, rule); None for those that suit the domain
+    first : default None
+        Rule of the first layer; None for z^B on images
+    spans : Callable, default word_spans
+        For texts with a tokenizer of their own: text -> (start, end) of each word
+
+    Returns
+    -------
+    Relevances
+    """
     classes = labels_of(model)
     if isinstance(data, Counterfactuals):
         classes,target,data = data.classes or classes, data.target if target is None else target, data.raw

@@ -282,7 +282,20 @@ def check_logits(
     z, # What the model returned for training rows
     numbers:bool=False, # Whether it answers with numbers
 ) -> Tensor: # `z` itself
-    "Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2, or like numbers `(n, 1)`."
+    """Raise `ValueError` unless `z` looks like raw logits `(n, k)`, k ≥ 2, or like numbers `(n, 1)`.
+
+    Parameters
+    ----------
+    z
+        What the model returned for training rows
+    numbers : bool, default False
+        Whether it answers with numbers
+
+    Returns
+    -------
+    Tensor
+        `z` itself
+    """
     check_finite(z, numbers)
     if z.shape[1] == 1: return z
     if (z >= 0).all() and (z.sum(1) - 1).abs().max() < 1e-3:
@@ -301,7 +314,21 @@ def pass_rows(
     numbers:int=2**16, # Numbers that go in together …
     least:int=128,     # … unless these are fewer rows
 ) -> int:
-    "Rows to send through a network at a time."
+    """Rows to send through a network at a time.
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    numbers : int, default 2 ** 16
+        Numbers that go in together …
+    least : int, default 128
+        … unless these are fewer rows
+
+    Returns
+    -------
+    int
+    """
     return max(least, numbers//x.shape[1:].numel())
 
 # %% ../../nbs/models/00_asking.ipynb #sa2donce
@@ -379,7 +406,27 @@ def predict(
     x:Tensor, # Inputs, `(n, *s)`
     batch:int|None=None, # Rows per forward pass; None for `pass_rows`
 ) -> Tensor:  # Raw logits, `(n, k)`
-    "Evaluate `model` without a graph, a batch at a time; raises `ValueError` if it does not accept the rows."
+    """Evaluate `model` without a graph, a batch at a time; raises `ValueError` if it does not accept the rows.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`
+    x : Tensor
+        Inputs, `(n, *s)`
+    batch : int | None, default None
+        Rows per forward pass; None for `pass_rows`
+
+    Returns
+    -------
+    Tensor
+        Raw logits, `(n, k)`
+
+    Raises
+    ------
+    ValueError
+        If it does not accept the rows
+    """
     with evaluating(model), torch.no_grad():
         parts = [_read_logits(_passed(model, b)) for b in x.split(batch or pass_rows(x))]
     for z in parts:

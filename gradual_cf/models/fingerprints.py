@@ -48,7 +48,16 @@ def _globals(code):
 
 # %% ../../nbs/models/08_fingerprints.ipynb #c16
 def program_of(f:Callable) -> tuple:
-    "What a function does, apart from what it was given when it was made: code without its docstring, and globals."
+    """What a function does, apart from what it was given when it was made: code without its docstring, and globals.
+
+    Parameters
+    ----------
+    f : Callable
+
+    Returns
+    -------
+    tuple
+    """
     if not isinstance(f, FunctionType): return f,
     code, there = f.__code__, f.__globals__
     constants = [k for k in code.co_consts if k is not f.__doc__]
@@ -151,7 +160,17 @@ def _fingerprint_or_none(*parts) -> str|None:
     except ValueError: return None
 
 def fingerprints_of(explainer) -> dict: # Name -> twelve hexadecimal digits
-    "What names the model, the training rows and the settings."
+    """What names the model, the training rows and the settings.
+
+    Parameters
+    ----------
+    explainer
+
+    Returns
+    -------
+    dict
+        Name -> twelve hexadecimal digits
+    """
     if explainer.summary is not None: return explainer.summary
     z,silent = explainer.z_train, explainer.under(progress=False).settings # a bar changes no answer
     model = _fingerprint_or_none(_model_parts(explainer.model), z if z.shape[1] == 1 else z.argmax(1)) or fingerprint(z)

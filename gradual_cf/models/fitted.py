@@ -365,6 +365,29 @@ def predictor(
 ) -> nn.Module:
     """Wrap a model of frames, or a network with its own scaling, for explainers; `ValueError` if it does not fit.
 
+    Parameters
+    ----------
+    ask
+        A function of a frame, a fitted model, or a network
+    domain : Domain
+        The table that it reads
+    kind : str | None, default None
+        One of `KINDS`; None for what it is recognised as, else 'proba'; 'logit' for networks
+    threshold : float | None, default None
+        Probability from which the second of two classes is decided, in (0, 1); None: the model's own
+    names : Sequence | None, default None
+        Columns that it reads, in its order; None for all of the domain
+    scaled : Any, default None
+        For networks: False for raw numbers, or a module or fitted scaler that these go through first
+    output : Any, default None
+        Which of several outputs: a position or a key; None where there is one
+
+    Returns
+    -------
+    nn.Module
+
+    Examples
+    --------
     >>> domain = tabular(X)
     >>> ask = lambda df: model.predict_proba(df)  # any function of a frame
     >>> cf = GradualCF(predictor(ask, domain), domain, classes=list(model.classes_)).fit(X)
@@ -550,7 +573,25 @@ def load_fitted(
     path:str|Path, # .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops
     trusted:Sequence=(), # Further types allowed in a skops file, by name: you vouch for what they do
 ) -> Any:          # The fitted model
-    "Read a fitted model from a file that cannot run code; raises `ValueError` for a pickle or a damaged file."
+    """Read a fitted model from a file that cannot run code; raises `ValueError` for a pickle or a damaged file.
+
+    Parameters
+    ----------
+    path : str | Path
+        .json or .ubj (XGBoost), .txt (LightGBM), .cbm (CatBoost), .onnx, .skops
+    trusted : Sequence, default ()
+        Further types allowed in a skops file, by name: you vouch for what they do
+
+    Returns
+    -------
+    Any
+        The fitted model
+
+    Raises
+    ------
+    ValueError
+        For a pickle or a damaged file
+    """
     if isinstance(trusted, str): raise ValueError(f'trusted must be a list of names of types, got {trusted!r}')
     path = Path(path)
     if path.suffix not in FILE_READERS:

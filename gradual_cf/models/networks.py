@@ -55,7 +55,24 @@ def tabular_mlp(
     k:int=2,      # Classes, ≥ 2
     width:int=64, # Units of the four hidden layers
 ) -> nn.Module:   # Maps `(n, d)` to raw logits `(n, k)`
-    "The paper's MLP for HELOC and UCI Credit: five linear layers with ReLU between them (section 4.4)."
+    """The paper's MLP for HELOC and UCI Credit: five linear layers with ReLU between them (section 4.4).
+
+    Parameters
+    ----------
+    d : int
+        Encoded columns, `d`
+    k : int, default 2
+        Classes, ≥ 2
+    width : int, default 64
+        Units of the four hidden layers
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps `(n, d)` to raw logits `(n, k)`
+    """
     check_range('k', k, least=2, whole=True)
     sizes = [d, *[width]*4]
     hidden = [m for i,o in zip(sizes, sizes[1:]) for m in (nn.Linear(i, o), nn.ReLU())]
@@ -68,7 +85,24 @@ def digit_cnn(
     k:int=10,          # Classes, ≥ 2
     width:int=16,      # Channels of the first two convolutions; the next two have twice as many
 ) -> nn.Module:        # Maps `(n, c, h, w)` to raw logits `(n, k)`
-    "The paper's CNN for MNIST: conv-conv-pool twice, then three linear layers (section 4.3)."
+    """The paper's CNN for MNIST: conv-conv-pool twice, then three linear layers (section 4.3).
+
+    Parameters
+    ----------
+    shape : default (1, 28, 28)
+        Image shape, `(c, h, w)`; sides of at least 8
+    k : int, default 10
+        Classes, ≥ 2
+    width : int, default 16
+        Channels of the first two convolutions; the next two have twice as many
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps `(n, c, h, w)` to raw logits `(n, k)`
+    """
     c,h,w = shape
     if min(h, w) < 8: raise ValueError(f'shape must have sides of at least 8, got {tuple(shape)}')
     pad = int(min(h, w) < 20)
@@ -86,7 +120,24 @@ def strided_cnn(
     k:int=10,          # Classes, ≥ 2
     width:int=24,      # Channels of the first convolution; the second has twice as many
 ) -> nn.Module:        # Maps `(n, c, h, w)` to raw logits `(n, k)`
-    "A judge of another architecture: two strided 5×5 convolutions, batch norm, dropout, two linear layers."
+    """A judge of another architecture: two strided 5×5 convolutions, batch norm, dropout, two linear layers.
+
+    Parameters
+    ----------
+    shape : default (1, 28, 28)
+        Image shape, `(c, h, w)`; sides of at least 4
+    k : int, default 10
+        Classes, ≥ 2
+    width : int, default 24
+        Channels of the first convolution; the second has twice as many
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps `(n, c, h, w)` to raw logits `(n, k)`
+    """
     c,h,w = shape
     if min(h, w) < 4: raise ValueError(f'shape must have sides of at least 4, got {tuple(shape)}')
     side = lambda n: -(-(-(-n//2))//2)
@@ -105,7 +156,24 @@ def series_cnn(
     k:int=2,        # Classes, ≥ 2
     width:int=32,   # Channels of the first and the last convolution; the second has twice as many
 ) -> nn.Module:     # Maps `(n, c, length)` to raw logits `(n, k)`, for any length
-    "A fully convolutional network for series: three convolutions over time, the mean, a linear layer."
+    """A fully convolutional network for series: three convolutions over time, the mean, a linear layer.
+
+    Parameters
+    ----------
+    channels : int, default 1
+        Channels of a series
+    k : int, default 2
+        Classes, ≥ 2
+    width : int, default 32
+        Channels of the first and the last convolution; the second has twice as many
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps `(n, c, length)` to raw logits `(n, k)`, for any length
+    """
     sizes = (channels, width, 7), (width, 2*width, 5), (2*width, width, 3)
     return nn.Sequential(*(m for s in sizes for m in (*_over_time(*s), nn.ReLU())), *_pooled(width, k))
 
@@ -125,7 +193,24 @@ def series_resnet(
     k:int=2,        # Classes, ≥ 2
     width:int=16,   # Channels of the first block; the others have twice as many
 ) -> nn.Module:     # Maps `(n, c, length)` to raw logits `(n, k)`, for any length
-    "A residual network for series: three blocks of three convolutions, the mean, a linear layer."
+    """A residual network for series: three blocks of three convolutions, the mean, a linear layer.
+
+    Parameters
+    ----------
+    channels : int, default 1
+        Channels of a series
+    k : int, default 2
+        Classes, ≥ 2
+    width : int, default 16
+        Channels of the first block; the others have twice as many
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps `(n, c, length)` to raw logits `(n, k)`, for any length
+    """
     blocks = _Shortcut(channels, width), _Shortcut(width, 2*width), _Shortcut(2*width, 2*width)
     return nn.Sequential(*blocks, *_pooled(2*width, k))
 
@@ -189,7 +274,28 @@ def text_cnn(
     sizes:tuple=(3, 4, 5), # Words in a window, of each convolution
     dropout:float=.5,# Share of the pooled features dropped in training, in [0, 1)
 ) -> nn.Module:      # Maps `(n, l, e)` to raw logits `(n, k)`
-    "The paper's CNN for IMDB: three convolutions, three max-pools, dropout, linear (section 4.2)."
+    """The paper's CNN for IMDB: three convolutions, three max-pools, dropout, linear (section 4.2).
+
+    Parameters
+    ----------
+    e : int
+        Entries of a word vector, `e`
+    k : int, default 2
+        Classes, ≥ 2
+    filters : int, default 64
+        Filters of each convolution
+    sizes : tuple, default (3, 4, 5)
+        Words in a window, of each convolution
+    dropout : float, default 0.5
+        Share of the pooled features dropped in training, in [0, 1)
+    seed : default None
+        Seed of everything random
+
+    Returns
+    -------
+    nn.Module
+        Maps `(n, l, e)` to raw logits `(n, k)`
+    """
     check_range('k', k, least=2, whole=True)
     return _TextCNN(e, k, filters, sizes, dropout)
 
@@ -217,7 +323,22 @@ def accuracy(
     x:Tensor, # Inputs, `(n, *s)`
     y,        # Labels, classes 0 to k-1, `(n,)`: a tensor, an array, a series
 ) -> float:   # In [0, 1]
-    "Share of rows whose largest logit is their label's."
+    """Share of rows whose largest logit is their label's.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`
+    x : Tensor
+        Inputs, `(n, *s)`
+    y
+        Labels, classes 0 to k-1, `(n,)`: a tensor, an array, a series
+
+    Returns
+    -------
+    float
+        In [0, 1]
+    """
     z = predict(model, x.to(*place(model))).cpu()
     return (z.argmax(1) == _class_codes(y, z.shape[1], len(z))).double().mean().item()
 
@@ -259,7 +380,40 @@ def train(
     progress:bool=False,     # Show a progress bar
     log:list|None=None,      # Called with a dict after each epoch: epoch, loss, accuracy
 ) -> nn.Module:              # `model`, with the weights of its best epoch
-    "Train with early stopping; at the end gradients are cleared and denormals set to zero."
+    """Train with early stopping; at the end gradients are cleared and denormals set to zero.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Trained in place
+    x : Tensor
+        Encoded inputs, `(n, *s)`, n ≥ 2
+    y
+        Labels, classes 0 to k-1, `(n,)`: a tensor, an array, a series
+    epochs : int, default 100
+        Most passes over the data
+    lr : float, default 0.001
+        Adam's learning rate
+    batch_size : int, default 256
+        Rows a step
+    weight_decay : float, default 0.0001
+        L2 penalty in Adam
+    valid : float, default 0.1
+        Share of the rows kept for validation, in (0, 1)
+    patience : int, default 8
+        Epochs without a better validation loss before stopping
+    seed : int, default 0
+        Seed of split, shuffling and dropout
+    progress : bool, default False
+        Show a progress bar
+    log : list | None, default None
+        Called with a dict after each epoch: epoch, loss, accuracy
+
+    Returns
+    -------
+    nn.Module
+        `model`, with the weights of its best epoch
+    """
     if len(x) < 2: raise ValueError(f'x must have at least two rows, one to train on and one to hold back, got {len(x)}')
     check_range('valid', valid, above=0, below=1)
     x,gen = x.to(*place(model)), torch.Generator().manual_seed(seed)
@@ -282,7 +436,21 @@ def save_model(
     path:str|Path,   # The file; written atomically
     **meta,          # More to keep, JSON values
 ) -> Path:
-    "Write the weights, and how to rebuild the network, to one safetensors file."
+    """Write the weights, and how to rebuild the network, to one safetensors file.
+
+    Parameters
+    ----------
+    model : nn.Module
+        With a `spec`, as the networks of this module have
+    path : str | Path
+        The file; written atomically
+    **meta
+        More to keep, JSON values
+
+    Returns
+    -------
+    Path
+    """
     from safetensors.torch import save
     if not hasattr(model, 'spec'):
         raise ValueError('model must have a spec, as networks of tabular_mlp have, got one without; '
@@ -308,7 +476,25 @@ def load_model(
     path:str|Path,             # A file written by `save_model`, or any safetensors weights together with `model`
     model:nn.Module|None=None, # A network to load the weights into; None to rebuild it from its `spec`
 ) -> nn.Module:                # In eval mode; what was saved beside the weights is in `meta`
-    "Read a network from safetensors; raises `ValueError` if it does not fit."
+    """Read a network from safetensors; raises `ValueError` if it does not fit.
+
+    Parameters
+    ----------
+    path : str | Path
+        A file written by `save_model`, or any safetensors weights together with `model`
+    model : nn.Module | None, default None
+        A network to load the weights into; None to rebuild it from its `spec`
+
+    Returns
+    -------
+    nn.Module
+        In eval mode; what was saved beside the weights is in `meta`
+
+    Raises
+    ------
+    ValueError
+        If it does not fit
+    """
     weights,meta = read_checkpoint(path)
     model = _rebuild(meta.get('spec') or {}, weights) if model is None else model
     try: model.load_state_dict(weights)

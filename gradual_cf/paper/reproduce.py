@@ -51,7 +51,18 @@ _READ = {'.csv': pd.read_csv, '.json': lambda path: json.loads(path.read_text(en
 def results(
     name:str, # File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
 ):            # A frame, JSON values, or a picture for a notebook
-    "A committed result of a benchmark or of `reproduce`; raises `ValueError` for an unknown name."
+    """A committed result of a benchmark or of `reproduce`; raises `ValueError` for an unknown name.
+
+    Parameters
+    ----------
+    name : str
+        File name, such as 'table6.csv', 'mnist.json' or 'fig5.png'
+
+    Raises
+    ------
+    ValueError
+        For an unknown name
+    """
     known = {p.name: p for folder in _KEEPS for p in sorted((_checkout()/folder).glob('*.*')) if p.suffix in _READ}
     if name not in known:
         near = difflib.get_close_matches(name, sorted(known), 5, 0)
@@ -154,7 +165,28 @@ def reproduce(
     seed:int=0,        # Seed of networks, rows and searches
     tell:Callable=lambda said: None, # Called with a sentence about each part
 ) -> _Report:          # Results, comparison, how they were made, files
-    "Run the missing parts of an experiment, compare with the paper, write CSV, PNG and JSON."
+    """Run the missing parts of an experiment, compare with the paper, write CSV, PNG and JSON.
+
+    Parameters
+    ----------
+    name : str
+        One of `EXPERIMENTS`
+    out : Any, default 'results'
+        Folder of what is written; it is made where missing
+    rows : int | None, default None
+        Rows to explain, ≥ 1, where the experiment has a choice; None for its own number
+    path : default None
+        Data folder; None for `GRADUAL_CF_DATA`
+    seed : int, default 0
+        Seed of networks, rows and searches
+    tell : Callable, default lambda said: None
+        Called with a sentence about each part
+
+    Returns
+    -------
+    _Report
+        Results, comparison, how they were made, files
+    """
     if name not in EXPERIMENTS: raise ValueError(f'name must be one of {list(EXPERIMENTS)}, got {name!r}')
     check_range('rows', rows, none=True, least=1, whole=True)
     e = EXPERIMENTS[name]
@@ -538,6 +570,30 @@ def ablate(
 ) -> pd.DataFrame:        # A line for each setting: axis, value, and every metric
     """Explain the same rows with every setting of some choices (section 5 of the paper, and further ones).
 
+    Parameters
+    ----------
+    task : Any, default 'breast_cancer'
+        A data set with its network, or its name; or a fitted `GradualCF` of one's own
+    rows : Any, default 100
+        Random test rows, ≥ 1; for an explainer of one's own raw rows
+    target : default None
+        For rows of one's own, as `explain` takes it
+    axes : Sequence | None, default None
+        Choices to look at; None for all
+    base : Settings | None, default PAPER
+        Settings that each line is applied to; None for those of the domain, or the explainer's own
+    seed : int, default 0
+        Seed of rows, targets and search
+    eps : Sequence, default (8,)
+        Neighbourhoods of coherence, for tables
+
+    Returns
+    -------
+    pd.DataFrame
+        A line for each setting: axis, value, and every metric
+
+    Examples
+    --------
     >>> ablate(cf, X_test[:5], target='granted', axes=['start'], base=None)
     """
     own,task = isinstance(task, GradualCF), load_task(task) if isinstance(task, str) else task

@@ -61,7 +61,29 @@ def questions(
     seed:int=0,    # Seed of the choice and of the order
     classes:Sequence=tuple(map(str, range(10))), # Names of the classes, ten at most: a key each
 ) -> _Questions:   # What `survey`, `_save_survey` and `tally` take
-    "Choose images of each method and mix them; raises `ValueError` where a method has too few."
+    """Choose images of each method and mix them; raises `ValueError` where a method has too few.
+
+    Parameters
+    ----------
+    results : dict
+        Method -> `Counterfactuals` of images
+    each : int, default 25
+        Images of each method; the paper 25
+    seed : int, default 0
+        Seed of the choice and of the order
+    classes : Sequence, default tuple(map(str, range(10)))
+        Names of the classes, ten at most: a key each
+
+    Returns
+    -------
+    _Questions
+        What `survey`, `_save_survey` and `tally` take
+
+    Raises
+    ------
+    ValueError
+        Where a method has too few
+    """
     _check_results(results, each, classes)
     rng,parts = np.random.default_rng(seed), []
     for name, cfs in results.items():
@@ -129,7 +151,17 @@ def survey(
     path:str|Path|None=None, # CSV file for the answers; continued where it exists
     who:str|None=None,       # Name of the participant; None for a random one
 ):                           # An ipywidgets box; its `sheet.df` holds the answers
-    "Ask, one image after the other, which class it is."
+    """Ask, one image after the other, which class it is.
+
+    Parameters
+    ----------
+    qs : _Questions
+        From `questions`
+    path : str | Path | None, default None
+        CSV file for the answers; continued where it exists
+    who : str | None, default None
+        Name of the participant; None for a random one
+    """
     import ipywidgets as W
     from PIL import Image
     sheet,side = _Sheet(qs, path, who), f'{_SIDE}px'
@@ -220,7 +252,27 @@ def tally(
     qs:_Questions,   # The questions they answer
     judges:dict={},  # Name -> network that maps `(n, c, h, w)` to logits; asked the same questions
 ) -> _Tally:         # Its `table` has a line for each method and asked party
-    "Count answers by method, people and judges apart (Fig. 6); raises `ValueError` for answers to something else."
+    """Count answers by method, people and judges apart (Fig. 6); raises `ValueError` for answers to something else.
+
+    Parameters
+    ----------
+    answers
+        CSV files or frames of answers: one or a list; empty for none
+    qs : _Questions
+        The questions they answer
+    judges : dict, default {}
+        Name -> network that maps `(n, c, h, w)` to logits; asked the same questions
+
+    Returns
+    -------
+    _Tally
+        Its `table` has a line for each method and asked party
+
+    Raises
+    ------
+    ValueError
+        For answers to something else
+    """
     sources = [answers] if isinstance(answers, (str, Path, pd.DataFrame)) else list(answers)
     df = pd.concat([_read_survey(s, qs) for s in sources], ignore_index=True) if sources else pd.DataFrame(columns=_COLUMNS)
     twice = df.participant[df.duplicated(['participant', 'item'])]

@@ -326,6 +326,27 @@ def as_batches(
 ) -> Batches:        # Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
     """A function that takes a fitted explainer to the rows in Spark, Dask, Ray, Polars, DuckDB or others; pickles.
 
+    Parameters
+    ----------
+    explainer
+        Fitted, or the folder of one that was saved
+    target : default None
+        Label of a class, or name of a column with one per row; None for `wanted`, else the other of two
+        classes
+    keep : dict | None, default None
+        Columns that pass through, with their Arrow types: dict(customer='int64')
+    form : str, default 'wide'
+        'wide': a line a row, with `cf:column` for each column; 'tidy': a line a change, as text
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Batches
+        Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
+
+    Examples
+    --------
     >>> rows = X_test[model.predict(X_test) == 'refused'][:20]
     >>> as_batches(cf, target='granted')(rows)
     """
@@ -476,6 +497,33 @@ def explain_dataset(
 ) -> Path:               # `out`; `pd.read_parquet` reads it
     """Explain rows that need not fit into memory; resumes after an interruption, refuses the folder of another run.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted
+    ds
+        A frame of any library, a `Dataset`, a parquet or CSV file, or a folder of parquet files
+    out
+        Folder for the parts and the manifest, where the same run is resumed; or a file, .parquet or .csv
+    target : default None
+        Label of a class, or name of a column with one per row; None for `wanted`, else the other of two
+        classes
+    batch_size : int, default 1024
+        Rows per part, ≥ 1: they are explained together; a crash loses at most one part
+    workers : int, default 0
+        Processes of one thread each; 0 for this process
+    progress : bool, default False
+        Show a progress bar with rate and time left
+    **constraints
+        `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
+
+    Returns
+    -------
+    Path
+        `out`; `pd.read_parquet` reads it
+
+    Examples
+    --------
     >>> rows = X_test[model.predict(X_test) == 'refused'][:20]
     >>> explain_dataset(cf, rows, 'answers.parquet', target='granted')
     """

@@ -182,7 +182,37 @@ def service(
     stuck:Callable=lambda: None, # Called where an answer that was begun did not come in time
     usual:bool=True, # Tell changed numbers that are finer than people need in usual steps; False tells every digit
 ) -> Any:            # A FastAPI application
-    "Answer questions about rows over HTTP; raises `ValueError` for a folder that holds no explainer with a model."
+    """Answer questions about rows over HTTP; raises `ValueError` for a folder that holds no explainer with a model.
+
+    Parameters
+    ----------
+    folder : str | Path
+        Where `GradualCF.save` wrote an explainer with its model
+    token : str, default ''
+        Token that requests must carry; '' for none
+    seconds : float, default 30.0
+        Maximum time for a request, in seconds; also the default
+    most_bytes : int, default 2 ** 20
+        Largest request
+    trusted : default ()
+        As `GradualCF.load` takes it
+    hosts : default ('127.0.0.1', 'localhost', '[::1]')
+        Host names under which it answers
+    stuck : Callable, default lambda: None
+        Called where an answer that was begun did not come in time
+    usual : bool, default True
+        Tell changed numbers that are finer than people need in usual steps; False tells every digit
+
+    Returns
+    -------
+    Any
+        A FastAPI application
+
+    Raises
+    ------
+    ValueError
+        For a folder that holds no explainer with a model
+    """
     try: from fastapi import Depends, FastAPI, HTTPException, Request
     except ImportError as e: raise ImportError("serving needs FastAPI and uvicorn: pip install 'gradual_cf[serve]'") from e
     from fastapi.responses import JSONResponse
@@ -253,7 +283,20 @@ def serving(
     folder:str|Path, # As `service` takes it
     **how,           # As `service` takes them
 ) -> Iterator[str]:  # Its address
-    "Serve in the background, for as long as the block lasts."
+    """Serve in the background, for as long as the block lasts.
+
+    Parameters
+    ----------
+    folder : str | Path
+        As `service` takes it
+    **how
+        As `service` takes them
+
+    Returns
+    -------
+    Iterator[str]
+        Its address
+    """
     app = service(folder, **how)
     from uvicorn import Server
     with socket.create_server(('127.0.0.1', 0)) as own:
@@ -371,7 +414,28 @@ def log_explainer(
     input_example=None,     # Raw rows as a frame; None for the first training row, and none with rows=False
     **how,                  # Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`
 ) -> Any:                   # MLflow's `ModelInfo`
-    "Log a fitted explainer as a model of MLflow that answers with counterfactuals; `ImportError` without MLflow."
+    """Log a fitted explainer as a model of MLflow that answers with counterfactuals; `ImportError` without MLflow.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer of a table
+    name : str, default 'explainer'
+        What MLflow calls it
+    target : default None
+        What is asked for where a question names no target, as `explain` takes it
+    rows : bool, default True
+        Keep the training rows; else a summary of them
+    input_example : default None
+        Raw rows as a frame; None for the first training row, and none with rows=False
+    **how
+        Further arguments of `mlflow.pyfunc.log_model`, such as `registered_model_name`
+
+    Returns
+    -------
+    Any
+        MLflow's `ModelInfo`
+    """
     try: mlflow = import_module('mlflow')
     except ImportError as e: raise ImportError("log_explainer needs MLflow: pip install 'gradual_cf[mlflow]'") from e
     cf.check_fitted()

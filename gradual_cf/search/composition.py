@@ -25,7 +25,22 @@ def init_composite(
     init:str='normal',  # 'normal', a draw from N(0, 1) shared by all rows, or 'input'
     seed:int=0,         # Seed of the draw
 ) -> Tensor:            # Composites, `(n, *s)`
-    "Start the composite $C$ (Algorithm 1, line 2)."
+    """Start the composite $C$ (Algorithm 1, line 2).
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    init : str, default 'normal'
+        'normal', a draw from N(0, 1) shared by all rows, or 'input'
+    seed : int, default 0
+        Seed of the draw
+
+    Returns
+    -------
+    Tensor
+        Composites, `(n, *s)`
+    """
     if init == 'input': return x.clone()
     if init != 'normal': raise ValueError(f"init must be 'normal' or 'input', got {init!r}")
     gen = torch.Generator().manual_seed(seed)
@@ -37,7 +52,22 @@ def admissible(
     c:Tensor,    # Values, `(n, *s)`
     project:Callable|None=None, # (c, x) -> admissible c; None where only the limits count
 ) -> Tensor:     # `(n, *s)`
-    "The admissible values nearest to `c`: inside each row's limits, then by the rules of the domain."
+    """The admissible values nearest to `c`: inside each row's limits, then by the rules of the domain.
+
+    Parameters
+    ----------
+    enc : Encoded
+        Rows and their limits
+    c : Tensor
+        Values, `(n, *s)`
+    project : Callable | None, default None
+        (c, x) -> admissible c; None where only the limits count
+
+    Returns
+    -------
+    Tensor
+        `(n, *s)`
+    """
     inside = c if enc.low is None else torch.maximum(c, enc.low)
     inside = inside if enc.high is None else torch.minimum(inside, enc.high)
     c = torch.where(c == enc.x, c, inside)  # what did not move stays, also where it lies outside
@@ -179,7 +209,39 @@ def compose(
     relations=None,             # Relations between groups; None if there are none
     price:Callable|None=None,   # (x, xp) -> what changes cost, `(n,)`; None for distance
 ) -> State:
-    "Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7)."
+    """Optimise the masked entries of `c` by `sigma` steps of Adam (Algorithm 1, lines 6–7).
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`
+    s : State
+        Rows with their groups `on` and their composites `c`
+    groups : Tensor
+        Group of every entry, long `(*s)`
+    loss : _Mix
+        The loss, Eq. 7 say
+    sigma : int, default 500
+        Adam steps, $\\sigma$
+    lr : float, default 0.1
+        Adam's learning rate
+    project : Callable | None, default None
+        (c, x) -> admissible c, after every step
+    keep : str, default 'last'
+        'last', or 'nearest' for the nearest iterate that has arrived
+    watch : Callable | None, default None
+        Called with every `State`; its `xp` is overwritten by the next, copy what you keep
+    views : Sequence, default ()
+        Maps that keep the meaning, to average the gradient over
+    relations : default None
+        Relations between groups; None if there are none
+    price : Callable | None, default None
+        (x, xp) -> what changes cost, `(n,)`; None for distance
+
+    Returns
+    -------
+    State
+    """
     mask = expand_groups(s.on, groups)
     (at,real),on,c = _pack(mask), s.on, s.c
     follow = (lambda xp: xp) if relations is None else (lambda xp: relations.follow(xp, s.x))

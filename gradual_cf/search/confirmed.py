@@ -90,7 +90,20 @@ def _is_network(cf, model) -> bool: # Whether it is one that can be trained agai
 _APART = 101 # Seed of the first of them: no juror of a search learnt from the same draw
 
 def jury(cf, k:int) -> list: # Functions of encoded rows
-    "Models of the same kind, trained again on resampled rows; made once for a fitted explainer."
+    """Models of the same kind, trained again on resampled rows; made once for a fitted explainer.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    k : int
+        How many
+
+    Returns
+    -------
+    list
+        Functions of encoded rows
+    """
     cf.check_rows('hold')
     while len(cf.jurors) < k:
         with warnings.catch_warnings():
@@ -180,7 +193,13 @@ class _Panel:
 _SEEN = 4096 # Training rows whose values are looked at
 
 def places_tried(cf): # A fitted explainer of a table -> `_Places`
-    "The values that a search tries."
+    """The values that a search tries.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer of a table -> `_Places`
+    """
     grid,n = grid_of(cf.domain.features), len(cf.x_train)
     x = cf.x_train[torch.linspace(0, n - 1, min(n, _SEEN)).long().to(cf.x_train.device)].detach().cpu().double().numpy()
     return _places_of(grid, x, held={g: v.numpy() for g,v in cf.held.items()})
@@ -263,7 +282,29 @@ def until_confirmed(
     share:float,     # Share of five retrained models that must agree, in (0, 1]
     effort:Effort=Effort(), # Seed of the search, and whether to show a progress bar
 ) -> Any:            # `Counterfactuals`, with `confirmed`
-    "Search until enough models agree; raises `ValueError` if no model can be retrained."
+    """Search until enough models agree; raises `ValueError` if no model can be retrained.
+
+    Parameters
+    ----------
+    cf
+        A fitted `GradualCF` of a table
+    question : Question
+        What its `ask` returned
+    share : float
+        Share of five retrained models that must agree, in (0, 1]
+    effort : Effort, default Effort()
+        Seed of the search, and whether to show a progress bar
+
+    Returns
+    -------
+    Any
+        `Counterfactuals`, with `confirmed`
+
+    Raises
+    ------
+    ValueError
+        If no model can be retrained
+    """
     if not hasattr(cf.settings, 'logit_margin') or cf.numbers or not cf.domain.features:
         raise ValueError(f'hold needs GradualCF, a table and a model of classes, got {cf!r}')
     models,sure = jury(cf, _JURORS), cf.under(replace(cf.settings, hold=dict(margin=share)))

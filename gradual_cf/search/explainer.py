@@ -57,7 +57,32 @@ def setting(
     options=(),  # The values there are
     none:bool=False, # Whether None is a value too
 ) -> Any:        # A dataclass field
-    "A field of a settings class: default, range and meaning in one place."
+    """A field of a settings class: default, range and meaning in one place.
+
+    Parameters
+    ----------
+    default
+        Value where nothing else is said
+    about : str
+        What it does, one line
+    least : default None
+        Smallest value
+    most : default None
+        Largest value
+    above : default None
+        The value must be larger than this
+    below : default None
+        The value must be smaller than this
+    options : default ()
+        The values there are
+    none : bool, default False
+        Whether None is a value too
+
+    Returns
+    -------
+    Any
+        A dataclass field
+    """
     limits = dict(about=about, least=least, most=most, above=above, below=below, options=options, none=none)
     if isinstance(default, dict): return field(default_factory=lambda: dict(default), metadata=limits)
     return field(default=default, metadata=limits)
@@ -256,7 +281,26 @@ def _unsaid(cf, call:str) -> str: # A name
     return f'{call} must know what people want, {what}: write {type(cf).__name__}(model, X, wanted={one!r})'
 
 def wanted_of(cf, target, call:str) -> Any: # As `explain` takes it, or None; what asks -> a label, or an interval
-    "What rows are compared with; raises `ValueError` where nobody said what people want."
+    """What rows are compared with; raises `ValueError` where nobody said what people want.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    target
+        Target of each row, as `aimed` returns it
+    call : str
+
+    Returns
+    -------
+    Any
+        As `explain` takes it, or None; what asks -> a label, or an interval
+
+    Raises
+    ------
+    ValueError
+        Where nobody said what people want
+    """
     cf.check_fitted()
     if target is None and cf.wanted is None: raise ValueError(_unsaid(cf, call))
     return cf.wanted if target is None else target
@@ -675,7 +719,43 @@ class _Listed(type): # So that the class lists the same
     def __dir__(cls): return sorted({*_OFFERED} & {*super().__dir__()})
 
 class Explainer(metaclass=_Listed):
-    "A model, a domain and settings; a subclass implements `search`."
+    """A model, a domain and settings; a subclass implements `search`.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`, k ≥ 2; fitted; a list for models that must all agree
+    X
+        Training rows, a frame; or a `Domain`, as `tabular`, `images`, `sentences` and `series` make it
+    intent : Any, default None
+        A record of settings; None for those that suit the domain
+    wanted : default None
+        What people want, for all questions: a label, or an interval (low, high); None: the other of two
+        classes
+    classes : default None
+        Labels of the classes, in the order of the model's outputs; None for those that it names
+    **changes
+        Single settings by name
+
+    Other Parameters
+    ----------------
+    tau : in (0, 1), or None, default None
+        Probability of the target that is wanted beside the decision; None for the decision
+    legal : one of (True, False), default True
+        Obey limits and rules of the domain, and round to legal raw values
+    batch_size : a whole number of at least 1, default 1024
+        Rows searched at a time
+    hold : or None, default None
+        What answers must hold for: a share of five models trained again, in (0, 1], as `confirm` measures
+        it, or dict(models=share, noise={column: how far it may be off}); `GradualCF` also knows
+        margin=share
+    diversity : in [0, 1], default 0.5
+        Weight of other groups against nearness where a row has several answers
+    seed : a whole number of at least 0, default 0
+        Seed of everything random
+    progress : one of (True, False), default False
+        Whether to show a progress bar
+    """
     Settings:type[Common] = Common # The class of its settings
     presets:Any = {}               # Name -> settings, for domains that name them
     reaches_intervals = False      # Whether it can aim at an interval of numbers
@@ -771,7 +851,17 @@ class Explainer(metaclass=_Listed):
         y=None, # Their labels, if at hand: for models that are trained again alone
         sample:int|None=None, # Most rows that the model is asked about; None for all
     ):
-        "Learn from the training data; returns the explainer. If that fails, it stays unchanged."
+        """Learn from the training data; returns the explainer. If that fails, it stays unchanged.
+
+        Parameters
+        ----------
+        data
+            Training rows, raw
+        y : default None
+            Their labels, if at hand: for models that are trained again alone
+        sample : int | None, default None
+            Most rows that the model is asked about; None for all
+        """
         with restored_on_error(self), counting(sampled(sample)) as self.account:
             self.place = place(self.model)
             self.x_train,self.z_train = None, None
@@ -806,7 +896,20 @@ class Explainer(metaclass=_Listed):
     def encode(self, data) -> Encoded: return _encoded(self, data) # Raw rows, many or one
 
     def logits(self, data, x:Tensor) -> Tensor: # Raw rows and the same, encoded -> `(n, k)`
-        "What the model says of raw rows: asked about the rows themselves where it reads such."
+        """What the model says of raw rows: asked about the rows themselves where it reads such.
+
+        Parameters
+        ----------
+        data
+            Raw inputs, as `explain` takes them
+        x : Tensor
+            Encoded rows, `(n, *s)`
+
+        Returns
+        -------
+        Tensor
+            Raw rows and the same, encoded -> `(n, k)`
+        """
         read = getattr(self.model, 'read', None)
         return predict(self.model, x) if read is None else read(data).to(x.device, x.dtype)
 
@@ -816,7 +919,15 @@ class Explainer(metaclass=_Listed):
         intent=None, # Other settings: a record, or a name where there are some; None for the same
         **changes,   # Single settings by name
     ): # The same class of explainer, fitted
-        "The same model, domain and training rows with other settings; what `hold` demands is added to what it demanded."
+        """The same model, domain and training rows with other settings; what `hold` demands is added to what it demanded.
+
+        Parameters
+        ----------
+        intent : default None
+            Other settings: a record, or a name where there are some; None for the same
+        **changes
+            Single settings by name
+        """
         self.check_fitted()
         new = copy(self)
         new.jurors = self.jurors # they do not depend on settings
@@ -829,7 +940,23 @@ class Explainer(metaclass=_Listed):
         max_changes=None, # Most groups changed: a number, or one per row
         **rules,          # immutable, bounds, increase_only, decrease_only
     ) -> Question:
-        "Read a question: rows, target and constraints."
+        """Read a question: rows, target and constraints.
+
+        Parameters
+        ----------
+        data
+            Raw inputs: many rows or one
+        target : default None
+            Label of a class, one per row, or None for the other of two classes
+        max_changes : default None
+            Most groups changed: a number, or one per row
+        **rules
+            immutable, bounds, increase_only, decrease_only
+
+        Returns
+        -------
+        Question
+        """
         self.check_fitted()
         _check_rows(self, data, target)
         data = self.domain.rows(data)
@@ -842,20 +969,72 @@ class Explainer(metaclass=_Listed):
         question:Question, # Rows, encoded, with their targets and what may become of them
         effort:Effort=Effort(), # Seed of everything random, and how long to search
     ) -> Tensor:       # Counterfactuals, `(n, *s)`
-        "Find counterfactuals: the one method a subclass writes."
+        """Find counterfactuals: the one method a subclass writes.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets and what may become of them
+        effort : Effort, default Effort()
+            Seed of everything random, and how long to search
+
+        Returns
+        -------
+        Tensor
+            Counterfactuals, `(n, *s)`
+        """
         raise NotImplementedError
 
     def aim(self, label:Tensor, enc:Encoded|None=None) -> Target: # Targets of the rows, and the rows
-        "What rows must reach: here the decision and the probability `tau`, and nothing else."
+        """What rows must reach: here the decision and the probability `tau`, and nothing else.
+
+        Parameters
+        ----------
+        label : Tensor
+            Class of each row, long `(n,)`
+        enc : Encoded | None, default None
+            Encoded rows, as `encode` returns them
+
+        Returns
+        -------
+        Target
+            Targets of the rows, and the rows
+        """
         level = levels(self.tau, label, torch.zeros(label.shape, dtype=self.place[1], device=label.device))
         return Target(label, level, demands=leading(label, level, self.tau))
 
     def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
-        "Whether answers have what the settings ask for beside the target: here nothing."
+        """Whether answers have what the settings ask for beside the target: here nothing.
+
+        Parameters
+        ----------
+        enc : Encoded
+            Encoded rows, as `encode` returns them
+        xp : Tensor
+            Encoded answers, `(n, *s)`
+        target : Tensor
+            Target of each row, as `aimed` returns it
+
+        Returns
+        -------
+        Tensor
+            Inputs, answers, targets -> bool `(n,)`
+        """
         return torch.ones(len(xp), dtype=torch.bool, device=xp.device)
 
     def search_quickly(self, question:Question, effort:Effort=Effort()) -> Tensor: # `(n, *s)`
-        "Search as quickly as the method can."
+        """Search as quickly as the method can.
+
+        Parameters
+        ----------
+        question : Question
+        effort : Effort, default Effort()
+
+        Returns
+        -------
+        Tensor
+            `(n, *s)`
+        """
         return self.search(question, effort)
 
     # What it answers
@@ -874,6 +1053,36 @@ class Explainer(metaclass=_Listed):
     ) -> Counterfactuals:
         """Find the least change of each row that makes the model decide for `target`; reports rows that cannot be read.
 
+        Parameters
+        ----------
+        rows
+            Raw inputs, as `fit` takes them: many rows or one
+        target : default None
+            Label of a class, an interval, or one a row; None for `wanted`, else the other of two classes
+        k : int, default 1
+            Most answers of a row, ≥ 1: with other groups first, then with other values
+        immutable : default ()
+            Groups that may not change: a list for all rows, or a list for each row
+        bounds : default None
+            Group -> (low, high) in raw units, None for an open side; or one such dict a row
+        increase_only : default ()
+            Groups that may only increase
+        decrease_only : default ()
+            Groups that may only decrease
+        max_changes : default None
+            Most groups changed: a number, or one per row
+        proof : str | None, default None
+            Prove what is least: 'columns', then distance; 'distance'; 'cost'; None: where it is quick
+        limit : default None
+            Seconds for all rows together; or a dict of seconds, gap, calls and rows of the model; None: 10 a
+            row for a proof
+
+        Returns
+        -------
+        Counterfactuals
+
+        Examples
+        --------
         >>> answers = cf.explain(X_test[:5], 'granted', immutable=['housing'], bounds={'income': (None, 90_000)})
         >>> cf.explain(X_test[:5], 'granted', k=3).text()
         >>> cf.explain(X_test[:5], 'granted', proof='columns', limit=20).proof
@@ -910,7 +1119,21 @@ class Explainer(metaclass=_Listed):
         effort:Effort=Effort(), # Seed, and whether to show a progress bar
         wanted=ProofRequest(),       # What is to be proven, and in which time
     ) -> Counterfactuals:
-        "Search and measure, for all rows of a question (as `ask` returns it) or for some of them."
+        """Search and measure, for all rows of a question (as `ask` returns it) or for some of them.
+
+        Parameters
+        ----------
+        question : Question
+            As `ask` returns it, or some of its rows
+        effort : Effort, default Effort()
+            Seed, and whether to show a progress bar
+        wanted : default ProofRequest()
+            What is to be proven, and in which time
+
+        Returns
+        -------
+        Counterfactuals
+        """
         found = _answered_by_kind(self, question, effort, wanted)
         return found if wanted.robust is not None else _with_denied(self, question, found, effort)
 
@@ -918,16 +1141,55 @@ class Explainer(metaclass=_Listed):
         question:Question,      # Rows, encoded, with their targets
         effort:Effort=Effort(), # Seed, and when the time is over
     ) -> tuple[Tensor, np.ndarray]: # `(n, *s)`, and which rows it came to, bool `(n,)`
-        "What the search finds until some time."
+        """What the search finds until some time.
+
+        Parameters
+        ----------
+        question : Question
+            Rows, encoded, with their targets
+        effort : Effort, default Effort()
+            Seed, and when the time is over
+
+        Returns
+        -------
+        tuple[Tensor, np.ndarray]
+            `(n, *s)`, and which rows it came to, bool `(n,)`
+        """
         if effort.until < float('inf'): return _searched_until(self, question, effort)
         return _searched_in_batches(self, question, effort), np.ones(len(question), bool)
 
     def usual(self, question:Question, effort:Effort=Effort()) -> Tensor: # `(n, *s)`
-        "What `explain` finds where nothing else is said, before it is measured."
+        """What `explain` finds where nothing else is said, before it is measured.
+
+        Parameters
+        ----------
+        question : Question
+        effort : Effort, default Effort()
+
+        Returns
+        -------
+        Tensor
+            `(n, *s)`
+        """
         return by_default(self, question, effort)[0]
 
     def measure(self, question:Question, xp:Tensor, standing:bool=True, raw=None) -> Counterfactuals:
-        "Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with rows."
+        """Decode `xp` (to `raw`, if told), encode it again and ask the model; `standing`: compare it with rows.
+
+        Parameters
+        ----------
+        question : Question
+        xp : Tensor
+            Encoded answers, `(n, *s)`
+        standing : bool, default True
+            What is proven of each row
+        raw : default None
+            Raw rows, where they are at hand
+
+        Returns
+        -------
+        Counterfactuals
+        """
         return _measured_answers(self, question, xp, standing, raw)
 
     def typical(self, xp:Tensor, target:Tensor) -> Tensor|None: return _typical(self, xp, target) # In [0, 1], `(n,)`
@@ -936,22 +1198,57 @@ class Explainer(metaclass=_Listed):
     def nearest_real(self, enc:Encoded, target:Tensor) -> np.ndarray: return _nearest_real(self, enc, target) # `(n,)`
 
     def region(self, cfs:Counterfactuals, free=None) -> pd.DataFrame: # Columns that may vary besides those that changed
-        "How far each answer may vary: one line for each column of each row, certified or estimated on random rows."
+        """How far each answer may vary: one line for each column of each row, certified or estimated on random rows.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, as `explain` returns them
+        free : default None
+
+        Returns
+        -------
+        pd.DataFrame
+            Columns that may vary besides those that changed
+        """
         self.check_fitted()
         return region(explainer_of(self, cfs), cfs, free)
 
     def plan(self, cfs:Counterfactuals): # Answers, of this explainer or another, or from a file -> a `Plan`
-        "Order the changes of each answer: every row on the way is legal, the target comes near early."
+        """Order the changes of each answer: every row on the way is legal, the target comes near early.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, of this explainer or another, or from a file -> a `Plan`
+        """
         self.check_fitted()
         return work_of('plan')(explainer_of(self, cfs), cfs)
 
     def card(self, cfs:Counterfactuals): # One row
-        "One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib."
+        """One answer as a card: what was decided, where the model stands, what would have been enough; of matplotlib.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            One row
+        """
         self.check_fitted()
         return work_of('card')(explainer_of(self, cfs), cfs)
 
     def effects(self, cfs:Counterfactuals) -> pd.DataFrame: # One line a row, one column a group
-        "The effect of each change: the model's output, less the output with this change undone."
+        """The effect of each change: the model's output, less the output with this change undone.
+
+        Parameters
+        ----------
+        cfs : Counterfactuals
+            Answers, as `explain` returns them
+
+        Returns
+        -------
+        pd.DataFrame
+            One line a row, one column a group
+        """
         self.check_fitted()
         return work_of('effects')(explainer_of(self, cfs), cfs)
 
@@ -977,7 +1274,28 @@ def from_frames(
     answers,      # What became of each, as many raw rows; all cells missing where there is no answer
     target=None,  # Label of a class, one per row; None for the other of two classes, of more the answers' own
 ) -> Counterfactuals:
-    "Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns."
+    """Answers of any other method as a batch, exactly as they are; raises `ValueError` for other rows or columns.
+
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted; its model and domain are asked
+    rows
+        Raw rows, as `explain` takes them
+    answers
+        What became of each, as many raw rows; all cells missing where there is no answer
+    target : default None
+        Label of a class, one per row; None for the other of two classes, of more the answers' own
+
+    Returns
+    -------
+    Counterfactuals
+
+    Raises
+    ------
+    ValueError
+        For other rows or columns
+    """
     cf.check_fitted()
     given,raw = cf.domain.rows(rows), cf.domain.rows(answers)
     if len(given) != len(raw): raise ValueError(f'answers must be one for each of {len(given)} rows, got {len(raw)}')

@@ -42,7 +42,18 @@ def _term_grad(term:Callable, s:State) -> tuple[Tensor|None, Tensor|None]: # d/d
 def logit_gap(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Mean absolute difference to the target's mean logits (Eq. 7 as the authors' code reads it)."
+    """Mean absolute difference to the target's mean logits (Eq. 7 as the authors' code reads it).
+
+    Parameters
+    ----------
+    s : State
+        Where
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     return (s.logits - s.target.mu).abs().mean(1)
 
 # %% ../../nbs/02_goals.ipynb #c12
@@ -55,7 +66,18 @@ def _unit(d):
 def logit_gap_norm(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Euclidean distance to the target's mean logits (Eq. 7 with the norm over classes)."
+    """Euclidean distance to the target's mean logits (Eq. 7 with the norm over classes).
+
+    Parameters
+    ----------
+    s : State
+        Where
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     return (s.logits - s.target.mu).norm(dim=1)
 
 # %% ../../nbs/02_goals.ipynb #c14
@@ -63,7 +85,18 @@ def logit_gap_norm(
 def logit_gap_sum(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Absolute value of the summed differences (Eq. 7 to the letter): gaps may cancel."
+    """Absolute value of the summed differences (Eq. 7 to the letter): gaps may cancel.
+
+    Parameters
+    ----------
+    s : State
+        Where
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     return (s.logits - s.target.mu).sum(1).abs()
 
 # %% ../../nbs/02_goals.ipynb #c16
@@ -99,7 +132,23 @@ def fit_logits(
     seed:int=0,     # Seed of the sample
     match:Callable|None=None, # How far a row is from its class, a loss term; None for `logit_gap`
 ) -> Logits:
-    "Learn mean and spread of each predicted class's logits ($\\mu_t$ in Eq. 7)."
+    """Learn mean and spread of each predicted class's logits ($\\mu_t$ in Eq. 7).
+
+    Parameters
+    ----------
+    z : Tensor
+        Logits of the training rows, `(n, k)`
+    n_ref : int, default 100
+        Rows sampled for each class, $N$ in Eq. 7
+    seed : int, default 0
+        Seed of the sample
+    match : Callable | None, default None
+        How far a row is from its class, a loss term; None for `logit_gap`
+
+    Returns
+    -------
+    Logits
+    """
     k,gen = z.shape[1], torch.Generator().manual_seed(seed)
     rows = [z[z.argmax(1) == t] for t in range(k)]
     sample = [r[torch.randperm(len(r), generator=gen)[:n_ref].to(z.device)] for r in rows]
@@ -112,7 +161,18 @@ def fit_logits(
 def target_score(
     s:State, # Where
 ) -> Tensor: # `(n,)`, unbounded below
-    "Minus the target's logit (Eqs. 6 and 12, without the logit distribution)."
+    """Minus the target's logit (Eqs. 6 and 12, without the logit distribution).
+
+    Parameters
+    ----------
+    s : State
+        Where
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, unbounded below
+    """
     return -s.logits.gather(1, s.target.label[:, None])[:, 0]
 
 # %% ../../nbs/02_goals.ipynb #c29
@@ -120,7 +180,18 @@ def target_score(
 def l2_distance(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Euclidean distance to the input (second term of Eq. 7)."
+    """Euclidean distance to the input (second term of Eq. 7).
+
+    Parameters
+    ----------
+    s : State
+        Where
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     return (s.xp - s.x).flatten(1).norm(dim=1)
 
 # %% ../../nbs/02_goals.ipynb #c33
@@ -140,7 +211,18 @@ def _tv_grad(s):
 def total_variation(
     s:State, # Where; `xp` is `(n, c, h, w)` or `(n, h, w)`
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Squared differences of neighbouring pixels, summed (Eq. 8 with $\\beta=2$)."
+    """Squared differences of neighbouring pixels, summed (Eq. 8 with $\\beta=2$).
+
+    Parameters
+    ----------
+    s : State
+        Where; `xp` is `(n, c, h, w)` or `(n, h, w)`
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     right,down = _steps(s.xp)
     return (right**2 + down**2).flatten(1).sum(1)
 
@@ -152,7 +234,18 @@ def _tv_to(beta:float, s:State) -> Tensor: # `(n,)`
 def total_variation_beta(
     beta:float=2., # Exponent in Eq. 8, > 0; the paper's is 2
 ) -> Callable:     # A loss term
-    "Total variation with another exponent (Eq. 8)."
+    """Total variation with another exponent (Eq. 8).
+
+    Parameters
+    ----------
+    beta : float, default 2.0
+        Exponent in Eq. 8, > 0; the paper's is 2
+
+    Returns
+    -------
+    Callable
+        A loss term
+    """
     check_range('beta', beta, above=0)
     if beta == 2: return total_variation
     return partial(_tv_to, beta)
@@ -162,7 +255,18 @@ def total_variation_beta(
 def prototype_distance(
     s:State, # Where
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Squared distance to the target's typical input."
+    """Squared distance to the target's typical input.
+
+    Parameters
+    ----------
+    s : State
+        Where
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     if s.target.near is None: return torch.zeros_like(s.logits[:, 0])
     return (s.xp - s.target.near).flatten(1).pow(2).sum(1)
 
@@ -202,7 +306,17 @@ class _Mix:
 def mix(
     **terms, # name=(weight, term)
 ) -> _Mix:
-    "Combine loss terms: `mix(logit=(1., logit_gap), l2=(.3, l2_distance))` is Eq. 7."
+    """Combine loss terms: `mix(logit=(1., logit_gap), l2=(.3, l2_distance))` is Eq. 7.
+
+    Parameters
+    ----------
+    **terms
+        name=(weight, term)
+
+    Returns
+    -------
+    _Mix
+    """
     for k,v in terms.items():
         ok = isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], (int, float)) and callable(v[1])
         if not ok: raise ValueError(f'{k} must be a (weight, term) pair, got {v!r}')
@@ -262,7 +376,18 @@ def required(explainer, target:Target) -> Target: # What rows shall have -> what
 def shortfall(
     s:State, # Rows, with their logits
 ) -> Tensor: # `(n,)`, positive by what is missing; at most 0 where the row has arrived
-    "How much rows lack, or minus what they have to spare."
+    """How much rows lack, or minus what they have to spare.
+
+    Parameters
+    ----------
+    s : State
+        Rows, with their logits
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, positive by what is missing; at most 0 where the row has arrived
+    """
     lacks = [v.nan_to_num(torch.inf, torch.inf, -torch.inf) # infinite where the model answered NaN
              for v in (_undecided(s), *(d.missing(s) for d in s.target.demands))]
     if len(lacks) == 1: return lacks[0]
@@ -301,7 +426,22 @@ def cost(
     groups:Tensor, # Group of every entry, long `(*s)`
     price:Callable|None=None, # (x, xp) -> what changes cost, `(n,)`; None for columns and Euclidean distance
 ) -> tuple[Tensor, Tensor]: # Groups that changed, long `(n,)`, and distance, `(n,)`; 0 and the price where there is one
-    "What an answer takes: how many changes, and how far."
+    """What an answer takes: how many changes, and how far.
+
+    Parameters
+    ----------
+    s : State
+        Rows
+    groups : Tensor
+        Group of every entry, long `(*s)`
+    price : Callable | None, default None
+        (x, xp) -> what changes cost, `(n,)`; None for columns and Euclidean distance
+
+    Returns
+    -------
+    tuple[Tensor, Tensor]
+        Groups that changed, long `(n,)`, and distance, `(n,)`; 0 and the price where there is one
+    """
     many = changed_groups(s.x, s.xp, groups).sum(1)
     return (many, distance_or_cost(s.x, s.xp)) if price is None else (torch.zeros_like(many), price(s.x, s.xp))
 

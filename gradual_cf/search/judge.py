@@ -374,7 +374,18 @@ def _thinned(p:_Places, most:int=_COARSE) -> _Places:
     return _Places(p.grid, at, p.owner[k], p.position[k], p.value[k], p.start)
 
 def held_places(cf) -> dict: # Column -> positions `(q,)`
-    "The values that a search tries, for an explainer that keeps no training rows."
+    """The values that a search tries, for an explainer that keeps no training rows.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    dict
+        Column -> positions `(q,)`
+    """
     p = _known_of(cf).places
     return {g: torch.from_numpy(p.position[p.at[g]:p.at[g + 1]].astype(np.int64)) for g in range(len(p.at) - 1)}
 

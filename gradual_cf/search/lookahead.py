@@ -182,7 +182,22 @@ def lookahead(
     beam:int=4,          # Sets kept in a round; 1 is greedy
     depth:int=3,         # Rounds, the largest set that is looked for; 1 looks at single groups only
 ) -> Callable:           # (explainer, `State`, free) -> (group, xp, merit)
-    "A probe that screens by first order, tries exactly, and looks several groups ahead."
+    """A probe that screens by first order, tries exactly, and looks several groups ahead.
+
+    Parameters
+    ----------
+    candidates : Callable
+        (`State`, gradient, free) -> groups `(n, p)`, values `(n, p, q, *w)`, which count `(n, p, q)`
+    beam : int, default 4
+        Sets kept in a round; 1 is greedy
+    depth : int, default 3
+        Rounds, the largest set that is looked for; 1 looks at single groups only
+
+    Returns
+    -------
+    Callable
+        (explainer, `State`, free) -> (group, xp, merit)
+    """
     for name,v in dict(beam=beam, depth=depth).items(): check_range(name, v, least=1, whole=True)
     def probe(explainer, s, free):
         with evaluating(explainer.model): toward = _lead_gradient(explainer.model, s.xp, s.target.label)

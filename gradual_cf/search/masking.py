@@ -23,14 +23,40 @@ def expand_groups(
     on:Tensor,     # Groups switched on, bool `(n, g)`
     groups:Tensor, # Group of every entry, long `(*s)`
 ) -> Tensor:       # The mask, bool `(n, *s)`
-    "Read a choice of groups as a mask over entries."
+    """Read a choice of groups as a mask over entries.
+
+    Parameters
+    ----------
+    on : Tensor
+        Groups switched on, bool `(n, g)`
+    groups : Tensor
+        Group of every entry, long `(*s)`
+
+    Returns
+    -------
+    Tensor
+        The mask, bool `(n, *s)`
+    """
     return on[:, groups]
 
 def in_group(
     groups:Tensor, # Group of every entry, long `(*s)`
     g:Tensor,      # A group for each row, long `(n,)`
 ) -> Tensor:       # Bool `(n, *s)`
-    "The entries of each row's own group."
+    """The entries of each row's own group.
+
+    Parameters
+    ----------
+    groups : Tensor
+        Group of every entry, long `(*s)`
+    g : Tensor
+        A group for each row, long `(n,)`
+
+    Returns
+    -------
+    Tensor
+        Bool `(n, *s)`
+    """
     return groups == per_row(g, groups[None])
 
 # %% ../../nbs/01_masking.ipynb #c21
@@ -39,7 +65,22 @@ def perturb(
     c:Tensor,    # Composites, `(n, *s)` or broadcastable
     mask:Tensor, # Mask, bool `(n, *s)`
 ) -> Tensor:     # Perturbed inputs $X'$, `(n, *s)`
-    "Put the composite where the mask is on (Eq. 1); elsewhere `x`, bit by bit."
+    """Put the composite where the mask is on (Eq. 1); elsewhere `x`, bit by bit.
+
+    Parameters
+    ----------
+    x : Tensor
+        Inputs, `(n, *s)`
+    c : Tensor
+        Composites, `(n, *s)` or broadcastable
+    mask : Tensor
+        Mask, bool `(n, *s)`
+
+    Returns
+    -------
+    Tensor
+        Perturbed inputs $X'$, `(n, *s)`
+    """
     return torch.where(mask, c, x)
 
 # %% ../../nbs/01_masking.ipynb #c24
@@ -48,7 +89,27 @@ def sensitivity(
     x:Tensor,      # Inputs, `(n, *s)`
     target:Tensor, # Target class of each row, long `(n,)`
 ) -> Tensor:       # Derivative of the target's logit, `(n, *s)`
-    "Differentiate the target's logit by the input (inside Eq. 5); raises `ValueError` for a model without gradient."
+    """Differentiate the target's logit by the input (inside Eq. 5); raises `ValueError` for a model without gradient.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`
+    x : Tensor
+        Inputs, `(n, *s)`
+    target : Tensor
+        Target class of each row, long `(n,)`
+
+    Returns
+    -------
+    Tensor
+        Derivative of the target's logit, `(n, *s)`
+
+    Raises
+    ------
+    ValueError
+        For a model without gradient
+    """
     x = x.detach().requires_grad_()
     with evaluating(model): z = with_graph(model, x)
     return input_grad(z, x, torch.zeros_like(z).scatter_(1, target[:, None], 1.))
@@ -64,7 +125,22 @@ def rank_groups(
     groups:Tensor, # Group of every entry, long `(*s)`
     frozen:Tensor, # Groups that may not change, bool `(n, g)`
 ) -> Tensor:       # Group ids, best first and frozen last, long `(n, g)`
-    "Order the groups by mean absolute derivative (Eq. 5)."
+    """Order the groups by mean absolute derivative (Eq. 5).
+
+    Parameters
+    ----------
+    s : Tensor
+        Derivatives from `sensitivity`, `(n, *s)`
+    groups : Tensor
+        Group of every entry, long `(*s)`
+    frozen : Tensor
+        Groups that may not change, bool `(n, g)`
+
+    Returns
+    -------
+    Tensor
+        Group ids, best first and frozen last, long `(n, g)`
+    """
     score = group_mean(s.abs(), groups).masked_fill(frozen, -torch.inf)
     return score.argsort(dim=1, descending=True, stable=True)
 
@@ -186,7 +262,32 @@ def probe(
     relations=None,             # Relations between groups; None if there are none
     price:Callable|None=None,   # (x, xp) -> what changes cost, `(n,)`; None for distance
 ) -> tuple[Tensor, Tensor, Tensor]: # Group of each row, long `(n,)`, the row with its best value, its `merit`
-    "Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none."
+    """Try every proposed value of every free group and keep each row's best (Eq. 2); merit -inf where there is none.
+
+    Parameters
+    ----------
+    model
+        Maps `(n, *s)` to raw logits `(n, k)`
+    s : State
+        Rows as they stand
+    free : Tensor
+        Groups that may be changed, bool `(n, g)`
+    groups : Tensor
+        Group of every entry, long `(*s)`
+    propose : Callable
+        (x, group) -> candidate values, `(n or 1, q, w)`
+    project : Callable | None, default None
+        (c, x) -> admissible c
+    relations : default None
+        Relations between groups; None if there are none
+    price : Callable | None, default None
+        (x, xp) -> what changes cost, `(n,)`; None for distance
+
+    Returns
+    -------
+    tuple[Tensor, Tensor, Tensor]
+        Group of each row, long `(n,)`, the row with its best value, its `merit`
+    """
     s = s._replace(on=None, c=None)
     xp,best = s.xp.clone(), s.x.new_full((len(s.x),), -torch.inf)
     group = torch.zeros_like(best, dtype=torch.long)

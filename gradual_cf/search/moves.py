@@ -426,7 +426,28 @@ def others_of(
     full:np.ndarray, # Whether an answer has all that the settings ask, bool `(n,)`
     k:int, # How many
 ) -> tuple: # Rows `(q,)`, answers `(q, d)`
-    "Further answers, with other columns or other values; what the first one does not have is asked of none."
+    """Further answers, with other columns or other values; what the first one does not have is asked of none.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+    enc : Encoded
+        Encoded rows, as `encode` returns them
+    target : Tensor
+        Target of each row, as `aimed` returns it
+    xp : Tensor
+        An encoded answer of each row, `(n, *s)`
+    full : np.ndarray
+        Whether an answer has all that the settings ask, bool `(n,)`
+    k : int
+        How many
+
+    Returns
+    -------
+    tuple
+        Rows `(q,)`, answers `(q, d)`
+    """
     rows,out = [], [xp[:0]]
     for _,i in split_by_target(target, _TOGETHER):
         at = torch.from_numpy(i).to(xp.device)

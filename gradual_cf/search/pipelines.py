@@ -416,7 +416,19 @@ def _compared_rows(model:FrameModel, x:np.ndarray) -> np.ndarray: # Training row
     return np.concatenate([some, np.where(np.repeat(which, np.diff(first), 1), one, other)])
 
 def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, encoded `(n, d)`
-    "A model by the table of its cells; None where that says something else than the whole, or where nothing is gained."
+    """A model by the table of its cells; None where that says something else than the whole, or where nothing is gained.
+
+    Parameters
+    ----------
+    model : FrameModel
+    x : np.ndarray
+        Encoded rows, `(n, *s)`
+
+    Returns
+    -------
+    _Table | None
+        Training rows, encoded `(n, d)`
+    """
     p,own = model.predictor, account()
     if p.source is None or p.over or p.kind not in METHODS or getattr(p.ask, 'func', None) in (by_votes, of_labels): return None
     if not model.columns or own is not None and own.limited: return None

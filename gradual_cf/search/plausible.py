@@ -106,7 +106,26 @@ def prototypes(
     quantile:float=.5, # Share of the class's rows that count as typical, in (0, 1]
     match:Callable=logit_gap, # How far logits are from the class, as `stats` was fitted
 ) -> Tensor:           # Positions of the typical rows, long `(m,)`, most typical first
-    "Training rows that the model takes for `label` and whose logits are near its mean."
+    """Training rows that the model takes for `label` and whose logits are near its mean.
+
+    Parameters
+    ----------
+    z : Tensor
+        Logits of the training rows, `(n, k)`
+    stats : Logits
+        From `fit_logits` on the same rows
+    label : int
+        Class
+    quantile : float, default 0.5
+        Share of the class's rows that count as typical, in (0, 1]
+    match : Callable, default logit_gap
+        How far logits are from the class, as `stats` was fitted
+
+    Returns
+    -------
+    Tensor
+        Positions of the typical rows, long `(m,)`, most typical first
+    """
     gap = match(_states_at(z, label, stats.mu[label])).masked_fill(z.argmax(1) != label, torch.inf)
     order = gap.argsort(stable=True)
     return order[:int((gap <= stats.gaps[label, round(100*quantile)]).sum())]
@@ -263,7 +282,22 @@ def counted_pairs(
     entries:Sequence, # Positions of the entries of each group, long `(w,)` each
     numbers:Sequence, # Whether each group is a number
 ) -> _Pairs:          # Raises `ValueError` for categories with too many levels
-    "Count which values stand together."
+    """Count which values stand together.
+
+    Parameters
+    ----------
+    x : Tensor
+        Training rows, `(m, d)`
+    entries : Sequence
+        Positions of the entries of each group, long `(w,)` each
+    numbers : Sequence
+        Whether each group is a number
+
+    Returns
+    -------
+    _Pairs
+        Raises `ValueError` for categories with too many levels
+    """
     levels = sum(len(e) for e,number in zip(entries, numbers) if not number)
     most = min(_BINS, (_MOST_BINS - levels)//max(sum(numbers), 1))
     if most < 2: raise ValueError(f'pairs must be None for a table of so many levels and numbers, got {levels} levels '
@@ -285,7 +319,24 @@ def usual_support(
     entries:Sequence, # Positions of the entries of each group
     share:float,      # Share of the rows that have as much at least, in (0, 1]
 ) -> Tensor:          # Logarithm of one more than the count, `(g,)`
-    "The support that values of real rows have."
+    """The support that values of real rows have.
+
+    Parameters
+    ----------
+    pairs : _Pairs
+        From `counted_pairs`, of rows that the following are among
+    x : Tensor
+        Rows of a target, `(m, d)`
+    entries : Sequence
+        Positions of the entries of each group
+    share : float
+        Share of the rows that have as much at least, in (0, 1]
+
+    Returns
+    -------
+    Tensor
+        Logarithm of one more than the count, `(g,)`
+    """
     b = pairs.bins(x, entries)
     others = pairs.support(b, b) - 1 # without the row itself
     return others.log1p().quantile(1 - share, dim=0)
@@ -327,7 +378,22 @@ def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
 # %% ../../nbs/search/03_plausible.ipynb #c20
 @dataclass(frozen=True)
 class Plausibility:
-    "How plausible answers must be; raises `ValueError` for a number outside (0, 1]."
+    """How plausible answers must be; raises `ValueError` for a number outside (0, 1].
+
+    Attributes
+    ----------
+    density : float, default 0.85
+        Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
+    isolation : float, default 0.9
+        The same for strangeness (isolation forest), in (0, 1]
+    pairs : float | None, default None
+        The same for how rarely a changed value occurs beside each other one; or None
+
+    Raises
+    ------
+    ValueError
+        For a number outside (0, 1]
+    """
     density:float=.85  # Share of the target's rows that are at most as lonely as an answer may be, in (0, 1]
     isolation:float=.9  # The same for strangeness (isolation forest), in (0, 1]
     pairs:float|None=None # The same for how rarely a changed value occurs beside each other one; or None
@@ -549,7 +615,21 @@ class ReferenceSample:
 
 # %% ../../nbs/search/03_plausible.ipynb #c54
 def moved(explainer, s:State, xp:Tensor) -> State: # Rows, and other values for them `(n, *s)`
-    "The state at other values, with the groups that really differ switched on."
+    """The state at other values, with the groups that really differ switched on.
+
+    Parameters
+    ----------
+    explainer
+    s : State
+        State of a search
+    xp : Tensor
+        Encoded answers, `(n, *s)`
+
+    Returns
+    -------
+    State
+        Rows, and other values for them `(n, *s)`
+    """
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, xp, groups) & ~s.enc.frozen # what only follows is nobody's choice
     return s._replace(xp=xp, logits=predict(explainer.model, xp), on=on, c=torch.where(on[:, groups], xp, s.c))

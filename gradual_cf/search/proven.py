@@ -312,7 +312,18 @@ def _proves_by_default(cf) -> bool:
     return isinstance(cf.model, TreeModel) or _light_readings(cf) is not None
 
 def proofs_lost(cf) -> str: # A fitted explainer
-    "What is to be said of a table with relations, had its model been proven without; '' for others."
+    """What is to be said of a table with relations, had its model been proven without; '' for others.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    str
+        A fitted explainer
+    """
     model,tied = cf.model, cf.ties['relations'] is not None and cf.greedy and cf.settings.legal
     if not tied or not isinstance(model, FrameModel) or not (isinstance(model, TreeModel) or model.about and model.inside): return ''
     return 'relations are kept, and no proof knows them: nothing says that fewer columns are not enough'
@@ -652,7 +663,28 @@ def ways(
     seconds:float=_ROW_SECONDS, # Time limit for a set, in seconds
     **constraints,  # immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
 ) -> pd.DataFrame:  # One line a way: row, columns, proof, distance, values
-    "For each set of up to `k` columns: the nearest answer, or the proof that there is none."
+    """For each set of up to `k` columns: the nearest answer, or the proof that there is none.
+
+    Parameters
+    ----------
+    cf
+        A fitted explainer
+    data
+        Raw rows: one or a few
+    target : default None
+        As `explain` takes it
+    k : int, default 2
+        Largest number of columns in a set, ≥ 1
+    seconds : float, default _ROW_SECONDS
+        Time limit for a set, in seconds
+    **constraints
+        immutable, bounds, increase_only, decrease_only, max_changes, as `explain` takes them
+
+    Returns
+    -------
+    pd.DataFrame
+        One line a way: row, columns, proof, distance, values
+    """
     if not cf.domain.features or cf.ties['relations'] is not None:
         raise ValueError(f'cf must explain a table without relations for ways, got {cf.domain!r}')
     readings = _readings_of(cf, 'ways')

@@ -171,7 +171,22 @@ def region(
     answers:Counterfactuals,# Its answers, or those of any other method
     free=None,              # Further columns that may vary, by name; None for none. Those that changed always may
 ) -> pd.DataFrame:          # A line a column of each row: row, feature, value, low, high (legal), levels, open, how
-    "How far each answer may vary, all its columns together, good sides first: certified, or estimated on random rows."
+    """How far each answer may vary, all its columns together, good sides first: certified, or estimated on random rows.
+
+    Parameters
+    ----------
+    cf
+        The explainer, fitted
+    answers : Counterfactuals
+        Its answers, or those of any other method
+    free : default None
+        Further columns that may vary, by name; None for none. Those that changed always may
+
+    Returns
+    -------
+    pd.DataFrame
+        A line a column of each row: row, feature, value, low, high (legal), levels, open, how
+    """
     check_answers(answers, 'answers')
     if not cf.domain.features: raise ValueError(f'answers must be about a table, got {cf.domain!r}')
     if cf.ties['relations'] is not None:

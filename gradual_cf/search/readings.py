@@ -446,7 +446,18 @@ def _steps_named(model:FrameModel) -> str:
     return (f' behind {", ".join(names)}' if names else '') + within
 
 def told_by(cf) -> Any: # A fitted explainer -> what its model asks to be read
-    "Reads the model of an explainer that is still there."
+    """Reads the model of an explainer that is still there.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    Any
+        A fitted explainer -> what its model asks to be read
+    """
     return partial(_read_again, ref(cf))
 
 def _read_again(of):

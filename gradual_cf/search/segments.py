@@ -260,7 +260,24 @@ def pasted(
     watch=None, # Nothing is composed here
     outlier:float=1.5, # Largest local outlier factor of an answer among training series, > 0; infinite to ask for none
 ) -> Iterator[State]: # `s`, three times for each level that is tried
-    "Paste real series of the target into the fewest and shortest segments that suffice."
+    """Paste real series of the target into the fewest and shortest segments that suffice.
+
+    Parameters
+    ----------
+    cf : Any
+        A fitted `GradualCF` of series
+    s : State
+        Rows at their inputs; written to
+    watch : default None
+        Nothing is composed here
+    outlier : float, default 1.5
+        Largest local outlier factor of an answer among training series, > 0; infinite to ask for none
+
+    Returns
+    -------
+    Iterator[State]
+        `s`, three times for each level that is tried
+    """
     live = (~arrived(s.logits, s.target.label, cf.tau)).nonzero()[:, 0]
     yield from _paste(cf, s, live, s.target.take(live), outlier)
     lost = live[violation(cf, s.take(live)) > 0]
@@ -276,7 +293,18 @@ def _variation_grad(s):
 def variation(
     s:State, # Where; `xp` is `(n, c, length)`
 ) -> Tensor: # `(n,)`, ≥ 0
-    "Squared differences of neighbouring points in time, summed."
+    """Squared differences of neighbouring points in time, summed.
+
+    Parameters
+    ----------
+    s : State
+        Where; `xp` is `(n, c, length)`
+
+    Returns
+    -------
+    Tensor
+        `(n,)`, ≥ 0
+    """
     return s.xp.diff(dim=-1).pow(2).flatten(1).sum(1)
 
 def composed(
@@ -284,7 +312,22 @@ def composed(
     s:State, # Rows after `pasted`; written to
     watch=None, # Called with every `State` of the composition
 ) -> Iterator[State]: # `s`, once where anything is left to do
-    "Compose the rows that no paste brings to their target, in the windows of the best attempt."
+    """Compose the rows that no paste brings to their target, in the windows of the best attempt.
+
+    Parameters
+    ----------
+    cf : Any
+        A fitted `GradualCF` of series
+    s : State
+        Rows after `pasted`; written to
+    watch : default None
+        Called with every `State` of the composition
+
+    Returns
+    -------
+    Iterator[State]
+        `s`, once where anything is left to do
+    """
     some = (~arrived(s.logits, s.target.label, cf.tau) & s.on.any(1)).nonzero()[:, 0]
     if not len(some) or not cf.settings.sigma or not is_differentiable(cf.model): return
     now,h = s.take(some), cf.settings

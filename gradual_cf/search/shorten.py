@@ -56,7 +56,19 @@ def put_back(
     explainer, # Fitted
     s:State,   # Rows that have arrived; others stay, but for those that arrive by it
 ) -> State:
-    "Put changed groups back one by one, each time the one that is missed least, while the row stays there."
+    """Put changed groups back one by one, each time the one that is missed least, while the row stays there.
+
+    Parameters
+    ----------
+    explainer
+        Fitted
+    s : State
+        Rows that have arrived; others stay, but for those that arrive by it
+
+    Returns
+    -------
+    State
+    """
     groups,xp = explainer.groups(s.x), s.xp.clone()
     live = torch.arange(len(xp), device=xp.device)
     while len(live):
@@ -76,7 +88,21 @@ def put_back_smallest(
     s:State,          # Rows that have arrived; others stay as they are
     first:bool=False, # Leave a row after its first failure
 ) -> State:
-    "Ask each changed group once, the smallest change first, whether it can go."
+    """Ask each changed group once, the smallest change first, whether it can go.
+
+    Parameters
+    ----------
+    explainer
+        Fitted
+    s : State
+        Rows that have arrived; others stay as they are
+    first : bool, default False
+        Leave a row after its first failure
+
+    Returns
+    -------
+    State
+    """
     groups,xp = explainer.groups(s.x), s.xp.clone()
     on = changed_groups(s.x, xp, groups)
     order = change_sizes(s.x, xp, groups).masked_fill(~on, torch.inf).argsort(dim=1, stable=True)
@@ -139,7 +165,19 @@ def line_search(
     explainer, # Fitted
     s:State,   # Rows that have arrived; others stay as they are
 ) -> State:
-    "Move all changed groups towards the input together, then each alone, the largest change first."
+    """Move all changed groups towards the input together, then each alone, the largest change first.
+
+    Parameters
+    ----------
+    explainer
+        Fitted
+    s : State
+        Rows that have arrived; others stay as they are
+
+    Returns
+    -------
+    State
+    """
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, s.xp, groups)
     many = on.sum(1)
@@ -174,7 +212,20 @@ def share(
     explainer, # A fitted `GradualCF` whose domain proposes values; its `spread` is the most groups that share a change
     s:State,   # Rows that have arrived
 ) -> State:
-    "Share each change with one more group where that is nearer by a tenth."
+    """Share each change with one more group where that is nearer by a tenth.
+
+    Parameters
+    ----------
+    explainer
+        A fitted `GradualCF` whose domain proposes values; its `spread` is the most groups that share a
+        change
+    s : State
+        Rows that have arrived
+
+    Returns
+    -------
+    State
+    """
     groups = explainer.groups(s.x)
     on = changed_groups(s.x, s.xp, groups)
     most = max_changes_of(explainer, s.enc).clamp_max(explainer.settings.max_shared)
@@ -238,6 +289,22 @@ def improve(
 ) -> Counterfactuals:     # The same rows; none costs more than before, none loses the target
     """Undo changes that are not needed, and shrink the others, until nothing more can be gained.
 
+    Parameters
+    ----------
+    explainer : Any
+        Fitted; its model, domain and stopping rule are used
+    cfs : Counterfactuals
+        What it, or another method, found
+    moves : Sequence, default (put_back, line_search)
+        What to try, in this order
+
+    Returns
+    -------
+    Counterfactuals
+        The same rows; none costs more than before, none loses the target
+
+    Examples
+    --------
     >>> improve(cf, answers).changes()
     """
     explainer.check_fitted()

@@ -26,7 +26,7 @@ from .confirmed import places_tried
 from .goals import max_changes_of
 from .judge import _Judge, _Known, _put_over, _rows_of_target, _thinned
 from .moves import _by_levels, _put_back
-from .opened import _Itself, _nodes_part, _OpenTrees
+from .opened import _Itself, ModelPart, _OpenTrees
 from ..models.trees import TreeModel
 
 # %% auto #0
@@ -80,7 +80,8 @@ def _surrogate(cf, target:Tensor) -> Any: # Trees, as an engine reads them
         x,lead = cf.x_train.cpu().numpy(), _leads(cf, target, cf.z_train)
         if not cf.numbers: lead = lead.clip(-_CLIP, _CLIP)
         new = HistGradientBoostingRegressor(max_iter=120, max_leaf_nodes=15, learning_rate=.08, min_samples_leaf=5, early_stopping=False)
-        cf.planned[key] = _nodes_part(parse_trees(new.fit(x, lead)), np.arange(x.shape[1]))
+        e = parse_trees(new.fit(x, lead))
+        cf.planned[key] = ModelPart(e.link, e.trees)
     return cf.planned[key]
 
 def _margin(cf, target:Tensor) -> float:
@@ -121,7 +122,7 @@ class _Plan:
         part,plan = _surrogate(cf, self.target), copy(cf)
         plan.goal,plan.company,plan.spread,plan.held = NUMBERS, None, 1., getattr(cf, 'held', {})
         places = _thinned(places_tried(plan), _VALUES)
-        trees = _OpenTrees(places, _Itself(places.grid, self.x.dtype), [part])
+        trees = _OpenTrees(places, _Itself(places.grid), [part])
         self.engine = _Guess(trees, self.x)
         known = _Known(places, None, self.engine, None, {}, cf.x_train.std(0).cpu().numpy())
         plan.judged = (plan.x_train, plan.domain.features, plan.model, False), known

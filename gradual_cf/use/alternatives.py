@@ -165,19 +165,41 @@ def _stair(ax, plan, i:int, steps:list):
 # %% ../../nbs/use/00_alternatives.ipynb #pc35
 @dataclass(frozen=True, repr=False)
 class Plan:
-    "The order in which the changes of answers are made: every row on the way is legal, no step loses what was reached."
+    """The order in which the changes of answers are made: every row on the way is legal, no step loses what was reached.
+
+    Attributes
+    ----------
+    answers : Counterfactuals
+        What is planned
+    taken : Counterfactuals
+        One row for each step: the row before it, and the row after it
+    row : np.ndarray
+        Position of the answer that each step belongs to, ascending, `(q,)`
+    """
     answers:Counterfactuals # What is planned
     taken:Counterfactuals   # One row for each step: the row before it, and the row after it
     row:np.ndarray          # Position of the answer that each step belongs to, ascending, `(q,)`
 
     @property
     def enough(self) -> np.ndarray: # bool `(q,)`
-        "Whether the target is reached after each step, and stays."
+        """Whether the target is reached after each step, and stays.
+
+        Returns
+        -------
+        np.ndarray
+            bool `(q,)`
+        """
         left = pd.Series(~self.taken.valid)[::-1].groupby(self.row[::-1]).cumsum()[::-1] # steps from here that miss it
         return left.to_numpy() == 0
 
     def changes(self) -> pd.DataFrame: # A line a change: row, step, feature, before, after, enough, how likely
-        "Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough."
+        """Every step as lines of a tidy frame, with the probability (number) after it, and whether it is enough.
+
+        Returns
+        -------
+        pd.DataFrame
+            A line a change: row, step, feature, before, after, enough, how likely
+        """
         df,step = self.taken.changes(), pd.Series(self.row).groupby(self.row).cumcount().to_numpy() + 1
         at,name = df.row.to_numpy(int), self.answers.goal.said
         df = df.assign(row=self.row[at], enough=self.enough[at], **{name: self.taken.prob.astype(float)[at]})
@@ -185,14 +207,25 @@ class Plan:
         return df
 
     def text(self) -> str:
-        "The steps as plain text."
+        """The steps as plain text.
+
+        Returns
+        -------
+        str
+        """
         line = '    {number}. {what}  ({then})'.format_map
         return terminal('\n'.join('\n'.join([row['head'], *map(line, row['steps'])]) for row in _shown_steps(self)))
 
     def plot(self,
         most:int=10, # Rows drawn, ≥ 1
     ): # A matplotlib figure
-        "Draw a staircase for each row: the probability (number) after each step."
+        """Draw a staircase for each row: the probability (number) after each step.
+
+        Parameters
+        ----------
+        most : int, default 10
+            Rows drawn, ≥ 1
+        """
         rows = [(i, row) for i,row in enumerate(_shown_steps(self)) if row['steps']][:most]
         step,told = '{number}. {what} ({then})'.format_map, []
         for i,row in rows:
@@ -257,7 +290,20 @@ def minimal(
     explainer:Any,       # Fitted; its model is asked
     cfs:Counterfactuals, # Answers
 ) -> Tensor:             # bool `(n,)`; True where nothing is to be put back
-    "Whether undoing any single change loses the target, or another demand of the explainer."
+    """Whether undoing any single change loses the target, or another demand of the explainer.
+
+    Parameters
+    ----------
+    explainer : Any
+        Fitted; its model is asked
+    cfs : Counterfactuals
+        Answers
+
+    Returns
+    -------
+    Tensor
+        bool `(n,)`; True where nothing is to be put back
+    """
     return ~_idle(explainer, cfs).any(1)
 
 # %% ../../nbs/use/00_alternatives.ipynb #c12

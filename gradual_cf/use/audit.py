@@ -526,7 +526,27 @@ _GAP = .6 # Lines between the groups of two columns
 
 @dataclass(frozen=True, repr=False)
 class Audit(Exports):
-    "How far groups of rows have to go, what sets them apart, and what chance explains."
+    """How far groups of rows have to go, what sets them apart, and what chance explains.
+
+    Attributes
+    ----------
+    frame : pd.DataFrame
+        One line for each measure of each group
+    columns : pd.DataFrame
+        One line for each column of each group
+    answers : Counterfactuals
+        Of the rows that are refused
+    refused : np.ndarray
+        Which rows those are, bool `(n,)`
+    least : int
+        Smallest group that is measured
+    level : float
+        Corrected p-value up to which a difference counts as found
+    resamples : int
+        Shuffles, and draws of each interval
+    impact : pd.DataFrame, default field(default_factory=lambda: pd.DataFrame(columns=_IMPACT))
+        Adverse impact ratios of groups
+    """
     _TABLES = dict(groups=lambda a: a.frame, columns=lambda a: a.columns, impact=lambda a: a.impact)
     frame:pd.DataFrame      # One line for each measure of each group
     columns:pd.DataFrame    # One line for each column of each group
@@ -539,12 +559,24 @@ class Audit(Exports):
 
     @property
     def differences(self) -> pd.DataFrame: # Lines of `frame`, most certain first
-        "Differences that chance does not explain at the level asked for."
+        """Differences that chance does not explain at the level asked for.
+
+        Returns
+        -------
+        pd.DataFrame
+            Lines of `frame`, most certain first
+        """
         return self.frame[self.frame.corrected <= self.level].sort_values('corrected', kind='stable')
 
     @property
     def withheld(self) -> list: # (by, group), each once
-        "Groups that are too small to be measured, at least in one measure."
+        """Groups that are too small to be measured, at least in one measure.
+
+        Returns
+        -------
+        list
+            (by, group), each once
+        """
         none = self.frame[self.frame.rows.isna()]
         return list(dict.fromkeys(zip(none.by, none.group)))
 
@@ -554,7 +586,24 @@ class Audit(Exports):
         columns:int=3,           # Most columns that a piece of advice names, ≥ 1
         seed:int=0,              # Seed of the search
     ) -> _Advice: # `words`, `frame`, `helped` (bool `(n,)`, of the rows refused), `answers`: each row after its advice
-        "A few pieces of advice that together help as many refused rows as possible, at the least cost; or `ValueError`."
+        """A few pieces of advice that together help as many refused rows as possible, at the least cost; or `ValueError`.
+
+        Parameters
+        ----------
+        k : int, default 4
+            Most pieces of advice, ≥ 1
+        worth : float | None, default None
+            Most that helping a row may cost; None for any: more rows first, then cheaper ones
+        columns : int, default 3
+            Most columns that a piece of advice names, ≥ 1
+        seed : int, default 0
+            Seed of the search
+
+        Returns
+        -------
+        _Advice
+            `words`, `frame`, `helped` (bool `(n,)`, of the rows refused), `answers`: each row after its advice
+        """
         cfs = self.answers
         if cfs.explainer is None or not cfs.domain.features:
             raise ValueError(f'answers must be of a table and know their explainer, got {cfs!r}')
@@ -617,6 +666,35 @@ def audit(
 ) -> Audit:
     """Measure how far groups have to go, and test the differences; raises `ValueError` if nothing can be compared.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted
+    rows
+        Raw rows, those refused and those not; columns that the model does not read are left out
+    by
+        Columns of `rows` that tell groups apart; or a Series or a frame, one line for each row
+    target : default None
+        Target of the rows: a label, or an interval of numbers; None for the explainer's `wanted`
+    least : int, default 30
+        Smallest group that is measured, ≥ 2
+    test : dict | None, default None
+        level (.05, corrected p-value up to which a difference counts), crossed (2 columns), resamples
+        (1999)
+    **constraints
+        As `explain` takes them, for all rows or for each
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ValueError
+        If nothing can be compared
+
+    Examples
+    --------
     >>> refused = X_test[model.predict(X_test) == 'refused']
     >>> audit(cf, refused, by='housing', target='granted', least=5)
     """

@@ -201,7 +201,15 @@ def _line_as_read(l) -> tuple: # A line of the frame
 
 @dataclass(frozen=True, repr=False)
 class Checks(Exports):
-    "Checks of a model with their thresholds: what holds, fails, or is open."
+    """Checks of a model with their thresholds: what holds, fails, or is open.
+
+    Attributes
+    ----------
+    frame : pd.DataFrame
+        A line for each group of each check: value, interval, threshold, p, corrected, verdict
+    level : float
+        Corrected p-value up to which a line fails
+    """
     _TABLES = dict(checks=lambda c: c.frame)
     frame:pd.DataFrame # A line for each group of each check: value, interval, threshold, p, corrected, verdict
     level:float        # Corrected p-value up to which a line fails
@@ -277,6 +285,37 @@ def checks(
 ) -> Checks:
     """Check a model, alone or beside what was said earlier; raises `ValueError` for what cannot be measured.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Today's: fitted, of a table
+    earlier : default None
+        Answers of `explain`, their frame, parquet file or folder of `explain_dataset`; or an earlier
+        explainer
+    rows : default None
+        Today's rows, raw; None for those of the earlier answers
+    limits : dict | None, default None
+        Check -> its threshold; None: what became of what was said earlier
+    by : default None
+        Columns that define groups; they must be in the earlier rows and in today's
+    target : default None
+        Target, where the earlier answers do not say it; None for the explainer's `wanted`
+    level : float, default 0.05
+        Corrected p-value up to which a line fails, in (0, 1)
+    fewest : int, default 30
+        Smallest group that is measured, ≥ 2
+
+    Returns
+    -------
+    Checks
+
+    Raises
+    ------
+    ValueError
+        For what cannot be measured
+
+    Examples
+    --------
     >>> checks(cf, rows=X_test[:60], target='granted', limits=dict(recourse=.9, rules=0), fewest=5)
     """
     check_range('level', level, above=0, below=1)

@@ -356,7 +356,20 @@ def frames(
     trace:Trace, # From `GradualCF.trace`
     dpi:int=80,  # Resolution
 ) -> list[_Frame]: # One for the input and one for each step
-    "Draw every state of a trace."
+    """Draw every state of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+        From `GradualCF.trace`
+    dpi : int, default 80
+        Resolution
+
+    Returns
+    -------
+    list[_Frame]
+        One for the input and one for each step
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     fig,moving,move = _canvas(trace)
     fig.set_dpi(dpi)
@@ -390,6 +403,19 @@ def stepper(
 ):                    # An ipywidgets box
     """A slider through the steps of a trace; works without a kernel once it is shown.
 
+    Parameters
+    ----------
+    trace
+        A `Trace`, pictures from `frames`, answers, or a fitted explainer with `rows`
+    rows : default None
+        For an explainer: one raw row
+    target : default None
+        For an explainer: as `explain` takes it
+    interval : int, default 600
+        Milliseconds a picture stays while playing
+
+    Examples
+    --------
     >>> stepper(cf.trace(X_test[model.predict(X_test) == 'refused'][:1]))
     """
     import ipywidgets as W
@@ -421,5 +447,19 @@ def save_page(
     trace,         # A `Trace`, or pictures from `frames`
     **kw,          # `title` and `interval`, as of the stepper
 ) -> Path:
-    "Write `_step_page` to a file."
+    """Write `_step_page` to a file.
+
+    Parameters
+    ----------
+    path : str | Path
+        The file; written atomically
+    trace
+        A `Trace`, or pictures from `frames`
+    **kw
+        `title` and `interval`, as of the stepper
+
+    Returns
+    -------
+    Path
+    """
     return write_file(path, _step_page(trace, **kw).encode())

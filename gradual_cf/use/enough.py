@@ -421,7 +421,14 @@ def _card_svg(fig, title:str) -> str: # HTML
     return look + file.getvalue().partition('<svg')[2]
 
 def plot_card(explainer, answer): # One row
-    "One answer as a card: decision, needle, what would have been enough; `ValueError` for other data."
+    """One answer as a card: decision, needle, what would have been enough; `ValueError` for other data.
+
+    Parameters
+    ----------
+    explainer
+    answer
+        One row
+    """
     if not answer.domain.features: raise ValueError(f'card needs a row of a table, got {answer.domain!r}')
     if len(answer) != 1: raise ValueError(f'card needs one row, got {len(answer)}: write answers[0].plot(card=True)')
     lines,after = _card_lines(explainer, answer)

@@ -139,7 +139,18 @@ def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
     return frame
 
 def own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
-    "The model of an explainer, and the columns that it reads."
+    """The model of an explainer, and the columns that it reads.
+
+    Parameters
+    ----------
+    cf
+        Fitted explainer
+
+    Returns
+    -------
+    tuple
+        As `check_evidence.py` takes a model
+    """
     own = getattr(given_model(cf.model), 'predictor', None)
     if own is None:
         says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()

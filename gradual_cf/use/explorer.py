@@ -329,6 +329,24 @@ def explorer(
 ):                       # A widget; `kept` is its tray as a frame, `page()` a page without Python
     """A panel to ask *what if?* about one row after another; raises `ValueError` for rows that do not fit.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted, of tables, images or texts
+    rows
+        Raw rows to look at, at least one; a frame's index names them
+    target : default None
+        A label, or (low, high) of a number; None for the explainer's `wanted`, else what not all rows have
+    language : str, default 'en'
+        'en', 'de', 'fr', 'es', 'it', 'nl' or 'pl'
+
+    Raises
+    ------
+    ValueError
+        For rows that do not fit
+
+    Examples
+    --------
     >>> explorer(cf, X_test[model.predict(X_test) == 'refused'][:20])
     """
     looks = (desk := _Desk(cf, rows, language_of(language))).domain.display.looks

@@ -486,7 +486,22 @@ _HOUSE = dict(codes=None, never=(), language=None, names=None, units=None, words
               sender=None, product=None, contact=None, notices=None, template=None, strict=False) # What a house says in all its letters
 
 def house_of(house) -> dict: # A dict, a JSON file of one, or None
-    "What a house says, with what nobody said; raises `ValueError` for other names."
+    """What a house says, with what nobody said; raises `ValueError` for other names.
+
+    Parameters
+    ----------
+    house
+
+    Returns
+    -------
+    dict
+        A dict, a JSON file of one, or None
+
+    Raises
+    ------
+    ValueError
+        For other names
+    """
     wanted = 'house must be a dict, or a JSON file of one, got'
     try: house = json.loads(Path(house).read_text('utf-8')) if isinstance(house, (str, Path)) else house
     except (OSError, ValueError) as e: raise ValueError(f'{wanted} {str(house)!r} ({e})') from None
@@ -612,7 +627,30 @@ def check_evidence(
     addressee=None, # As given to `letter`
     house=None,   # As given to `letter`; the number of reasons need not be given
 ) -> pd.DataFrame: # One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
-    "Ask the model about the records of letters, write them again, and tell whether the decision flips; or `ValueError`."
+    """Ask the model about the records of letters, write them again, and tell whether the decision flips; or `ValueError`.
+
+    Parameters
+    ----------
+    text
+        A letter in any format, a record, or a list of these
+    cf : Explainer
+        A fitted explainer with the model to ask
+    rows : default None
+        The same rows from the bank's files; None if there are only letters
+    date : default None
+        The day that all letters must bear; None for any
+    records : list | None, default None
+        The same letters in JSON, where the text has no place for its record
+    addressee : default None
+        As given to `letter`
+    house : default None
+        As given to `letter`; the number of reasons need not be given
+
+    Returns
+    -------
+    pd.DataFrame
+        One line a letter: changes, before, after, flips, legal; is it the same model, data, settings, row?
+    """
     cf.check_fitted()
     if not cf.domain.features: raise ValueError(f'cf must explain rows of a table, got {cf.domain!r}')
     told_by = house_of(house)

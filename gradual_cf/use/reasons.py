@@ -293,7 +293,29 @@ def _summary(told, lang:Language) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Reasons(Exports):
-    "The principal reasons of each row that the model refuses."
+    """The principal reasons of each row that the model refuses.
+
+    Attributes
+    ----------
+    frame : pd.DataFrame
+        A line a reason: row, rank, code, reason, columns, has, compared, alone, put_back, …
+    agreement : pd.DataFrame
+        A line for each method of the commentary: rows, share of the same reasons, Kendall's tau
+    refused : np.ndarray
+        Which rows the model refuses, bool `(n,)`
+    enough : np.ndarray
+        In which of them all that is told together decides otherwise, bool `(n,)`
+    wanted : str
+        What they want to be, in words
+    withheld : dict
+        Column that must never be named -> rows in which it would have been a reason
+    unread : dict, default field(default_factory=dict)
+        Position of a row that cannot be read -> why
+    asked : dict, default field(default_factory=dict)
+        k, codes and never, as they were given: a letter asks the same
+    lang : Language, default ENGLISH
+        The language of the page
+    """
     _TABLES = dict(reasons=lambda r: r.frame, agreement=lambda r: r.agreement)
     frame:pd.DataFrame     # A line a reason: row, rank, code, reason, columns, has, compared, alone, put_back, …
     agreement:pd.DataFrame # A line for each method of the commentary: rows, share of the same reasons, Kendall's tau
@@ -309,11 +331,28 @@ class Reasons(Exports):
 
     @property
     def without(self) -> list: # Their positions
-        "Refused rows for which no reason was found that may be named."
+        """Refused rows for which no reason was found that may be named.
+
+        Returns
+        -------
+        list
+            Their positions
+        """
         return np.setdiff1d(np.flatnonzero(self.refused), self.frame.row.to_numpy(int)).tolist()
 
     def of(self, row:int) -> list: # Position of a row -> texts, most important first; [] where it is not refused
-        "What one person is told."
+        """What one person is told.
+
+        Parameters
+        ----------
+        row : int
+            Label of a row
+
+        Returns
+        -------
+        list
+            Position of a row -> texts, most important first; [] where it is not refused
+        """
         return self.frame[self.frame.row == row].reason.tolist()
 
     def plot(self): # A matplotlib figure
@@ -389,6 +428,26 @@ def reasons(
 ) -> Reasons:
     """Name the principal reasons why rows are refused, and test each on the model; `ValueError` unless it is a table.
 
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted, of a table
+    rows
+        Raw rows, those refused and those not
+    k : int, default 4
+        Most reasons of a row, ≥ 1
+    target : default None
+        Target of the rows: a label, or an interval; None for the explainer's `wanted`
+    house : default None
+        codes: column -> its text, a pair (code, text) or a number in `HMDA`; never: columns not named;
+        language
+
+    Returns
+    -------
+    Reasons
+
+    Examples
+    --------
     >>> reasons(cf, X_test[model.predict(X_test) == 'refused'][:3], k=4, target='granted')
     """
     told:dict[str, Any] = dict(codes=None, never=(), language='en') | (house or {})
@@ -433,7 +492,21 @@ def against_direction(
     rows,         # Raw rows, those refused and those not
     target=None,  # Target of the rows: a label, or an interval; None for the explainer's `wanted`
 ) -> pd.DataFrame:# One line a column: refused rows, how many a worse value helps, and the row that it helps most
-    "Where a worse value brings refused rows nearer to the target; `ValueError` unless a table with a direction."
+    """Where a worse value brings refused rows nearer to the target; `ValueError` unless a table with a direction.
+
+    Parameters
+    ----------
+    cf : Explainer
+        Fitted, of a table whose `better`, `increase_only` or `decrease_only` says which way is better
+    rows
+        Raw rows, those refused and those not
+    target : default None
+        Target of the rows: a label, or an interval; None for the explainer's `wanted`
+
+    Returns
+    -------
+    pd.DataFrame
+    """
     columns = [(g, c) for g,c in enumerate(cf.domain.features) if c.better]
     if not columns: raise ValueError(f'domain must be a table with better={{column: …}}, got {cf.domain!r}')
     cf.check_rows('against_direction')
