@@ -137,7 +137,6 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
     ('a file that is not there', lambda d: run(d, 'nowhere.parquet'), "ds must … got 'nowhere.parquet'"),
     ('a list', lambda d: run(d, [1, 2]), 'ds must … got list: give an engine as_batches'),
     ('a batch that is none', lambda: as_batches(cf())([1, 2]), 'batch must be … got list'),
-    ('an odd form', lambda: as_batches(cf(), form='long'), "form must be 'wide', or 'tidy' for a table, got 'long'"),
     ('columns without types', lambda: as_batches(cf(), keep=['id']), "keep must be columns with Arrow types … got ['id']"),
     ('a type that is none', lambda: as_batches(cf(), keep=dict(id='number')), "keep must be … got {'id': 'number'}"),
     ('a column that is added', lambda: as_batches(cf(), keep=dict(cf_prob='double')), "keep must not name columns that are added, got ['cf_prob']"),
