@@ -741,7 +741,6 @@ class ABELE(_OfImages):
         data,       # One raw image
         target=None,# Target class; None for the class that the model finds second
         n:int=5,    # Most images of each kind
-        seed:int=0, # Seed of the breeding
     ) -> _Exemplars:
         """Show what keeps the class of one image and what makes it the target.
 
@@ -753,8 +752,6 @@ class ABELE(_OfImages):
             Target class; None for the class that the model finds second
         n : int, default 5
             Most images of each kind
-        seed : int, default 0
-            Seed of the breeding
 
         Returns
         -------
@@ -764,7 +761,7 @@ class ABELE(_OfImages):
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
         goal = int(predict(self.model, enc.x)[0].topk(2).indices[1]) if target is None else int(target)
-        z0, z, prob, leaves = near = _neighbourhood(self, enc, goal, seed)
+        z0, z, prob, leaves = near = _neighbourhood(self, enc, goal, self.settings.seed)
         x, p = _counter_exemplars(self, enc, near, goal)
         home = leaves.take([leaves.holds(z0.cpu().double().numpy()).argmax()])
         keeps = prob.argmax(1) == predict(self.model, enc.x).argmax()

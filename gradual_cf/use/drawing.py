@@ -209,18 +209,13 @@ def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
 # %% ../../nbs/use/04_drawing.ipynb #c4062658
 def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     "The state after `i` steps in words."
-    changed = list(map(str, _state_after(trace, i).changes().feature)) if i else []
+    changed,z = list(map(str, _state_after(trace, i).changes().feature)) if i else [], _logits_at_step(trace, i)
     what = f'{len(changed)} changed: {", ".join(changed) or "nothing"}.' if i else 'The input, nothing changed yet.'
-    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits_at_step(trace, i))}'
-
-def _class_opinion(trace, z) -> str:
-    best = class_name(z.argmax().item(), trace.classes)
-    prob,gap = said(z, trace.target.label, trace.cut).item(), (z - trace.target.mu).abs().mean().item()
-    return f'The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
-
-def _number_opinion(trace, z) -> str: return f'The model predicts {z.item():.4g}; the target is {trace.wanted}.'
-
-_OPINIONS = {CLASSES: _class_opinion, NUMBERS: _number_opinion}
+    told = f'Step {i} of {len(trace)}. {what}'
+    if trace.goal is NUMBERS: return f'{told} The model predicts {z.item():.4g}; the target is {trace.wanted}.'
+    best,prob = class_name(z.argmax().item(), trace.classes), said(z, trace.target.label, trace.cut).item()
+    gap = (z - trace.target.mu).abs().mean().item()
+    return f'{told} The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
 # %% ../../nbs/use/04_drawing.ipynb #8a95b069
 def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
