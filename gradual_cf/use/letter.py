@@ -559,10 +559,10 @@ letter = Counterfactuals.letter
 # %% ../../nbs/use/03_letter.ipynb #c88
 def _read_letter(text, beside, cf, date) -> dict: # A letter, and the same in JSON for one of plain text
     "The record of a letter; raises `ValueError` for one that holds none about such a table."
-    form,sealed = checker.carried(text)
     if not isinstance(beside, (str, type(None))): raise ValueError(f'records must be letters in JSON, got {type(beside).__name__}')
-    if beside is not None: sealed = checker.carried(beside)[1]
     try:
+        form,sealed = checker.carried(text)
+        if beside is not None: sealed = checker.carried(beside)[1]
         told = checker.record_of(sealed)
         checker.shape(told)
     except checker.Unreadable as e:
