@@ -253,7 +253,8 @@ class Batches:
         import pyarrow as pa
         rows,wanted = _rows_in(batch), [*self.read, *self.keep, *filter(None, [self.column])]
         lost = [c for c in dict.fromkeys(wanted) if c not in (rows if isinstance(rows, pd.DataFrame) else rows.column_names)]
-        told = self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows)) if lost else self.answered(self.frame(rows))
+        if lost: told = self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
+        else: told = self.answered(self.frame(rows))
         why,columns = np.array(told['cf_unread'].to_pylist(), object), {}
         for c,t in self.keep.items():
             cells,odd = (pa.nulls(len(rows), t), np.zeros(len(rows), bool)) if c in lost else _kept_cells(rows[c], t)
@@ -351,7 +352,7 @@ _DRAWN = 1000          # Rows of each kind that a model is known by, at most, an
 _DRAWN_NUMBERS = 2**22 # … and numbers that they hold
 
 def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that does not repeat itself
-    "The name by which a model is recognised: what it says of training rows, and of rows between two; warns where that is not the same twice."
+    "The name by which a model is recognised, by what it says of rows; warns of a model that is not deterministic."
     x,gen = e.x_train, torch.Generator().manual_seed(0)
     n = max(1, min(_DRAWN, len(x), _DRAWN_NUMBERS//x[0].numel()))
     some,others = (x[torch.randint(len(x), (n,), generator=gen).to(x.device)] for _ in range(2))

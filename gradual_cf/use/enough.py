@@ -308,8 +308,9 @@ def enough_of(explainer, answer, lines:pd.DataFrame|None) -> _Told: # What `cert
         c,told = columns[g], [found[i].get(g) for i in rows]
         out = {name: np.where([e is None for e in told], *(f[name].to_numpy(object)[rows] for f in frames)) for name in c.sources}
         ends = {k: e.ends[-1 if last else 0] for k,e in enumerate(told) if e is not None and e.ends}
-        v = np.array([*ends.values()], float) + 0. # zero has no sign
-        if ends: out[c.name][[*ends]] = np.asarray(c.write((np.rint(v) if c.unit and not c.measure else v)[:, None], dtypes)[c.name], object)
+        v = np.array([*ends.values()], float)[:, None] + 0. # zero has no sign
+        if c.unit and not c.measure: v = np.rint(v)
+        if ends: out[c.name][[*ends]] = np.asarray(c.write(v, dtypes)[c.name], object)
         return out
     good,target = np.ones(len(rows), bool), answer.tensors.target[torch.as_tensor(rows)]
     domain,names,dtypes = explainer.domain, explainer.domain.display.columns, dict(explainer.domain.write(explainer.x_train[:1]).dtypes)
