@@ -40,7 +40,7 @@ from .baselines.lore import ABELE, because, LORE
 from .baselines.regions import FIDO, Goyal
 from .measures.relevance import lrp, relevance
 from .measures.metrics import (bootstrap, coherence, confirm, evaluate, judged, l2_change, lacks, measures,
-                                         n_changed, neighbours, plausibility, plot_summary, strengths, summary)
+                                         n_changed, neighbours, plausibility, plot_summary, summary)
 from .use.drawing import frames, save_page, stepper
 from .scale.batch import as_batches, explain_dataset
 from .use.explorer import explorer

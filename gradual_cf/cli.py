@@ -405,14 +405,13 @@ def _trained_on(model, dataset):
                      f'got {name!r}')
 
 # %% ../nbs/92_cli.ipynb #c56
-def _folder_counts(task, out, picture):
+def _folder_counts(task, out):
     "Counts of a folder, and for tables the most frequent changes."
     import pandas as pd
-    from gradual_cf.measures.metrics import plot_summary, summary
+    from gradual_cf.measures.metrics import summary
     files = sorted(out.glob('part-*.parquet'))
     valid = pd.concat([pd.read_parquet(f, columns=['cf_valid']) for f in files]).cf_valid
     table = summary(out) if task.domain.features else pd.DataFrame()
-    if picture and len(table): plot_summary(table).savefig(picture, dpi=150)
     changes = _json_lines(table.groupby('to').head(5)) if len(table) else []
     return dict(rows=len(valid), valid=float(valid.mean()), parts=len(files), out=str(out), changes=changes)
 
@@ -437,7 +436,6 @@ def _batch(
     dataset:Optional[str]=typer.Option(None, '--dataset', help='Data set of the model, if its file does not name it.'),
     workers:int=typer.Option(0, '--workers', min=0, help='Workers of one thread each; 0 for this process.'),
     batch_size:int=typer.Option(1024, '--batch-size', min=1, help='Rows per part; a crash loses at most one part.'),
-    picture:Optional[Path]=typer.Option(None, '--picture', help='Plot to this file how often each feature changes.'),
     **asked,
 ):
     "Explain all rows of a file or folder; resumes where it was stopped."
@@ -453,7 +451,7 @@ def _batch(
     except KeyboardInterrupt:
         _say('stopped; finished parts are kept: run the same command again to resume', err=True)
         raise typer.Exit(130) from None
-    told = _folder_counts(task, out, picture)
+    told = _folder_counts(task, out)
     _told(as_json, told, lambda: _counted_text(told))
 
 # %% ../nbs/92_cli.ipynb #9f6c4763
@@ -496,10 +494,9 @@ def _check(
         _told(json, told, lambda: '\n'.join(lines))
         raise typer.Exit(bool(told['faults']))
     if not model.is_dir(): # evidence
-        import subprocess
         from gradual_cf.templates.evidence import check_evidence
         more = [word for name in trust or () for word in ('--trust', name)]
-        raise typer.Exit(subprocess.run([sys.executable, str(check_evidence.__file__), str(path), '--model', str(model), *more]).returncode)
+        raise typer.Exit(check_evidence.main([str(path), '--model', str(model), *more]))
     from gradual_cf.gradual import GradualCF
     from gradual_cf.use.letter import check_evidence
     try: text = path.read_bytes() if path.suffix == '.pdf' else path.read_text('utf-8')

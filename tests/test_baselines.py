@@ -130,7 +130,7 @@ def test_lore_recovers_axis_and_threshold(stepped):
     lore = LORE(model, domain).fit(df)
     low = df[df.income < 1400].iloc[:6]
     cfs = lore.explain(low)
-    for i, why in enumerate(cfs.rules):
+    for i, why in enumerate(lore.rules(low)):
         assert [c.feature for c in why.rule.conditions] == ['income'] and why.rule.outcome == 0
         assert abs(why.rule.conditions[0].high - 1500) < 60 and why.rule.conditions[0].low == -np.inf
         assert why.rule.precision > .95 and why.rule.coverage == pytest.approx((df.income <= why.rule.conditions[0].high).mean(), abs=1e-9)
@@ -146,7 +146,7 @@ def test_a_rules_numbers_are_those_of_the_frame(stepped):
     lore = LORE(written.read('bank'), domain).fit(df)
     label = lore.z_train.argmax(1).numpy()
     kinds = set()
-    for i, why in enumerate(lore.explain(df.iloc[:25]).rules):
+    for i, why in enumerate(lore.rules(df.iloc[:25])):
         for rule in (why.rule, *why.others):
             inside = rule.covers(df)
             assert rule.coverage == pytest.approx(inside.mean(), abs=1e-9)
@@ -164,9 +164,10 @@ def test_rules_of_one_hot_columns():
     jobs = [c for c in df if c.startswith('job_')]
     domain = tabular(df, categorical={'job': jobs})
     model = lambda x: torch.stack([0*x[:, 0], 9*x[:, domain.encode(df.iloc[:1]).x.shape[1] - 1] - 4], 1)   # the last sibling decides
-    cfs = LORE(model, domain).fit(df).explain(df[df[jobs[-1]] == 0].iloc[:5])
+    lore, rows = LORE(model, domain).fit(df), df[df[jobs[-1]] == 0].iloc[:5]
+    cfs = lore.explain(rows)
     assert cfs.valid.all() and (cfs.raw[jobs].sum(axis=1) == 1).all() and set(cfs.changes().feature) == {'job'}
-    for why in cfs.rules: assert [c.feature for c in why.rule.conditions] == ['job'] and why.rule.covers(df).mean() == pytest.approx(why.rule.coverage)
+    for why in lore.rules(rows): assert [c.feature for c in why.rule.conditions] == ['job'] and why.rule.covers(df).mean() == pytest.approx(why.rule.coverage)
 
 
 def test_rules_read_dates():
@@ -175,7 +176,7 @@ def test_rules_read_dates():
     df = pd.DataFrame({'opened': pd.Timestamp('2020-01-01') + pd.to_timedelta(np.arange(n), 'D'), 'x': np.random.default_rng(0).random(n)})
     domain = tabular(df)
     model = lambda x: torch.stack([9 - 90*x[:, 0], 90*x[:, 0] - 81], 1)
-    why = LORE(model, domain, **QUICK[LORE]).fit(df).explain(df.iloc[:1]).rules[0].rule
+    why = LORE(model, domain, **QUICK[LORE]).fit(df).rules(df.iloc[:1])[0].rule
     assert str(why.conditions[0]).startswith('opened ≤ 2020-0') and why.coverage == pytest.approx(why.covers(df).mean(), abs=1e-9)
     assert why.conditions[0].feature == 'opened' and why.precision > .9 and isinstance(why.conditions[0], _Condition)
 

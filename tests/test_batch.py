@@ -205,7 +205,7 @@ def test_a_folder_is_checked_without_the_model(sh, cf, tmp_path):
     with pytest.raises(ValueError, match='readable _manifest.json'): check_folder(tmp_path/'nowhere')
     (tmp_path/'old').mkdir(), (tmp_path/'old'/_MANIFEST).write_text('{"format": 4, "versions.gradual_cf": "0.0.9"}')
     for ask in (lambda: check_folder(tmp_path/'old'), lambda: explain_dataset(cf, loans(9), tmp_path/'old')):
-        with pytest.raises(ValueError, match='of format 5, got 4 in .*, written by gradual_cf 0.0.9: read its parts with pandas, and begin a new folder'): ask()
+        with pytest.raises(ValueError, match='of format 6, got 4 in .*, written by gradual_cf 0.0.9: read its parts with pandas, and begin a new folder'): ask()
 
 
 # ---- what decides the output

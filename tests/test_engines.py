@@ -131,16 +131,6 @@ def test_schema_ddl_and_meta_say_what_comes_back():
     assert [_ddl(t) for t in (pa.int32(), pa.date32(), pa.float32(), pa.timestamp('us', 'UTC'))] == ['int', 'date', 'float', 'timestamp']
 
 
-def test_a_tidy_batch_has_a_line_for_each_change():
-    g = as_batches(lender(), 'granted', keep=dict(customer='int64'), form='tidy')
-    out, cfs = g(asked()), lender().explain(asked(), 'granted')
-    lines = cfs.changes()
-    assert len(out) == len(lines) + (~np.isin(range(48), lines.row)).sum() and set(out.customer) == set(asked().customer)
-    told = out.dropna(subset='cf_column')
-    assert told.cf_column.tolist() == lines.feature.tolist() and told.cf_to.tolist() == lines.after.map(str).tolist()
-    assert (told.cf_prob.to_numpy() == cfs.prob[lines.row]).all()
-
-
 BAD = dict(  # What may be wrong with a row: its cells -> its reason
     level=(dict(home='castle'), "'castle' in column 'home' is no known level"), missing=(dict(income=None), "column 'income' is missing"),
     text=(dict(age='old'), "'old' in column 'age' is no finite number"), infinite=(dict(income=np.inf), "inf in column 'income' is no finite number"),

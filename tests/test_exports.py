@@ -14,7 +14,6 @@ from made import linear
 from test_contract import even, fitted_case, odd, state_of, usual
 
 from gradual_cf.all import GradualCF, audit, check_evidence, explain_dataset, letter, reasons, relevance, tabular
-from gradual_cf.measures.metrics import strengths
 from gradual_cf.scale.batch import _known_by
 
 NAMES = ['=1+1', '<b>age</b>', '$ a $', 'two\nlines']
@@ -161,7 +160,7 @@ USES = {
     'letters': lambda c, a, d: [check_evidence(texts := letter(a[:1], format=form), c.cf).to_json() + repr(texts) for form in ('md', 'html', 'json')],
     'reasons': lambda c, a, d: reasons(c.cf, c.rows, target=1).text(),
     'audit': lambda c, a, d: audit(c.cf, c.X[:90], 'job', target=1, least=9, test=dict(resamples=99)).text(),
-    'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(), 'strengths': lambda c, a, d: strengths(c.cf, c.rows, tried=(1,)).to_json(),
+    'relevance': lambda c, a, d: relevance(c.cf.model, c.cf.domain, c.rows)._repr_html_(),
     'folder of answers': lambda c, a, d: pd.read_parquet(explain_dataset(c.cf, c.rows, d, 1)).to_json(), 'name': lambda c, a, d: _known_by(c.cf)}
 
 

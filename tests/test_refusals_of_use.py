@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from gradual_cf.all import (ABELE, CEM, FIDO, LORE, PLAUSIBLE, Counterfactuals, Goyal, GradualCF, GrowingSpheres, Wachter,
     as_batches, audit, because, bootstrap, box, check_evidence, checks, corpus_vectors, explain_dataset, explorer, images, improve, init_composite, letter,
     load_animals, load_glove, load_series, lrp, predictor, prove, questions, reads_well, reasons, relevance, reproduce,
-    save_model, sentences, series, strengths, summary, tabular, tally)
+    save_model, save_page, sentences, series, summary, tabular, tally)
 from gradual_cf.cli import app
 from gradual_cf.data.images import pixels
 from gradual_cf.data.words import word_spans
@@ -38,7 +38,6 @@ from gradual_cf.scale.workers import open_source
 from gradual_cf.search.proven import ways
 from gradual_cf.search.ranges import region
 from gradual_cf.templates.evidence import check_evidence as checker
-from gradual_cf.use.drawing import _step_page
 from gradual_cf.use.evidence import evidence
 from gradual_cf.use.reasons import against_direction
 
@@ -89,10 +88,7 @@ def lacking(name, call):
     ('a proof by distance with relations', lambda: tied().explain(N()[:2]).prove(norm='distance'), "'columns' for a table with relations, got 'distance'"),
     ('a proof by a cost of its own', lambda: priced().explain(N()[:2]).prove(norm='cost'),
         "norm must be 'columns' or 'distance' for a table with costs of its own, got 'cost'"),
-    ('no picture', lambda: _step_page([]), 'at least one picture'),
-    ('strengths beyond the last', lambda: strengths(cf(), X()[:2], 1, tried=(3,)), 'strength must be in [0, 2], got 3'),
-    ('strengths before fit', lambda: strengths(unfitted(), X()[:2], 1), 'fit must be called'),
-    ('strengths of too few rows', lambda: strengths(cf(), X()[:2], 1), 'target must have 20 training rows that no search sees … got'),
+    ('no picture', lambda: save_page('page.html', []), 'at least one picture'),
     ('outliers among too few', lambda: outliers(cf().x_train, torch.ones(90).long(), cf().x_train[:10], cf().z_train[:10]), '20 held-out rows … got'),
     ('no bootstrap', lambda: bootstrap(lambda x, y: 0, [1, 2], [0, 1], 0), 'k must be a whole number of at least 1, got 0'),
     ('a proof of pictures', lambda: picture_answers().prove(), 'cf must explain a table, got'),
@@ -141,7 +137,6 @@ MANIFESTS = ['['*100_000 + ']'*100_000, '[]', 'null', '{']
     ('a file that is not there', lambda d: run(d, 'nowhere.parquet'), "ds must … got 'nowhere.parquet'"),
     ('a list', lambda d: run(d, [1, 2]), 'ds must … got list: give an engine as_batches'),
     ('a batch that is none', lambda: as_batches(cf())([1, 2]), 'batch must be … got list'),
-    ('an odd form', lambda: as_batches(cf(), form='long'), "form must be 'wide', or 'tidy' for a table, got 'long'"),
     ('columns without types', lambda: as_batches(cf(), keep=['id']), "keep must be columns with Arrow types … got ['id']"),
     ('a type that is none', lambda: as_batches(cf(), keep=dict(id='number')), "keep must be … got {'id': 'number'}"),
     ('a column that is added', lambda: as_batches(cf(), keep=dict(cf_prob='double')), "keep must not name columns that are added, got ['cf_prob']"),

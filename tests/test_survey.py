@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradual_cf.all import Counterfactuals, images, questions, survey, tally
-from gradual_cf.paper.survey import _COLUMNS, _PROXY, _Sheet, _shares_taken, _survey_page, _save_survey
+from gradual_cf.paper.survey import _COLUMNS, _PROXY, _shares_taken
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,36 +78,20 @@ def test_files_are_read(tmp_path, qs):
     assert tally(part, qs).table.answers.sum() == 40
 
 
-def test_the_widget_notes_and_resumes(tmp_path, qs):
-    file = tmp_path/'answers.csv'
-    w = survey(qs, file, who='p')
-    status,bar,picture,buttons,(keys,back) = w.children[0], w.children[1], w.children[2], w.children[3].children, w.children[4].children
-    first = bytes(picture.value)
-    buttons[4].click()
-    keys.value = '9x2'
-    assert w.sheet.df.answer.tolist() == [4, 9, 2] and bar.value == 3 and keys.value == '' and bytes(picture.value) != first
-    back.click()
-    again = survey(qs, file)
-    assert again.sheet.df.answer.tolist() == [4, 9] and again.sheet.who == 'p' and 'Image 3 of 100' in again.children[0].value
-    for _ in range(120): buttons[0].click()
-    assert bar.value == 100 and 'Done' in status.value and all(b.disabled for b in buttons)
-    assert len(pd.read_csv(file)) == 100 and tally(file, qs).table.answers.sum() == 100
-    with pytest.raises(ValueError, match='alone'): _Sheet(qs, file, 'somebody else')
-
-
 def test_the_page_gives_nothing_away(tmp_path, qs):
-    page = _save_survey(tmp_path/'page.html', qs, title='<b> & "c"').read_text()
+    page = survey(qs, tmp_path/'page.html', title='<b> & "c"')
+    assert (tmp_path/'page.html').read_text() == page and page._repr_html_().count('<iframe') == page._repr_html_().count('srcdoc="&lt;!doctype') == 1
     assert '&lt;b&gt;' in page and not re.search(r'https?://|@import|url\(|(src|href)\s*=\s*"(?!data:)[^"]', page)
     hidden = questions({'secret-one': result(25, 0), 'secret-two': result(25, 1)})
-    assert 'secret' not in _survey_page(hidden) and "default-src 'none'" in page
-    assert _survey_page(questions({'m': result(25, 0, 3)}, classes=('</script>', 'é', '"'))).count('</script>') == 1
+    assert 'secret' not in survey(hidden) and "default-src 'none'" in page
+    assert survey(questions({'m': result(25, 0, 3)}, classes=('</script>', 'é', '"'))).count('</script>') == 1
 
 
 def test_the_page_in_a_browser(tmp_path):
     browser = os.environ.get('CHROMIUM', '/usr/bin/chromium')
     if not (shutil.which('node') and Path(browser).is_file() and (ROOT/'node_modules'/'playwright-core').is_dir()): pytest.skip('need Chromium, node and `npm ci`')
     qs = questions({m: result(8, i) for i,m in enumerate('ab')}, each=8)
-    _save_survey(tmp_path/'page.html', qs)
+    survey(qs, tmp_path/'page.html')
     r = subprocess.run(['node', str(ROOT/'tests'/'survey.mjs'), str(tmp_path/'page.html'), str(tmp_path/'out.csv')], capture_output=True, text=True, timeout=120)
     assert r.returncode == 0, r.stdout + r.stderr
     assert all(json.loads(r.stdout).values())

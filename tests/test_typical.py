@@ -12,10 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 import written
 
-from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict,
-    strengths, tabular)
+from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict, tabular)
 from gradual_cf.search import plausible
-from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, crowd, held_back, usual_support
+from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, crowd, usual_support
 
 
 def people(n=700, seed=0):
@@ -264,23 +263,6 @@ def test_what_is_learnt_by_heart_does_not_set_the_bars():
     near = (circle.x - cf.encode(X.iloc[:50]).x.mean(0)).abs()[:, :2].amax(1) < .5*(cf.x_train.amax(0) - cf.x_train.amin(0))[:2].max()
     assert cfs.valid.all() and (cfs.raw[['a', 'b']].mean(axis=1) > 2).all() and near.double().mean() > .9
     assert 'those among others of their kind' in repr(cf.company)
-
-
-# What each strength costs and buys
-def test_strengths_are_those_of_the_preset_and_their_judge(case):
-    *_, cf, rows = case
-    some = rows.iloc[:10]
-    table = strengths(cf, some, 1, tried=(0, 1), slack=0.)
-    cfs, held = cf.explain(some, 1), held_back(len(cf.x_train))
-    own = cf.z_train.argmax(1) == 1
-    judge = IsolationForest(random_state=0).fit(cf.x_train[held & own].numpy())
-    said = table.loc[1]
-    assert said['columns'] == cfs.changed.sum(1).mean() and said.outliers == (judge.predict(cfs.xp.numpy()) < 0).mean()
-    usual = (judge.predict(cf.x_train[~held & own].numpy()) < 0).mean()
-    assert np.isclose(said.usual, usual) and said.enough == (said.outliers <= said.usual)
-    assert table.loc[0, 'columns'] < said['columns'] and list(table.index) == [0, 1]
-    tight = cf.under(replace(cf.settings, max_changes=1)) # other settings stay
-    assert strengths(tight, some, 1, tried=(1,)).loc[1, 'columns'] <= 1
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])

@@ -4,8 +4,7 @@
 
 # %% ../../nbs/baselines/01_lore.ipynb #c4
 from __future__ import annotations
-import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -239,18 +238,6 @@ class _Reason(NamedTuple):
     rule:_Rule       # The factual rule
     others:tuple    # Counterfactual rules with the fewest falsified conditions that the model confirms
 
-# %% ../../nbs/baselines/01_lore.ipynb #c73
-@dataclass(frozen=True, repr=False)
-class _Reasoned(Counterfactuals):
-    "Counterfactuals with the rules they come from."
-    rules:tuple=() # A `_Reason` for each row
-
-    def __getitem__(self, i) -> _Reasoned:
-        "Select rows by index, slice, list or mask."
-        i = [i] if isinstance(i, (int, np.integer)) else i
-        plain:Any = Counterfactuals.__getitem__(replace(self, rules=()), i)
-        return replace(plain, rules=tuple(take_rows(list(self.rules), i)))
-
 # %% ../../nbs/baselines/01_lore.ipynb #c75
 def _measured_rule(lore, low, high, outcome, changed=()):
     "A box as a rule in original units; `changed` are positions of columns that the row falsifies."
@@ -265,8 +252,8 @@ def _measured_rule(lore, low, high, outcome, changed=()):
     return _Rule(tuple(found.values()), plain, precision, coverage, new)
 
 # %% ../../nbs/baselines/01_lore.ipynb #c77
-def _read_row(lore, enc, leaves, own, target):
-    "The counterfactual of one row, `(1, d)`, and where reasons are noted its `_Reason`."
+def _read_row(lore, enc, leaves, own, target, told):
+    "The counterfactual of one row, `(1, d)`, and where rules are `told` its `_Reason`."
     x, there = enc.x[0].float().cpu().double().numpy(), leaves.take(leaves.label == target.item())
     points, false = _crossings(lore, there, x)
     at = _admitted(lore, enc.take(torch.zeros(len(points), dtype=torch.long)), torch.as_tensor(points).to(enc.x))
@@ -276,7 +263,7 @@ def _read_row(lore, enc, leaves, own, target):
     if enc.most is not None: ok &= moved <= enc.most
     confirmed, far = ok.nonzero()[:, 0].tolist(), (at - enc.x).norm(dim=1)
     xp = at[min(confirmed, key=lambda i: (moved[i].item(), far[i].item()))][None] if confirmed else enc.x
-    if lore.noted is None: return xp, None
+    if not told: return xp, None
     home, broken = leaves.holds(x).argmax(), false.sum(1)
     few = min((broken[i] for i in confirmed), default=0)
     others = [_measured_rule(lore, there.low[i], there.high[i], target.item(), false[i].nonzero()[0])
@@ -286,8 +273,8 @@ def _read_row(lore, enc, leaves, own, target):
 # %% ../../nbs/baselines/01_lore.ipynb #c82
 _GAIN = 1e-7 # Least impurity that a split of a tree takes away
 
-def _lore_reasons(lore, enc, target, seed):
-    "Yield counterfactual `(1, d)` and `_Reason` of every row."
+def _read_rows(lore, enc, target, seed, told):
+    "Yield counterfactual `(1, d)` of every row, and where rules are `told` its `_Reason`."
     h, z = lore.settings, predict(lore.model, enc.x)
     second = z.scatter(1, (own := z.argmax(1))[:, None], -torch.inf).argmax(1)
     goals = torch.stack([own, torch.where(target == own, second, target)], 1)
@@ -296,7 +283,7 @@ def _lore_reasons(lore, enc, target, seed):
         near, label = _breed_around(lore.model, enc.x[i], goals[i], *data, h.samples, h.generations, seed)
         for j,rows,labels in zip(i.tolist(), near.float().cpu().numpy(), label.cpu().numpy()):
             leaves = _read_leaves(_fit_tree(rows, labels, seed, min_samples_leaf=h.least, min_impurity_decrease=_GAIN))
-            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:])
+            xp, why = _read_row(lore, enc.take([j]), leaves, goals[j, 0].item(), goals[j, 1:], told)
             yield (enc.x[j:j+1] if there[j] else xp), why
 
 # %% ../../nbs/baselines/01_lore.ipynb #c84
@@ -347,7 +334,6 @@ class LORE(Explainer):
         rows bred side by side
     """
     Settings = LORESettings
-    noted:list|None = None # Where a search writes the reasons of its rows
 
     def __init__(self, model, domain, settings=None, **changes):
         if not domain.features:
@@ -386,16 +372,13 @@ class LORE(Explainer):
             Counterfactuals, `(n, *s)`
         """
         _,enc,_,target = question
-        found = list(_lore_reasons(self, enc, target, effort.seed))
-        if self.noted is not None: self.noted.extend(why for _,why in found)
-        return torch.cat([xp for xp,_ in found])
+        return torch.cat([xp for xp,_ in _read_rows(self, enc, target, effort.seed, False)])
 
-    def explain(self,
-        rows,                # Raw rows: many or one
-        target=None,         # Label of a class, or one per row; None for `wanted`, else the other of two classes
-        **constraints,       # `immutable`, `bounds` and the others, as `Explainer.explain` takes them
-    ) -> _Reasoned:           # Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not reached
-        """Explain rows by factual and counterfactual rules.
+    def rules(self,
+        rows,        # Raw rows: many or one
+        target=None, # Label of a class, or one per row; None for `wanted`, else the other of two classes
+    ) -> list:       # A `_Reason` for each row
+        """The factual rule of each row, and the counterfactual rules nearest to it.
 
         Parameters
         ----------
@@ -403,21 +386,14 @@ class LORE(Explainer):
             Raw rows: many or one
         target : default None
             Label of a class, or one per row; None for `wanted`, else the other of two classes
-        **constraints
-            `immutable`, `bounds` and the others, as `Explainer.explain` takes them
 
         Returns
         -------
-        _Reasoned
-            Counterfactuals, and in `rules` a `_Reason` for each row, None for one that was not read or not
-            reached
+        list
+            A `_Reason` for each row
         """
-        worker = copy.copy(self)
-        worker.noted = []
-        cfs = super(LORE, worker).explain(rows, target, **constraints)
-        values = {name: getattr(cfs, name) for name in cfs.__dataclass_fields__}
-        found = iter(worker.noted) # of the rows that could be read, as far as the time went
-        return _Reasoned(**values, rules=tuple(None if no else next(found, None) for no in cfs.unread))
+        _,enc,_,target = self.ask(rows, target)
+        return [why for _,why in _read_rows(self, enc, target, self.settings.seed, True)]
 
 # %% ../../nbs/baselines/01_lore.ipynb #c91
 def because(
@@ -450,11 +426,13 @@ def because(
     number = lambda v: isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))
     said = lambda c: f'{c.feature} becomes {_plain_number(c.after) if number(c.after) else c.after}'
     changes, lines = cfs.changes(), []
-    for i,why in enumerate(lore.explain(cfs.data, cfs.target).rules):
-        if why is None:
+    read = ~cfs.unread
+    found = iter(lore.rules(take_rows(cfs.data, read), cfs.target[read]))
+    for i,fine in enumerate(read.tolist()):
+        if not fine:
             lines.append(dict(rule=None, sentence=cfs.proof[i], precision=np.nan, coverage=np.nan, changes={}, valid=False))
             continue
-        rule,own,name = why.rule, changes[changes.row == i], aimed_at(cfs, i)
+        rule,own,name = next(found).rule, changes[changes.row == i], aimed_at(cfs, i)
         if cfs.already[i]: way = f'{name} already'
         elif not cfs.valid[i]: way = f'no way to reach {name} was found'
         else: way = f'{name} if ' + ' and '.join(map(said, own.itertuples()))
@@ -763,7 +741,6 @@ class ABELE(_OfImages):
         data,       # One raw image
         target=None,# Target class; None for the class that the model finds second
         n:int=5,    # Most images of each kind
-        seed:int=0, # Seed of the breeding
     ) -> _Exemplars:
         """Show what keeps the class of one image and what makes it the target.
 
@@ -775,8 +752,6 @@ class ABELE(_OfImages):
             Target class; None for the class that the model finds second
         n : int, default 5
             Most images of each kind
-        seed : int, default 0
-            Seed of the breeding
 
         Returns
         -------
@@ -786,7 +761,7 @@ class ABELE(_OfImages):
         enc = self.encode(self.domain.rows(data))
         if len(enc.x) != 1: raise ValueError(f'data must be one image, got {len(enc.x)}')
         goal = int(predict(self.model, enc.x)[0].topk(2).indices[1]) if target is None else int(target)
-        z0, z, prob, leaves = near = _neighbourhood(self, enc, goal, seed)
+        z0, z, prob, leaves = near = _neighbourhood(self, enc, goal, self.settings.seed)
         x, p = _counter_exemplars(self, enc, near, goal)
         home = leaves.take([leaves.holds(z0.cpu().double().numpy()).argmax()])
         keeps = prob.argmax(1) == predict(self.model, enc.x).argmax()

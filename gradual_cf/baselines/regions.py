@@ -131,12 +131,12 @@ def _find_regions(fido, q, seed):
     return _Region(q.enc.x, theta.sigmoid()[:, groups], on[:, groups], _switched(fido, q, on), there)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c40
-def _own_regions(fido, data, sign, keeps, seed):
+def _own_regions(fido, data, sign, keeps):
     "Regions of raw images whose switch lets the log-odds of their own class fall or rise."
     fido.check_fitted()
     own = predict(fido.model, (enc := fido.encode(fido.domain.rows(data))).x).argmax(1)
     there = lambda z: (z.argmax(1) == own) == keeps
-    return _find_regions(fido, _Sought(enc, own, sign, keeps, there), seed)
+    return _find_regions(fido, _Sought(enc, own, sign, keeps, there), fido.settings.seed)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c42
 class FIDO(_OfImages):
@@ -228,7 +228,6 @@ class FIDO(_OfImages):
 
     def deletion(self,
         data,       # Raw images, many or one
-        seed:int=0, # Seed of the draws
     ) -> _Region:   # Regions, and images without them
         """The smallest region without which the model names another class.
 
@@ -236,19 +235,16 @@ class FIDO(_OfImages):
         ----------
         data
             Raw images, many or one
-        seed : int, default 0
-            Seed of the draws
 
         Returns
         -------
         _Region
             Regions, and images without them
         """
-        return _own_regions(self, data, -1, False, seed)
+        return _own_regions(self, data, -1, False)
 
     def support(self,
         data,       # Raw images, many or one
-        seed:int=0, # Seed of the draws
     ) -> _Region:   # Regions, and images of which nothing else is kept
         """The smallest region that alone is enough for the class.
 
@@ -256,15 +252,13 @@ class FIDO(_OfImages):
         ----------
         data
             Raw images, many or one
-        seed : int, default 0
-            Seed of the draws
 
         Returns
         -------
         _Region
             Regions, and images of which nothing else is kept
         """
-        return _own_regions(self, data, 1, True, seed)
+        return _own_regions(self, data, 1, True)
 
 # %% ../../nbs/baselines/02_image_regions.ipynb #c55
 def _halves(model, x):

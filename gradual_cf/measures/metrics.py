@@ -17,25 +17,24 @@ from torch.nn.functional import pdist
 from ..answers import explainer_of, check_answers, Counterfactuals
 from ..core import changed_groups, check_range, comparable, door, Encoded, State, take_rows, Target, by_target
 from ..data.columns import MISSING
-from ..gradual import plausible
 from ..models.asking import adapt_model, labels_of, predict
 from ..render import plot_text, subplots
 from ..search.explainer import Explainer, unbound_model
 from ..models.targets import in_target, levels, NUMBERS
 from ..search.goals import fit_logits, leading, required, shortfall
-from ..search.plausible import held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
 # %% auto #0
 __all__ = ['confirm', 'n_changed', 'l2_change', 'neighbours', 'coherence', 'judged', 'plausibility', 'outliers', 'in_range',
-           'out_of_range', 'measures', 'evaluate', 'strengths', 'lacks', 'bootstrap', 'summary', 'plot_summary']
+           'out_of_range', 'measures', 'evaluate', 'lacks', 'bootstrap', 'summary', 'plot_summary']
 
 # %% ../../nbs/measures/00_metrics.ipynb #c6
+_LEAST = .001 # Smallest difference that counts
+
 def n_changed(
     x:Tensor,       # Inputs, `(n, *s)`
     xp:Tensor,      # Counterfactuals, `(n, *s)`
-    least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # Long `(n,)`
     """Number of entries that changed: the paper's L1 (Eq. 9).
 
@@ -45,15 +44,13 @@ def n_changed(
         Inputs, `(n, *s)`
     xp : Tensor
         Counterfactuals, `(n, *s)`
-    least : float, default 0.001
-        Smallest difference that counts
 
     Returns
     -------
     Tensor
         Long `(n,)`
     """
-    return ((x - xp).abs() >= least).flatten(1).sum(1)
+    return ((x - xp).abs() >= _LEAST).flatten(1).sum(1)
 
 def l2_change(
     x:Tensor,  # Inputs, `(n, *s)`
@@ -82,19 +79,18 @@ def _row_pairs(x):
 
 _TALL = 128 # Rows compared with the others at a time: a block that fits a processor's cache
 
-def _pairs_differ(x, least):
-    "In how many entries each pair of rows `(n, d)` differs by `least` or more, int `(n·(n - 1)/2,)`."
+def _pairs_differ(x):
+    "In how many entries each pair of rows `(n, d)` differs, int `(n·(n - 1)/2,)`."
     columns,count = x.T.contiguous(), torch.zeros(len(x), len(x), dtype=torch.int32, device=x.device)
     for i in range(0, len(x), _TALL):
         block = count[i:i + _TALL, i:]
-        for c in columns: block += (c[i:i + _TALL, None] - c[i:]).abs_() >= least
+        for c in columns: block += (c[i:i + _TALL, None] - c[i:]).abs_() >= _LEAST
     return count[tuple(_row_pairs(x))]
 
 # %% ../../nbs/measures/00_metrics.ipynb #c13
 def neighbours(
     x:Tensor,       # Rows, `(n, *s)`
     eps:int,        # Most entries in which neighbours differ
-    least:float=.001, # Smallest difference that counts
 ) -> Tensor:        # bool `(n, n)`
     """Which rows differ in at most `eps` entries, and in at least one (under Eq. 11).
 
@@ -104,8 +100,6 @@ def neighbours(
         Rows, `(n, *s)`
     eps : int
         Most entries in which neighbours differ
-    least : float, default 0.001
-        Smallest difference that counts
 
     Returns
     -------
@@ -113,7 +107,7 @@ def neighbours(
         bool `(n, n)`
     """
     flat,near = x.flatten(1), torch.zeros(len(x), len(x), dtype=torch.bool, device=x.device)
-    near[tuple(_row_pairs(flat))] = (_pairs_differ(flat, least) <= eps) & (pdist(flat.double()) > 0)
+    near[tuple(_row_pairs(flat))] = (_pairs_differ(flat) <= eps) & (pdist(flat.double()) > 0)
     return near | near.T
 
 # %% ../../nbs/measures/00_metrics.ipynb #c16
@@ -121,7 +115,6 @@ def coherence(
     x:Tensor,      # Inputs, `(n, *s)`
     xp:Tensor,     # Their counterfactuals, `(n, *s)`
     eps:Sequence=(8, 12, None), # Most entries in which neighbours differ; None for no limit
-    least:float=.001, # Smallest difference that counts
 ) -> pd.DataFrame: # One line for each `eps`: mean, std, and share of rows with a neighbour
     """Largest ratio of a pair's distance after to before, over neighbours (Eq. 11).
 
@@ -133,8 +126,6 @@ def coherence(
         Their counterfactuals, `(n, *s)`
     eps : Sequence, default (8, 12, None)
         Most entries in which neighbours differ; None for no limit
-    least : float, default 0.001
-        Smallest difference that counts
 
     Returns
     -------
@@ -142,7 +133,7 @@ def coherence(
         One line for each `eps`: mean, std, and share of rows with a neighbour
     """
     x, xp = x.flatten(1).double(), xp.flatten(1).double()
-    far,differ,pairs,lines = pdist(x), _pairs_differ(x, least), _row_pairs(x), []
+    far,differ,pairs,lines = pdist(x), _pairs_differ(x), _row_pairs(x), []
     ratio = torch.where(far > 0, pdist(xp)/far, -torch.inf) # -inf is no pair
     for e in eps:
         some = ratio if e is None else ratio.masked_fill(differ > e, -torch.inf)
@@ -267,10 +258,11 @@ def _redundant(explainer:Explainer, cfs:Counterfactuals) -> Tensor: # Long `(n,)
     return count
 
 # %% ../../nbs/measures/00_metrics.ipynb #c32
+_ROUNDING = 1e-6 # What is forgiven at an end of the range
+
 def in_range(
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     x_train:Tensor, # Training rows, `(m, *s)`
-    slack:float=1e-6, # Rounding that is forgiven
 ) -> Tensor:        # bool `(n,)`
     """Whether every entry lies in the range of the training rows.
 
@@ -280,21 +272,18 @@ def in_range(
         Counterfactuals, `(n, *s)`
     x_train : Tensor
         Training rows, `(m, *s)`
-    slack : float, default 1e-06
-        Rounding that is forgiven
 
     Returns
     -------
     Tensor
         bool `(n,)`
     """
-    return _in_training_range(xp, x_train, slack).flatten(1).all(1)
+    return _in_training_range(xp, x_train).flatten(1).all(1)
 
 def out_of_range(
     x:Tensor,       # Inputs, `(n, *s)`
     xp:Tensor,      # Counterfactuals, `(n, *s)`
     x_train:Tensor, # Training rows, `(m, *s)`
-    slack:float=1e-6, # Rounding that is forgiven
 ) -> Tensor:        # `(n,)`, in [0, 1]; 0 where nothing changed
     """Share of the changed entries that left the range of the training rows.
 
@@ -306,8 +295,6 @@ def out_of_range(
         Counterfactuals, `(n, *s)`
     x_train : Tensor
         Training rows, `(m, *s)`
-    slack : float, default 1e-06
-        Rounding that is forgiven
 
     Returns
     -------
@@ -315,12 +302,12 @@ def out_of_range(
         `(n,)`, in [0, 1]; 0 where nothing changed
     """
     changed = (x != xp).flatten(1)
-    return (changed & ~_in_training_range(xp, x_train, slack).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
+    return (changed & ~_in_training_range(xp, x_train).flatten(1)).sum(1)/changed.sum(1).clamp_min(1)
 
-def _in_training_range(xp, x_train, slack):
+def _in_training_range(xp, x_train):
     "Which entries lie in the range of the training rows; a missing cell has no say in the range, and is none of it."
     low = x_train.masked_fill(x_train == MISSING, torch.inf).amin(0)
-    return (xp == MISSING) | (xp >= low - slack) & (xp <= x_train.amax(0) + slack)
+    return (xp == MISSING) | (xp >= low - _ROUNDING) & (xp <= x_train.amax(0) + _ROUNDING)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c35
 def _metric_line(metric, v):
@@ -424,65 +411,6 @@ def evaluate(
     start,cfs = time.perf_counter(), cf.explain(rows, target)
     seconds = pd.DataFrame([_metric_line('seconds_per_row', [(time.perf_counter() - start)/len(cfs)])])
     return pd.concat([measures(cf, cfs, judge, eps, held), seconds], ignore_index=True)
-
-# %% ../../nbs/measures/00_metrics.ipynb #8576d6ff
-def _usual_outliers(explainer, target:Tensor, held:Tensor) -> float: # Targets of answers; which rows judge, bool `(m,)`
-    "How many training rows of these targets are outliers among others: the mean over answers."
-    x,z,found = explainer.x_train, explainer.z_train, 0.
-    for t,many in zip(*target.unique(dim=0, return_counts=True)):
-        own = in_target(z, t)
-        if (own & held).sum() < 20:
-            raise ValueError(f'target must have 20 training rows that no search sees, a fifth of all of them, got '
-                             f'{int((own & held).sum())} of {t.tolist()}')
-        wanted = t.expand(len(seen := x[own & ~held]), *t.shape)
-        found += many.item()*outliers(seen, wanted, x[held], z[held])['isolation'].double().mean().item()
-    return found/len(target)
-
-def strengths(
-    explainer:Any,   # Fitted `GradualCF`, of a table; its other settings stay
-    data,            # Raw rows to explain: two dozen say enough
-    target=None,     # Label of a class, one per row, or None for the other one of two classes
-    tried:Sequence=(.5, 1., 1.5), # Strengths, as `plausible` takes them
-    slack:float=.03, # How much more often than real rows answers may be outliers
-) -> pd.DataFrame:   # A line for each strength: valid, columns, outliers, usual, enough
-    """What each strength of `plausible` costs and buys on a table; raises `ValueError` for a target of too few rows.
-
-    Parameters
-    ----------
-    explainer : Any
-        Fitted `GradualCF`, of a table; its other settings stay
-    data
-        Raw rows to explain: two dozen say enough
-    target : default None
-        Label of a class, one per row, or None for the other one of two classes
-    tried : Sequence, default (0.5, 1.0, 1.5)
-        Strengths, as `plausible` takes them
-    slack : float, default 0.03
-        How much more often than real rows answers may be outliers
-
-    Returns
-    -------
-    pd.DataFrame
-        A line for each strength: valid, columns, outliers, usual, enough
-
-    Raises
-    ------
-    ValueError
-        For a target of too few rows
-    """
-    explainer.check_fitted()
-    explainer.check_rows('strengths')
-    held,lines = held_back(len(explainer.x_train)).to(explainer.x_train.device), []
-    for strength in tried:
-        h,names = plausible(strength), ('plausibility', 'logit_margin', 'sparsity_weight')
-        cf = explainer.under(replace(explainer.settings, **{name: getattr(h, name) for name in names}))
-        answers = cf.explain(data, target)
-        usual,some = _usual_outliers(cf, answers.tensors.target, held), answers[answers.valid]
-        found = outliers(some.xp, some.tensors.target, cf.x_train[held], cf.z_train[held])
-        odd,columns = found['isolation'].double().mean().item(), some.changed.sum(1).mean() if len(some) else np.nan
-        lines.append(dict(strength=strength, valid=answers.valid.mean(), columns=columns, outliers=odd, usual=usual,
-                          enough=odd <= usual + slack))
-    return pd.DataFrame(lines).set_index('strength')
 
 # %% ../../nbs/measures/00_metrics.ipynb #la02
 def lacks(

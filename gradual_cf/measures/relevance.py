@@ -240,10 +240,10 @@ def lrp(
     return _Relevance(values, logit, logit - values.flatten(1).sum(1))
 
 # %% ../../nbs/measures/01_relevance.ipynb #c53
-def _groups_of_row(domain, data, ids, i, spans) -> list: # Of (name, raw value of a column or position of a word)
+def _groups_of_row(domain, data, ids, i) -> list: # Of (name, raw value of a column or position of a word)
     "The groups of row `i` that hold anything."
     g = int(ids.max()) + 1
-    if domain.words: return [(data[i][a:b], p) for p,(a,b) in enumerate(list(spans(data[i]))[:g])]
+    if domain.words: return [(data[i][a:b], p) for p,(a,b) in enumerate(list(word_spans(data[i]))[:g])]
     if domain.features:
         row = data.iloc[[i]]
         return [(c.name, c.named(row)[0]) for c in domain.features]
@@ -342,8 +342,6 @@ class Relevances:
         How to name and draw the inputs
     data : Any
         Raw inputs
-    spans : Callable, default word_spans
-        Text -> (start, end) of the word of each group
     classes : tuple, default ()
         What the model calls its classes; () for 0, 1, …
     """
@@ -354,7 +352,6 @@ class Relevances:
     target:Tensor  # The class explained, long `(n,)`
     domain:Domain  # How to name and draw the inputs
     data:Any       # Raw inputs
-    spans:Callable=word_spans # Text -> (start, end) of the word of each group
     classes:tuple=() # What the model calls its classes; () for 0, 1, …
 
     @property
@@ -381,7 +378,7 @@ class Relevances:
         """
         r,lines = self.by_group.cpu(), []
         for i in range(len(self)):
-            own = _groups_of_row(self.domain, self.data, self.groups, i, self.spans)
+            own = _groups_of_row(self.domain, self.data, self.groups, i)
             lines += [(i, name, value, r[i, g].item()) for g,(name,value) in enumerate(own)]
         return pd.DataFrame(lines, columns=['row', 'feature', 'value', 'relevance'])
 
@@ -402,7 +399,7 @@ class Relevances:
         str
             HTML
         """
-        return _tinted(self.data[i], list(self.spans(self.data[i]))[:self.by_group.shape[1]], self.by_group[i].tolist())
+        return _tinted(self.data[i], list(word_spans(self.data[i]))[:self.by_group.shape[1]], self.by_group[i].tolist())
 
     def plot(self,
         most:int=5, # Most rows to draw
@@ -451,9 +448,6 @@ def relevance(
     domain:Domain,     # From `tabular`, `images` or `sentences`, or your own
     data,              # Raw inputs, or `Counterfactuals`
     target=None,       # Label of a class, one per row; None for the class predicted, or the counterfactuals' target
-    rules:Sequence|None=None, # (layer type or types, rule); None for those that suit the domain
-    first=None,        # Rule of the first layer; None for z^B on images
-    spans:Callable=word_spans, # For texts with a tokenizer of their own: text -> (start, end) of each word
 ) -> Relevances:
     """Which columns, pixels or words speak for a class.
 
@@ -467,12 +461,6 @@ def relevance(
         Raw inputs, or `Counterfactuals`
     target : default None
         Label of a class, one per row; None for the class predicted, or the counterfactuals' target
-    rules : Sequence | None, default None
-        (layer type or types, rule); None for those that suit the domain
-    first : default None
-        Rule of the first layer; None for z^B on images
-    spans : Callable, default word_spans
-        For texts with a tokenizer of their own: text -> (start, end) of each word
 
     Returns
     -------
@@ -483,7 +471,7 @@ def relevance(
         classes,target,data = data.classes or classes, data.target if target is None else target, data.raw
     data = domain.rows(data)
     x = domain.encode(data).x.to(*place(model))
-    model, shown, box, own = _READERS.get(domain.kind, _as_adapted)(domain, model, x)
-    rules,z = own if rules is None else rules, predict(model, shown)
+    model, shown, first, rules = _READERS.get(domain.kind, _as_adapted)(domain, model, x)
+    z = predict(model, shown)
     target = z.argmax(1) if target is None else check_target(target, z, classes)
-    return Relevances(x, *lrp(model, shown, target, rules, first or box), target, domain, data, spans, classes)
+    return Relevances(x, *lrp(model, shown, target, rules, first), target, domain, data, classes)

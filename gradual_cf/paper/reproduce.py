@@ -565,8 +565,6 @@ def ablate(
     target=None,          # For rows of one's own, as `explain` takes it
     axes:Sequence|None=None, # Choices to look at; None for all
     base:Settings|None=PAPER, # Settings that each line is applied to; None for those of the domain, or the explainer's own
-    seed:int=0,           # Seed of rows, targets and search
-    eps:Sequence=(8,),    # Neighbourhoods of coherence, for tables
 ) -> pd.DataFrame:        # A line for each setting: axis, value, and every metric
     """Explain the same rows with every setting of some choices (section 5 of the paper, and further ones).
 
@@ -582,10 +580,6 @@ def ablate(
         Choices to look at; None for all
     base : Settings | None, default PAPER
         Settings that each line is applied to; None for those of the domain, or the explainer's own
-    seed : int, default 0
-        Seed of rows, targets and search
-    eps : Sequence, default (8,)
-        Neighbourhoods of coherence, for tables
 
     Returns
     -------
@@ -597,21 +591,19 @@ def ablate(
     >>> ablate(cf, X_test[:5], target='granted', axes=['start'], base=None)
     """
     own,task = isinstance(task, GradualCF), load_task(task) if isinstance(task, str) else task
-    some,target = (rows, task.ask(rows, target).target) if own else _some_rows(task, rows, seed)
+    some,target = (rows, task.ask(rows, target).target) if own else _some_rows(task, rows, 0)
     name,judge = (type(task.model).__name__, None) if own else (task.name, task.judge)
     if own: target = task.goal.to_labels(target, task.classes)
-    eps = eps if task.domain.features else ()
     lines = []
     for a in _lines_of_choices(axes, task.domain.kind):
         if own and a.domain: continue # of data sets alone
-        domain = load_task(name, seed=seed, **a.domain).domain if a.domain else task.domain
-        changes = dict(seed=seed) | a.changes
-        try: cf = task.under(None if base is PAPER else base, **changes) if own else \
-            GradualCF(task.model, domain, base or 'sparse', **changes).fit(task.X)
+        domain = load_task(name, **a.domain).domain if a.domain else task.domain
+        try: cf = task.under(None if base is PAPER else base, **a.changes) if own else \
+            GradualCF(task.model, domain, base or 'sparse', **a.changes).fit(task.X)
         except ValueError:
             if own: continue # this model or table has no such choice
             raise
-        measured = evaluate(cf, some, target, judge, eps)
+        measured = evaluate(cf, some, target, judge, (_EPS,) if task.domain.features else ())
         near = [f'@{e:g}' if isinstance(e, float) else f'@{e}' for e in measured.eps]
         names = [m + e*(m == 'coherence') for m,e in zip(measured.metric, near)] # `coherence@8`, `l1`
         lines.append(dict(data=name, axis=a.axis, value=a.value, rows=len(target)) | dict(zip(names, measured['mean'])))

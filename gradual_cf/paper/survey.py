@@ -4,9 +4,10 @@
 
 # %% ../../nbs/paper/00_survey.ipynb #c4
 from __future__ import annotations
-import base64, hashlib, io, time, uuid
+import base64, hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import predict
-from ..render import write_file, csv_text, figure_html, render, subplots
+from ..render import write_file, figure_html, render, subplots
 from ..use.audit import share_with_interval
-from ..use.drawing import png_bytes as _picture_file
+from ..use.drawing import png_bytes
 
 # %% auto #0
 __all__ = ['questions', 'survey', 'tally']
@@ -39,11 +40,6 @@ class _Questions:
         "A hash of the images in their order."
         return hashlib.sha256(b''.join(hashlib.sha256(p).digest() for p in self.png)).hexdigest()[:12]
 
-# %% ../../nbs/paper/00_survey.ipynb #c8
-def _png_of_levels(levels, pixel=1):
-    "A PNG file of eight-bit pixels, each drawn as a square of `pixel` by `pixel`."
-    return _picture_file(levels.repeat(pixel, 0).repeat(pixel, 1))
-
 # %% ../../nbs/paper/00_survey.ipynb #c13
 def _check_results(results, each, classes):
     "Refuse results of which no survey can be made."
@@ -60,7 +56,7 @@ def questions(
     each:int=25,   # Images of each method; the paper 25
     seed:int=0,    # Seed of the choice and of the order
     classes:Sequence=tuple(map(str, range(10))), # Names of the classes, ten at most: a key each
-) -> _Questions:   # What `survey`, `_save_survey` and `tally` take
+) -> _Questions:   # What `survey` and `tally` take
     """Choose images of each method and mix them; raises `ValueError` where a method has too few.
 
     Parameters
@@ -77,7 +73,7 @@ def questions(
     Returns
     -------
     _Questions
-        What `survey`, `_save_survey` and `tally` take
+        What `survey` and `tally` take
 
     Raises
     ------
@@ -90,7 +86,7 @@ def questions(
         if cfs.domain.kind != 'image':
             raise ValueError(f'results must be counterfactuals of images, got another domain for {name!r}')
         some = cfs[rng.permutation(len(cfs))[:each]]
-        pixels = map(_png_of_levels, some.domain.decode(some.xp, None))
+        pixels = map(png_bytes, some.domain.decode(some.xp, None))
         parts += [(x, png, name, int(t)) for x, png, t in zip(some.xp.cpu(), pixels, some.tensors.target)]
     x, png, method, target = zip(*(parts[i] for i in rng.permutation(len(parts))))
     return _Questions(torch.stack(x), png, method, target, tuple(map(str, classes)))
@@ -112,100 +108,36 @@ def _read_survey(source, qs):
         if len(bad): raise ValueError(f'answers must have {column} in 0..{n - 1}, got {bad.iloc[0]!r} in {name!r}')
     return df.astype(dict(item=int, answer=int))
 
-# %% ../../nbs/paper/00_survey.ipynb #c25
-class _Sheet:
-    "One person's answers so far; written to a file where there is one."
-    def __init__(self, qs, path=None, who=None):
-        self.qs, self.path = qs, Path(path) if path else None
-        given = _read_survey(self.path, qs) if self.path and self.path.is_file() else pd.DataFrame(columns=_COLUMNS)
-        before = list(given.participant.unique())
-        self.who = who or (before or [uuid.uuid4().hex[:8]])[0]
-        self.rows, self.since = given.to_dict('records'), time.monotonic()
-        if set(before) - {self.who}: raise ValueError(f'path must hold the answers of {self.who!r} alone, got {before}')
-
-    @property
-    def at(self): return len(self.rows)    # The next question
-    @property
-    def df(self): return pd.DataFrame(self.rows, columns=_COLUMNS)
-
-    def answer(self, k):
-        "Note an answer and go on."
-        if self.at >= len(self.qs): return
-        took, self.since = time.monotonic() - self.since, time.monotonic()
-        self.rows.append(dict(zip(_COLUMNS, (self.qs.name, self.who, self.at, int(k), round(took, 2)))))
-        self.save()
-
-    def back(self): # Take the last answer back
-        self.rows = self.rows[:-1]
-        self.save()
-
-    def save(self): # Write the file, where there is one
-        if self.path is None: return
-        write_file(self.path, csv_text(self.df).encode())
-
-# %% ../../nbs/paper/00_survey.ipynb #c36
-_SIDE = 224 # pixels of the picture in the widget
+# %% ../../nbs/paper/00_survey.ipynb #c40
+class _Page(str):
+    "A web page that a notebook shows in a frame."
+    def _repr_html_(self): return f'<iframe srcdoc="{escape(self)}" title="survey" style="width: 100%; height: 36em; border: 0"></iframe>'
 
 def survey(
     qs:_Questions,           # From `questions`
-    path:str|Path|None=None, # CSV file for the answers; continued where it exists
-    who:str|None=None,       # Name of the participant; None for a random one
-):                           # An ipywidgets box; its `sheet.df` holds the answers
-    """Ask, one image after the other, which class it is.
+    path:str|Path|None=None, # A file to write the page to as well, atomically
+    title:str='What do you see?', # Its title
+) -> _Page:                  # HTML; its answers are saved as the CSV files that `tally` takes
+    """Ask, one image after the other, which class it is: a web page without outside requests, shown in a notebook or sent by mail.
 
     Parameters
     ----------
     qs : _Questions
         From `questions`
     path : str | Path | None, default None
-        CSV file for the answers; continued where it exists
-    who : str | None, default None
-        Name of the participant; None for a random one
+        A file to write the page to as well, atomically
+    title : str, default 'What do you see?'
+        Its title
+
+    Returns
+    -------
+    _Page
+        HTML; its answers are saved as the CSV files that `tally` takes
     """
-    import ipywidgets as W
-    from PIL import Image
-    sheet,side = _Sheet(qs, path, who), f'{_SIDE}px'
-    narrow,status = W.Layout(width='auto', min_width='3em'), W.HTML()
-    bar,back = W.IntProgress(min=0, max=len(qs)), W.Button(description='back')
-    picture = W.Image(format='png', layout=W.Layout(width=side, height=side))
-    buttons = [W.Button(description=c, tooltip=f'key {k}', layout=narrow) for k, c in enumerate(qs.classes)]
-    keys = W.Text(placeholder='or type here: 0–9', continuous_update=True, layout=W.Layout(width='11em'))
-
-    def show(): # the next question, or that there is none
-        at, done = sheet.at, sheet.at >= len(qs)
-        levels = np.array(Image.open(io.BytesIO(qs.png[min(at, len(qs) - 1)])))
-        bar.value, picture.value = at, _png_of_levels(levels, max(1, _SIDE//max(levels.shape[:2])))
-        words = 'Done, thank you.' if done else f'Image {at + 1} of {len(qs)}: what do you see?'
-        status.value = f'<p role="status">{words}</p>'
-        for b in buttons: b.disabled = done
-
-    def act(note, *k): # note something, then show what follows
-        note(*k)
-        show()
-
-    def typed(change): # every key that stands for a class is an answer
-        for c in change['new']:
-            if c.isdigit() and int(c) < len(buttons): act(sheet.answer, int(c))
-        keys.value = ''
-
-    for k, b in enumerate(buttons): b.on_click(lambda _, k=k: act(sheet.answer, k))
-    back.on_click(lambda _: act(sheet.back))
-    keys.observe(typed, 'value')
-    show()
-    box = W.VBox([status, bar, picture, W.HBox(buttons, layout=W.Layout(flex_flow='row wrap')), W.HBox([keys, back])])
-    box.sheet = sheet
-    return box
-
-# %% ../../nbs/paper/00_survey.ipynb #c40
-def _survey_page(qs, title='What do you see?'):
-    "The survey as one HTML page without outside requests."
     told = dict(survey=qs.name, images=[base64.b64encode(p).decode() for p in qs.png], classes=qs.classes)
-    return render('survey/page', title=title, questions=told)
-
-# %% ../../nbs/paper/00_survey.ipynb #c44
-def _save_survey(path:str|Path, qs:_Questions, title:str='What do you see?') -> Path: # The same path
-    "Write the survey as one HTML page that can be sent by mail."
-    return write_file(path, _survey_page(qs, title).encode())
+    page = _Page(render('survey/page', title=title, questions=told))
+    if path is not None: write_file(path, page.encode())
+    return page
 
 # %% ../../nbs/paper/00_survey.ipynb #c56
 _PROXY = 'judge model (a proxy, no person)'

@@ -119,14 +119,13 @@ def _arrow_type(cells):
     return pa.string() if odd else t
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000005
-def _answer_types(cf, tidy:bool) -> dict:
+def _answer_types(cf) -> dict:
     "Name and Arrow type of each column that an explanation adds."
     import pyarrow as pa
     number = pa.float64() if cf.place[1] == torch.float64 else pa.float32()
     labels = _arrow_type(np.array(cf.classes, object)) if cf.classes else pa.int64()
     told = {n: labels if n == 'cf_target' else number for n in cf.goal.told}
     told |= dict(cf_valid=pa.bool_(), cf_decided=pa.bool_(), cf_proof=pa.string(), cf_unread=pa.string())
-    if tidy: return dict.fromkeys(('cf_column', 'cf_from', 'cf_to'), pa.string()) | told
     if cf.domain.words: return {f'cf:{_columns(cf)[0]}': pa.string()} | told
     one = _by_column(_columns(cf), cf.domain.decode(cf.x_train[:_SOME], None, cf.settings.legal))
     types = {f'cf:{c}': _arrow_type(v) for c,v in one.items()}
@@ -212,15 +211,13 @@ def _one_thread():
 def _rows_in(batch):
     "A batch as a frame or an Arrow table; raises `ValueError` for what has no columns."
     if isinstance(batch, pd.DataFrame): return batch
-    if isinstance(batch, dict): return pd.DataFrame({c: v if getattr(v, 'ndim', 1) == 1 else list(v) for c,v in batch.items()})
     if (table := arrow_table(batch)) is not None: return table
     raise ValueError(f'batch must be a frame, an Arrow table or batch, or a dict of columns, got {type(batch).__name__}')
 
-def _as_came(out, batch, at):
+def _as_came(out, batch):
     "Answers in the form of their batch: an Arrow table where that has none of its own."
     import pyarrow as pa
-    if isinstance(batch, pd.DataFrame): return out.to_pandas(types_mapper=pd.ArrowDtype).set_axis(batch.index.take(at))
-    if isinstance(batch, dict): return out.to_pydict()
+    if isinstance(batch, pd.DataFrame): return out.to_pandas(types_mapper=pd.ArrowDtype).set_axis(batch.index)
     if isinstance(batch, pa.RecordBatch): return out.to_batches()[0] if len(out) else pa.RecordBatch.from_pylist([], out.schema)
     return import_module('polars').from_arrow(out) if type(batch).__module__.startswith('polars') else out
 
@@ -229,15 +226,12 @@ _AT_ONCE = 8192 # Rows that are asked at once, whatever an engine hands out: mem
 
 class Batches:
     "A batch of rows in, their answers out, whatever engine holds them: `schema` for Arrow, `ddl` Spark, `meta` Dask."
-    def __init__(self, source, target=None, keep=None, form='wide', **asked): # Constraints
+    def __init__(self, source, target=None, keep=None, **asked): # Constraints
         import pyarrow as pa
         cf = _explainer_from(source)
-        self.source,self.read,self.tidy = source, _columns(cf), form == 'tidy'
-        if form not in ('wide', 'tidy') or self.tidy and not cf.domain.features:
-            raise ValueError(f"form must be 'wide', or 'tidy' for a table, got {form!r} for {cf.domain.kind}")
-        self.question = _plain_question(cf, target, asked)
+        self.source,self.read,self.question = source, _columns(cf), _plain_question(cf, target, asked)
         self.column = target if isinstance(target, str) and target not in cf.classes else None
-        self.told = _answer_types(cf, self.tidy)
+        self.told = _answer_types(cf)
         named = lambda t: pa.type_for_alias(t) if isinstance(t, str) else pa.field('', t).type
         try: self.keep = {c: named(t) for c,t in dict(keep or {}).items()}
         except (TypeError, ValueError):
@@ -259,14 +253,14 @@ class Batches:
         import pyarrow as pa
         rows,wanted = _rows_in(batch), [*self.read, *self.keep, *filter(None, [self.column])]
         lost = [c for c in dict.fromkeys(wanted) if c not in (rows if isinstance(rows, pd.DataFrame) else rows.column_names)]
-        if not lost: at,told = self.answered(self.frame(rows), 0)
-        else: at,told = np.arange(len(rows)), self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
+        if lost: told = self.table(len(rows), cf_unread=[f'the batch lacks the columns {lost}']*len(rows))
+        else: told = self.answered(self.frame(rows))
         why,columns = np.array(told['cf_unread'].to_pylist(), object), {}
         for c,t in self.keep.items():
             cells,odd = (pa.nulls(len(rows), t), np.zeros(len(rows), bool)) if c in lost else _kept_cells(rows[c], t)
-            columns[c],why[odd[at]] = cells.take(pa.array(at)), f'column {c!r} holds no {t}'
+            columns[c],why[odd] = cells, f'column {c!r} holds no {t}'
         columns |= dict(zip(told.column_names, told.columns)) | dict(cf_unread=pa.array(why, type=pa.string()))
-        return _as_came(pa.table(columns, schema=self.schema).combine_chunks(), batch, at)
+        return _as_came(pa.table(columns, schema=self.schema).combine_chunks(), batch)
 
     def frame(self, rows) -> pd.DataFrame:
         "The columns that decide, with cells as the domain reads them."
@@ -281,39 +275,29 @@ class Batches:
         told = dict(cf_valid=np.zeros(n, bool)) | told
         return pa.table({c: _arrow_cells(told[c], t) if c in told else pa.nulls(n, t) for c,t in self.told.items()})
 
-    def asked(self, rows) -> tuple: # Positions of the lines, Arrow table; raises what the explainer raises
+    def asked(self, rows): # Arrow table; raises what the explainer raises
         "What `explain` says of some rows."
         cf = _explainer_from(self.source)
         aim = self.question['target'] if self.column is None else rows[self.column].to_numpy()
         with _one_thread(): cfs = _answers(cf, _raw_rows(cf, rows), self.question | dict(target=aim))
         why = np.array([words.removeprefix(NOT_READ) if no else None for words,no in zip(cfs.proof, cfs.unread)], object)
-        lines = pd.DataFrame(index=range(len(cfs)))
         proof = [words or None if no is None else None for words,no in zip(cfs.proof, why)]
         told = dict(told_of(cfs)) | dict(cf_proof=np.array(proof, object), cf_unread=why)
-        if self.tidy: # a row without a change keeps its line
-            changes = cfs.changes().set_index('row')[['feature', 'before', 'after']]
-            lines = lines.join(changes.map(str, na_action='ignore'))
-            told = {c: np.asarray(v)[lines.index] for c,v in told.items()}
-            told |= dict(zip(self.told, (lines[c] for c in lines)))
-        else:
-            raw = {f'cf:{c}': v for c,v in _by_column(self.read, cfs.raw).items()}
-            told |= {c: pd.Series(v).astype(object).where(~cfs.unread, None) for c,v in raw.items()} if cfs.unread.any() else raw
-        return lines.index.to_numpy(), self.table(len(lines), **told)
+        raw = {f'cf:{c}': v for c,v in _by_column(self.read, cfs.raw).items()}
+        told |= {c: pd.Series(v).astype(object).where(~cfs.unread, None) for c,v in raw.items()} if cfs.unread.any() else raw
+        return self.table(len(cfs), **told)
 
-    def answered(self, rows, first:int) -> tuple:
+    def answered(self, rows):
         "The same of rows of which one may raise: that one has a reason."
         import pyarrow as pa
-        if not len(rows): return np.arange(0), self.table(0)
+        if not len(rows): return self.table(0)
         if len(rows) <= _AT_ONCE:
-            try:
-                at,told = self.asked(rows)
-                return at + first, told
+            try: return self.asked(rows)
             except Exception as e:
                 words = str(e) if isinstance(e, ValueError) else f'{type(e).__name__}: {e}'
-                if len(rows) == 1: return np.array([first]), self.table(1, cf_unread=[words])
+                if len(rows) == 1: return self.table(1, cf_unread=[words])
         half = len(rows)//2
-        parts = self.answered(rows[:half], first), self.answered(rows[half:], first + half)
-        return np.concatenate([at for at,_ in parts]), pa.concat_tables([told for _,told in parts])
+        return pa.concat_tables([self.answered(rows[:half]), self.answered(rows[half:])])
 
 # %% ../../nbs/scale/01_batch.ipynb #ab000027
 @door(*RULES)
@@ -321,9 +305,8 @@ def as_batches(
     explainer,       # Fitted, or the folder of one that was saved
     target=None,     # Label of a class, or name of a column with one per row; None for `wanted`, else the other of two classes
     keep:dict|None=None, # Columns that pass through, with their Arrow types: dict(customer='int64')
-    form:str='wide', # 'wide': a line a row, with `cf:column` for each column; 'tidy': a line a change, as text
     **constraints,   # `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
-) -> Batches:        # Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
+) -> Batches:        # Batch of rows -> batch of answers, a line a row with `cf:column` for each column; `batches`, `schema`, `ddl`, `meta`
     """A function that takes a fitted explainer to the rows in Spark, Dask, Ray, Polars, DuckDB or others; pickles.
 
     Parameters
@@ -335,22 +318,21 @@ def as_batches(
         classes
     keep : dict | None, default None
         Columns that pass through, with their Arrow types: dict(customer='int64')
-    form : str, default 'wide'
-        'wide': a line a row, with `cf:column` for each column; 'tidy': a line a change, as text
     **constraints
         `immutable`, `bounds`, `increase_only`, `decrease_only`, `max_changes`, as in `explain`
 
     Returns
     -------
     Batches
-        Batch of rows -> batch of answers; `batches`, `schema`, `ddl`, `meta`
+        Batch of rows -> batch of answers, a line a row with `cf:column` for each column; `batches`,
+        `schema`, `ddl`, `meta`
 
     Examples
     --------
     >>> rows = X_test[model.predict(X_test) == 'refused'][:20]
     >>> as_batches(cf, target='granted')(rows)
     """
-    return Batches(_to_travel(explainer), target, keep, form, **constraints)
+    return Batches(_to_travel(explainer), target, keep, **constraints)
 
 # %% ../../nbs/scale/01_batch.ipynb #c51
 def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow table or its bytes -> Arrow table
@@ -358,7 +340,7 @@ def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow tab
     import pyarrow as pa
     if isinstance(table, bytes): table = pa.Table.from_batches([pa.ipc.read_record_batch(table, schema)])
     rows = range(k*size, k*size + len(table))
-    try: told = f.asked(f.frame(table))[1]
+    try: told = f.asked(f.frame(table))
     except Exception as e:
         kind,said = (ValueError, f'{e}') if isinstance(e, ValueError) else (RuntimeError, f'{type(e).__name__}: {e}')
         raise kind(f'rows {rows[0]}..{rows[-1]} of ds: {said}') from e
@@ -369,37 +351,25 @@ def _worked(f:Batches, schema, size:int, k:int, table): # A number; an Arrow tab
 _DRAWN = 1000          # Rows of each kind that a model is known by, at most, and no more than are trained on …
 _DRAWN_NUMBERS = 2**22 # … and numbers that they hold
 
-def _drawn_rows(e) -> list: # Three tensors, `(m, *s)` each
-    "Training rows, rows between two of them, and rows put together from the values of many."
-    x, gen = e.x_train, torch.Generator().manual_seed(0)
-    n, groups = max(1, min(_DRAWN, len(x), _DRAWN_NUMBERS//x[0].numel())), e.groups(x)
-    some, others = (x[torch.randint(len(x), (n,), generator=gen).to(x.device)] for _ in range(2))
+def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that does not repeat itself
+    "The name by which a model is recognised, by what it says of rows; warns of a model that is not deterministic."
+    x,gen = e.x_train, torch.Generator().manual_seed(0)
+    n = max(1, min(_DRAWN, len(x), _DRAWN_NUMBERS//x[0].numel()))
+    some,others = (x[torch.randint(len(x), (n,), generator=gen).to(x.device)] for _ in range(2))
     way = torch.rand(n, *[1]*(x.ndim - 1), generator=gen).to(x.device)
     between = some + way.to(x)*(others - some) if x.is_floating_point() else torch.where(way < .5, some, others)
-    between = torch.where((some == MISSING) | (others == MISSING), some, between) # nothing lies between
-    source = torch.randint(len(x), (n, int(groups.max()) + 1), generator=gen).to(x.device)
-    return [some, between, x.gather(0, source[:, groups])]
-
-# %% ../../nbs/scale/01_batch.ipynb #03d9b031
-def _output_bytes(e, x) -> bytes:
-    "What a model says of rows, asked the same way each time."
-    try:
-        with _one_thread(): z = predict(e.model, x).cpu().numpy()
-    except Exception: # a model may have words of its own for rows that it never saw
-        z = np.full((len(x), e.z_train.shape[1]), np.nan, np.float32)
-    return f'{z.dtype} {z.shape} '.encode() + z.tobytes()
-
-def _known_by(e) -> str: # Sixteen hexadecimal digits; twelve for a model that does not repeat itself
-    "The name by which a model is recognised; warns of a model that is not deterministic."
-    rows = _drawn_rows(e)
-    once,again = (hashlib.sha256(b''.join(_output_bytes(e, x) for x in rows)).hexdigest()[:16] for _ in range(2))
+    rows = some, torch.where((some == MISSING) | (others == MISSING), some, between) # nothing lies between a number and none
+    def says(x):
+        try: return predict(e.model, x).cpu().numpy().tobytes()
+        except Exception: return b'' # a model may have words of its own for rows that it never saw
+    with _one_thread(): once,again = (hashlib.sha256(b' '.join(map(says, rows))).hexdigest()[:16] for _ in range(2))
     if once == again: return once
     warnings.warn('model does not repeat itself: its logits of the same rows differ from one pass to the next, so it '
                   'is recognised by what it is made of', stacklevel=2)
     return fingerprints_of(e)['model']
 
 # %% ../../nbs/scale/01_batch.ipynb #c66
-_FORMAT,_MANIFEST = 5, '_manifest.json' # Of folders
+_FORMAT,_MANIFEST = 6, '_manifest.json' # Of folders
 
 def _manifest(explainer, f, source, size, known):
     "Everything that determines the output, in one flat dict."

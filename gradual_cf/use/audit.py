@@ -413,12 +413,12 @@ def _improved(rows:_Advised, pieces:list, terms:tuple, singles:list, rounds:int,
         out += np.argsort(-np.maximum(gain - held[:, None], 0).sum(0), kind='stable')[:kept].tolist()
     return [pieces[i] for i in dict.fromkeys(out)]
 
-def _advice_for(rows:_Advised, terms:tuple, seed:int) -> list: # Most pieces, most that helping a row may cost, most moves
+def _advice_for(rows:_Advised, terms:tuple) -> list: # Most pieces, most that helping a row may cost, most moves
     "Pieces of advice for all rows."
     spread = lambda n, most: np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist()
     at = spread(len(rows.question), _SAMPLE)
     few = _Advised(rows.explainer, rows.question.take(at))
-    found = several(rows.explainer, few.question.take(spread(len(at), _ASKED)), _EACH, .5, seed)
+    found = several(rows.explainer, few.question.take(spread(len(at), _ASKED)), _EACH, .5, rows.explainer.settings.seed)
     whole,singles = _candidates(few, found, terms[2])
     best = _improved(few, [*whole, *((m,) for m in singles)], terms, singles, _ROUNDS, _KEPT)
     return _improved(rows, best, terms, [], _LAST, 0)
@@ -452,10 +452,10 @@ class _Advice(Exports):
 
     def _shown(self, format:str) -> str: return repr(self) if format == 'txt' else f'<p>{escape(repr(self))}</p>'.replace('\n', '<br>')
 
-def _advice_told(explainer, question:Question, terms:tuple, seed:int) -> _Advice:
+def _advice_told(explainer, question:Question, terms:tuple) -> _Advice:
     "Pieces of advice, as the model sees them on rows that are written down."
     rows = _Advised(explainer, question)
-    pieces = _advice_for(rows, terms, seed)
+    pieces = _advice_for(rows, terms)
     cost,xp = np.full((len(question), len(pieces)), np.inf), rows.enc.x.clone()
     for j,piece in enumerate(pieces):
         new,ok = rows.after(piece)
@@ -584,7 +584,6 @@ class Audit(Exports):
         k:int=4,                 # Most pieces of advice, ≥ 1
         worth:float|None=None,   # Most that helping a row may cost; None for any: more rows first, then cheaper ones
         columns:int=3,           # Most columns that a piece of advice names, ≥ 1
-        seed:int=0,              # Seed of the search
     ) -> _Advice: # `words`, `frame`, `helped` (bool `(n,)`, of the rows refused), `answers`: each row after its advice
         """A few pieces of advice that together help as many refused rows as possible, at the least cost; or `ValueError`.
 
@@ -596,8 +595,6 @@ class Audit(Exports):
             Most that helping a row may cost; None for any: more rows first, then cheaper ones
         columns : int, default 3
             Most columns that a piece of advice names, ≥ 1
-        seed : int, default 0
-            Seed of the search
 
         Returns
         -------
@@ -612,7 +609,7 @@ class Audit(Exports):
         if (cfs.target != cfs.target[0]).any(): raise ValueError('target must be the same for all rows, got several')
         enc = cfs.explainer.enc_of(cfs)
         question = Question(cfs.data, enc, cfs.explainer.logits(cfs.data, enc.x), cfs.tensors.target)
-        return _advice_told(cfs.explainer, question, (k, worth, columns), seed)
+        return _advice_told(cfs.explainer, question, (k, worth, columns))
 
     def __repr__(self):
         n,found = len(self.frame.groupby(['by', 'group'])) - 1, len(self.differences)

@@ -209,18 +209,13 @@ def _state_after(trace:Trace, i:int) -> Counterfactuals: # One row
 # %% ../../nbs/use/04_drawing.ipynb #c4062658
 def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     "The state after `i` steps in words."
-    changed = list(map(str, _state_after(trace, i).changes().feature)) if i else []
+    changed,z = list(map(str, _state_after(trace, i).changes().feature)) if i else [], _logits_at_step(trace, i)
     what = f'{len(changed)} changed: {", ".join(changed) or "nothing"}.' if i else 'The input, nothing changed yet.'
-    return f'Step {i} of {len(trace)}. {what} {_OPINIONS[trace.goal](trace, _logits_at_step(trace, i))}'
-
-def _class_opinion(trace, z) -> str:
-    best = class_name(z.argmax().item(), trace.classes)
-    prob,gap = said(z, trace.target.label, trace.cut).item(), (z - trace.target.mu).abs().mean().item()
-    return f'The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
-
-def _number_opinion(trace, z) -> str: return f'The model predicts {z.item():.4g}; the target is {trace.wanted}.'
-
-_OPINIONS = {CLASSES: _class_opinion, NUMBERS: _number_opinion}
+    told = f'Step {i} of {len(trace)}. {what}'
+    if trace.goal is NUMBERS: return f'{told} The model predicts {z.item():.4g}; the target is {trace.wanted}.'
+    best,prob = class_name(z.argmax().item(), trace.classes), said(z, trace.target.label, trace.cut).item()
+    gap = (z - trace.target.mu).abs().mean().item()
+    return f'{told} The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
 # %% ../../nbs/use/04_drawing.ipynb #8a95b069
 def _image_panels(fig, trace:Trace) -> tuple[list, Callable]: # Artists that move, and what moves them to a step
@@ -352,9 +347,10 @@ def _canvas(trace:Trace) -> tuple:
     return fig, [title, *(artist for moving,_ in panels for artist in moving)], move
 
 # %% ../../nbs/use/04_drawing.ipynb #67c5c451
+_DPI = 80 # Of the pictures
+
 def frames(
     trace:Trace, # From `GradualCF.trace`
-    dpi:int=80,  # Resolution
 ) -> list[_Frame]: # One for the input and one for each step
     """Draw every state of a trace.
 
@@ -362,8 +358,6 @@ def frames(
     ----------
     trace : Trace
         From `GradualCF.trace`
-    dpi : int, default 80
-        Resolution
 
     Returns
     -------
@@ -372,7 +366,7 @@ def frames(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     fig,moving,move = _canvas(trace)
-    fig.set_dpi(dpi)
+    fig.set_dpi(_DPI)
     canvas = FigureCanvasAgg(fig)
     move(len(trace))
     for artist in moving: artist.set_animated(True)
@@ -394,12 +388,13 @@ def _trace_frames(trace):
     return pictures
 
 # %% ../../nbs/use/04_drawing.ipynb #341a3dbf
+_STAYS = 600 # Milliseconds a picture stays while playing
+
 @door()
 def stepper(
     trace,            # A `Trace`, pictures from `frames`, answers, or a fitted explainer with `rows`
     rows=None,        # For an explainer: one raw row
     target=None,      # For an explainer: as `explain` takes it
-    interval:int=600, # Milliseconds a picture stays while playing
 ):                    # An ipywidgets box
     """A slider through the steps of a trace; works without a kernel once it is shown.
 
@@ -411,8 +406,6 @@ def stepper(
         For an explainer: one raw row
     target : default None
         For an explainer: as `explain` takes it
-    interval : int, default 600
-        Milliseconds a picture stays while playing
 
     Examples
     --------
@@ -427,27 +420,20 @@ def stepper(
     def page(f):
         words = f'<p role="status" aria-live="polite">{html.escape(getattr(f, "text", ""))}</p>'
         return W.VBox([W.Image(value=bytes(f), format='png', layout=W.Layout(max_width='100%')), W.HTML(words)])
-    play = W.Play(value=0, min=0, max=(last := len(pictures) - 1), interval=interval, show_repeat=False)
+    play = W.Play(value=0, min=0, max=(last := len(pictures) - 1), interval=_STAYS, show_repeat=False)
     slider = W.IntSlider(value=0, min=0, max=last, description='step')
     stack = W.Stack([page(f) for f in pictures], selected_index=0)
     W.jslink((play, 'value'), (slider, 'value'))
     W.jslink((slider, 'value'), (stack, 'selected_index'))
     return W.VBox([W.HBox([play, slider]), stack])
 
-# %% ../../nbs/use/04_drawing.ipynb #9eaaca9b
-def _step_page(trace, title:str='Gradual construction', interval:int=600) -> str: # As in `stepper`
-    "The stepper as one HTML page without outside requests."
-    pictures = _trace_frames(trace)
-    data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in pictures]
-    return render('stepper/page', title=title, last=len(pictures) - 1, interval=interval, frames=data)
-
 # %% ../../nbs/use/04_drawing.ipynb #94f26f77
 def save_page(
     path:str|Path, # The file; written atomically
     trace,         # A `Trace`, or pictures from `frames`
-    **kw,          # `title` and `interval`, as of the stepper
+    title:str='Gradual construction', # Its title
 ) -> Path:
-    """Write `_step_page` to a file.
+    """Write the stepper as one HTML page without outside requests; raises `ValueError` where there is no picture.
 
     Parameters
     ----------
@@ -455,11 +441,17 @@ def save_page(
         The file; written atomically
     trace
         A `Trace`, or pictures from `frames`
-    **kw
-        `title` and `interval`, as of the stepper
+    title : str, default 'Gradual construction'
+        Its title
 
     Returns
     -------
     Path
+
+    Raises
+    ------
+    ValueError
+        Where there is no picture
     """
-    return write_file(path, _step_page(trace, **kw).encode())
+    data = [dict(png=base64.b64encode(f).decode(), text=getattr(f, 'text', '')) for f in _trace_frames(trace)]
+    return write_file(path, render('stepper/page', title=title, last=len(data) - 1, interval=_STAYS, frames=data).encode())

@@ -5,7 +5,6 @@
 # %% ../../nbs/use/09_evidence.ipynb #e4
 from __future__ import annotations
 import json
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
@@ -24,7 +23,7 @@ from ..models.decisions import by_votes, of_labels
 from ..render import json_value, plain_json
 from ..models.fingerprints import fingerprints_of, versions_of
 from ..templates.evidence import check_evidence as checker
-from .enough import _cell_of
+from .enough import typed_rows
 
 # %% auto #0
 __all__ = ['own_answers']
@@ -125,19 +124,6 @@ def evidence(
     return out
 
 # %% ../../nbs/use/09_evidence.ipynb #e22
-def _typed_rows(cf, frame:pd.DataFrame) -> pd.DataFrame: # Cells of JSON
-    "Rows of a record with the types of the training rows, where their cells have them."
-    frame,dtypes = frame.copy(), cf.domain.write(cf.x_train[:1]).dtypes
-    for c in cf.domain.features:
-        for name in c.sources:
-            s = frame[name].astype(object)
-            with suppress(ValueError, TypeError, ArithmeticError):
-                s = pd.Series([None if pd.isna(v) else _cell_of(c, v) for v in s], s.index, object)
-                levels = getattr(dtypes[name], 'categories', None)
-                if levels is None or s.dropna().isin(levels).all(): s = s.astype(dtypes[name]) # else it says which level is none
-            frame[name] = s
-    return frame
-
 def own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     """The model of an explainer, and the columns that it reads.
 
@@ -154,10 +140,10 @@ def own_answers(cf) -> tuple: # As `check_evidence.py` takes a model
     own = getattr(given_model(cf.model), 'predictor', None)
     if own is None:
         says = lambda frame: cf.logits(frame, cf.encode(frame).x).double()
-        return (lambda frame: says(_typed_rows(cf, frame)) if cf.numbers else says(_typed_rows(cf, frame)).softmax(1)), ()
-    ask = lambda frame: own.ask(_typed_rows(cf, frame)[list(own.names or frame)])
+        return (lambda frame: says(typed_rows(cf, frame)) if cf.numbers else says(typed_rows(cf, frame)).softmax(1)), ()
+    ask = lambda frame: own.ask(typed_rows(cf, frame)[list(own.names or frame)])
     if own.labels is None: return ask, ()
-    labels = lambda frame: own.labels(_typed_rows(cf, frame)[list(own.names or frame)])
+    labels = lambda frame: own.labels(typed_rows(cf, frame)[list(own.names or frame)])
     return SimpleNamespace(classes_=own.classes, predict=labels, **{checker.METHODS[own.kind]: ask}), ()
 
 # %% ../../nbs/use/09_evidence.ipynb #e24
@@ -192,7 +178,7 @@ def rows_told(explainer, records:list, cells:list) -> pd.DataFrame: # A list of 
     columns = explainer.domain.write(explainer.x_train[:1]).columns
     named = [dict(zip((c['name'] for c in t['columns']), row)) for t,row in zip(records, cells)]
     frame = pd.DataFrame({i: [row[json_value(c)] for row in named] for i,c in enumerate(columns)}, dtype=object)
-    return _typed_rows(explainer, frame.set_axis(columns, axis=1).set_axis([str(t['answer']['row']) for t in records], axis=0))
+    return typed_rows(explainer, frame.set_axis(columns, axis=1).set_axis([str(t['answer']['row']) for t in records], axis=0))
 
 def answers_of(explainer, records:list) -> Counterfactuals: # Of rows that were read
     "The answers that records hold, with what the model says of them now; raises `ValueError` for another kind of target."

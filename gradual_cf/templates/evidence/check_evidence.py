@@ -391,12 +391,12 @@ def check(told, asked):
             *of_proof(told, asked, at, notes), *of_region(told, asked, limits, at), *of_ways(told, asked)]
     return [words for bad, words in out if bad], notes
 
-def main():
+def main(argv=None):
     parser = argparse.ArgumentParser(description=(__doc__ or '').splitlines()[0])
     parser.add_argument('letters', help='a letter or a .json file of records, or a folder of such files')
     parser.add_argument('--model', required=True, help='the model: a file, or FILE.py:NAME')
     parser.add_argument('--trust', action='append', default=[], help='a type that a .skops file may hold; repeat for more')
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     try:
         told, asked, notes, bad = decisions(Path(args.letters)), model_of(args.model, args.trust), {}, 0
         if not told: raise Unreadable(f'{args.letters} holds no record')
