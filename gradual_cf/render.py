@@ -207,24 +207,81 @@ def markdown(v) -> Markup:
     if hasattr(v, '__html__'): return v
     return Markup(_MARKS.sub(r'\\\1', html.escape(str(v), quote=False)))
 
+# %% ../nbs/91_render.ipynb #011cb288
+_SPACE = ' \t\n\r\f' # What HTML and Markdown show as one space
+_SPACES = re.compile(f'[{_SPACE}]+')
+_ATTRIBUTE = re.compile(r"""[ \t\n\r\f]+([a-z][a-z-]*)(?:=("[^"]*"|'[^']*'|[^\s"'=<>`]+))?""", re.I)
+_LONG_CODE = re.compile(r'&#(?:[0-9]{8,}|x[0-9a-f]{8,});?', re.I) # A sign that no alphabet has
+_AS_SAVED = {('meta', ('charset', 'utf-8')), ('tbody',), ('/tbody',), # What browsers add when they save a page
+             ('meta', ('content', 'text/html; charset=utf-8'), ('http-equiv', 'content-type'))}
+
+def plain_text(text:str) -> str: # Of a page
+    "Words as a browser shows them: entities read, white space as one."
+    if '&' in text: text = html.unescape(_LONG_CODE.sub('\ufffd', text))
+    return _SPACES.sub(' ', text).strip(' ')
+
+def _tag(text:str) -> tuple: # What stands between < and > -> its name, and its attributes in the order of their names
+    "A tag in one spelling; as it is written where it is no proper one."
+    name = re.match(r'/?[a-z][a-z0-9]*', text, re.I)
+    if name is None: return (text.lower() if text.lower() == '!doctype html' else text,)
+    at,found = name.end(), []
+    while m := _ATTRIBUTE.match(text, at):
+        at,value = m.end(), m[2] or ''
+        found.append((m[1].lower(), plain_text(value[1:-1] if value[:1] in ('"', "'") else value)))
+    whole = text[at:].strip(_SPACE) in ('', '/')
+    return (name[0].lower(), *sorted(found)) if whole else (text,)
+
+def html_pieces(text:str) -> list: # ('words', text) and ('tag', name, *attributes)
+    "A page of HTML, piece by piece."
+    first,*chunks = text.split('<')
+    out,known = [('words', plain_text(first))], {}
+    for chunk in chunks:
+        inside,closed,words = chunk.partition('>')
+        if inside not in known: known[inside] = ('tag', *(_tag(inside) if closed else (inside,)))
+        out.append(known[inside])
+        if words and (shown := plain_text(words)): out.append(('words', shown))
+    saved = lambda piece: piece[1:] in _AS_SAVED or piece[1].startswith('!-- saved from url=(0')
+    return [piece for piece in out if piece[1] and not saved(piece)]
+
+# %% ../nbs/91_render.ipynb #044662fa
+_LITERAL = re.compile(r'\\([!-/:-@\[-`{-~])|(&#?\w{1,32};)')
+_BACKED = re.compile(_WITHIN.replace(')_', r')\\_')) # The same with a backslash, which looks alike
+_ACTIVE = set('\\`*_[]|~#$<:-+') # Signs that mean something where they stand bare
+
+def _one_spelling(m) -> str:
+    "A sign that is taken literally: with a backslash where it would mean something bare."
+    sign = m[1] or plain_text(m[2])
+    return f'\\{sign}' if sign in _ACTIVE else sign
+
+def md_lines(text:str) -> list:
+    "A text in Markdown, line by line, without those that are empty."
+    lines = (re.sub('[ \t\f]+', ' ', l.strip(_SPACE)) for l in re.split('[\r\n]+', text))
+    lines = (re.sub('-+', '-', l.replace(' ', '')) if l and not set(l) - set('|-: ') else l for l in lines)
+    return [_BACKED.sub('_', _LITERAL.sub(_one_spelling, l)) for l in lines if l]
+
 # %% ../nbs/91_render.ipynb #77a221ca
 def once(pairs) -> dict:
     "An object of JSON; raises `ValueError` where a name is given twice."
     if len(dict(pairs)) < len(pairs): raise ValueError(f'a name must be given once, got {[k for k,_ in pairs]}')
     return dict(pairs)
 
-def page_lines(text:str, format:str) -> list:
-    "The lines of a letter; `ValueError` for JSON that is none."
+def taken_apart(text:str, format:str) -> list: # 'md', 'html', 'txt' or 'json'
+    "What is seen of a letter, piece by piece; `ValueError` for JSON that is none."
+    if format == 'html': return html_pieces(text)
+    if format == 'md': return md_lines(text)
     if format == 'json': text = json.dumps(json.loads(text, object_pairs_hook=once), ensure_ascii=False, indent=1)
     return [l.rstrip() for l in text.strip().splitlines()]
 
 # %% ../nbs/91_render.ipynb #1afd7310
 _CONTEXT = 40 # Signs before a difference that are shown
 
-def first_difference(seen:list, own:list) -> tuple: # The lines of two pages that differ -> a text of each
+def first_difference(seen:list, own:list) -> tuple: # Two pages that differ, piece by piece -> a text of each
     "Where two pages first differ, in words."
     k = next((k for k,(a,b) in enumerate(zip(seen, own)) if a != b), min(len(seen), len(own)))
-    a,b = (some[k] if k < len(some) else 'nothing' for some in (seen, own))
+    def plain(v):
+        if isinstance(v, str) or v[0] == 'words': return v if isinstance(v, str) else v[1]
+        return '<' + ' '.join([v[1], *(f'{name}="{value}"' for name,value in v[2:])]) + '>'
+    a,b = (plain(some[k]) if k < len(some) else 'nothing' for some in (seen, own))
     begin = max(next((j for j,two in enumerate(zip(a, b)) if two[0] != two[1]), min(len(a), len(b))) - _CONTEXT, 0)
     end = begin + 3*_CONTEXT
     return tuple('…'*(begin > 0) + text[begin:end] + '…'*(len(text) > end) for text in (a, b))

@@ -23,7 +23,7 @@ from ..data.found import AGAINST_DIRECTION
 from ..data.tables import check_names
 from ..models.asking import JointModel
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
-                               LANGUAGES, N_, page_lines, sided_percent, value_text, with_unit)
+                               LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..models.fingerprints import fingerprints_of
 from ..search.explainer import Explainer
 from ..models.targets import class_words, in_target, NUMBERS
@@ -595,7 +595,7 @@ def _check_seen(cf, letters:dict, template, given:dict, asked:dict): # Position 
         sealed,slots = ([letters[i][name] for i in at] for name in ('sealed', 'slots'))
         pages = _pages_of(coarse if usual else plain, sealed, slots, form, None if form == 'json' else template, given, asked | dict(k=k))
         for i,page in zip(at, pages):
-            seen,own = ([p.decode('latin-1')] if form == 'pdf' else page_lines(p, form) for p in (letters[i]['text'], page))
+            seen,own = ([p.decode('latin-1')] if form == 'pdf' else taken_apart(p, form) for p in (letters[i]['text'], page))
             if own != seen: raise ValueError(_FORGED.format(i, *first_difference(seen, own)))
 
 # %% ../../nbs/use/03_letter.ipynb #c90
