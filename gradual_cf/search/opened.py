@@ -223,7 +223,8 @@ class _OpenLayers:
     def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
         "Sums of one model whose units have kinks."
         k,where = self.first[i], None if change is None else _address(change[:, self.first[i]:])
-        if not self.lib.layer_sums(_address(f), *f.shape, *cast(tuple, self.plain[i])[0], _address(base[:, k:]), where): raise MemoryError('what changes of rows do does not fit into memory')
+        done = self.lib.layer_sums(_address(f), *f.shape, *cast(tuple, self.plain[i])[0], _address(base[:, k:]), where)
+        if not done: raise MemoryError('what changes of rows do does not fit into memory')
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
         "Features of a column at its places."
