@@ -20,9 +20,9 @@ from gradual_cf.core import (by_target, Domain, Effort, Encoded, Question, State
 from .models.asking import is_differentiable, given_model, answers_numbers, evaluating, predict
 from .search.confirmed import EnsembleAgreement, ensemble_of
 from .search.composition import admissible, compose, init_composite, loss_grad
-from gradual_cf.search.explainer import (
-    KINDS, Common, domain_of, Explainer, restored_on_error, short_repr, default_settings, suited_domain, setting,
-    document_settings)
+from .search.answer import Explainer
+from .search.question import domain_of, restored_on_error, suited_domain
+from .search.settings import KINDS, Common, default_settings, document_settings, setting, short_repr
 from .search.goals import (
     unreached_rows, fit_logits, Lead, Match, content, violation, l2_distance, leading, logit_gap, mix, max_changes_of, required,
     prototype_distance, violation_required, total_variation)

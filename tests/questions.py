@@ -26,7 +26,7 @@ from gradual_cf.all import GradualCF, plausible, prove, tabular
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.boxes import grid_of
 from gradual_cf.search.proven import ways
-from gradual_cf.search.ranges import region
+from gradual_cf.search.robust import region
 from gradual_cf.search.readings import _readings
 from gradual_cf.use.evidence import answer_schema, evidence
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, plausible, tabular
 from gradual_cf.search.boxes import grid_of
-from gradual_cf.search.ranges import _upwards
+from gradual_cf.search.robust import _upwards
 
 SETTINGS = dict(sparse='sparse', half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
 MODELS = dict(boosted=lambda: HistGradientBoostingClassifier(max_iter=20, random_state=0),

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from ..answers import aimed_at, Counterfactuals
 from ..core import Display, Domain, door, Encoded, token_groups, check_range
 from ..models.asking import Adapted
-from ..models.decisions import FrameModel
-from ..models.of_texts import framed, of_texts
+from ..models.decisions import FrameModel, Predictor
+from ..models.fitted import recognised
 from .images import _kept_names
 from .words import (
     _can_tag, _CLITIC, content_word, _fluency_model, _fitting_proposals, _ids_now, _in_place, lookup_form, _nearest_words,
@@ -346,6 +346,68 @@ def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candid
 
 _TEXTS = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=known_word_places,
               project=_to_words) # What a reader gives
+
+# %% ../../nbs/06_texts.ipynb #ot6
+TEXT = 'text' # The one column of a frame of texts
+
+def framed(texts) -> pd.DataFrame: return pd.DataFrame({TEXT: pd.Series(list(texts), dtype=object)}) # As a model is asked
+
+def _ask_texts(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame[TEXT].tolist()) # A function of a list of texts
+
+# %% ../../nbs/06_texts.ipynb #ot8
+def _shares(out, n:int) -> np.ndarray: # What a plain function returned for `n` texts -> `(n, k)`
+    "Probabilities; raises `ValueError` for labels, one column, or another number of rows."
+    got = np.asarray(out.detach().cpu() if hasattr(out, 'detach') else out)
+    want = f'model must return a probability for each class, shape ({n}, k) with k ≥ 2'
+    if got.dtype.kind not in 'fiub': raise ValueError(f'{want}, got {got.ravel()[:1].tolist()!r}: labels are no probabilities')
+    if len(got.shape) and got.shape[0] != n: raise ValueError(f'{want}, got {got.shape[0]} rows for {n} texts')
+    if got.ndim != 2 or got.shape[1] < 2: raise ValueError(f"{want}, got shape {got.shape}: return [1 - p, p] for one probability p")
+    return got
+
+def _of_function(f:Callable, frame:pd.DataFrame) -> np.ndarray: return _shares(f(frame[TEXT].tolist()), len(frame))
+
+# %% ../../nbs/06_texts.ipynb #ot11
+def _hugging_face(model, texts) -> np.ndarray: # A pipeline for text classification -> `(n, k)`
+    "Scores by label, in the order of the network's outputs."
+    names = [model.model.config.id2label[i] for i in sorted(model.model.config.id2label)]
+    said = [{one['label']: one['score'] for one in row} for row in model(texts, top_k=None, truncation=True)]
+    return np.array([[row[name] for name in names] for row in said], float)
+
+def _spacy(model, labels, texts) -> np.ndarray: # `(n, k)`
+    "Scores of a text classifier by label."
+    return np.array([[doc.cats[name] for name in labels] for doc in model.pipe(texts)], float)
+
+def _of_library(model) -> Predictor|None:
+    "A pipeline of Hugging Face or spaCy; raises `ValueError` for one that gives no probabilities of exclusive classes."
+    library = type(model).__module__
+    if library.startswith('transformers.pipelines'):
+        names:Any = getattr(getattr(model, 'model', None), 'config', None)
+        if getattr(model, 'task', '') != 'text-classification' or len(getattr(names, 'id2label', ())) < 2:
+            raise ValueError(f'model must classify texts into two classes or more, got a pipeline for {model.task!r}')
+        classes = tuple(names.id2label[i] for i in sorted(names.id2label))
+        return Predictor(partial(_ask_texts, partial(_hugging_face, model)), source=model, classes=classes)
+    if not library.startswith('spacy.'): return None
+    if 'textcat' not in model.pipe_names:
+        raise ValueError(f"model must have a 'textcat', whose classes exclude each other, got {model.pipe_names}")
+    labels = tuple(model.get_pipe('textcat').labels)
+    return Predictor(partial(_ask_texts, partial(_spacy, model, labels)), source=model, classes=labels)
+
+# %% ../../nbs/06_texts.ipynb #ot12
+def _as_lists(p:Predictor) -> Predictor: # A fitted model, asked with frames
+    "The same predictor, given lists of texts; one that was fitted on a frame is given that."
+    if p.names: return p
+    ask = lambda f: None if f is None else partial(_ask_texts, f)
+    return replace(p, ask=ask(p.ask), labels=ask(p.labels), instead=tuple((ask(f), kind) for f,kind in p.instead))
+
+def of_texts(model) -> Predictor: # Anything that can be asked about texts
+    "How a function of texts is asked; raises `ValueError` for what is none."
+    if isinstance(model, Predictor): return model
+    if (known := _of_library(model)) is not None: return known
+    if (known := recognised(model)) is not None: return _as_lists(known)
+    if hasattr(model, 'parameters') or isinstance(model, type):
+        raise ValueError(f'model must be a function of texts for sentences(texts), got {type(model).__name__}: '
+                         'a network of vectors is explained with sentences(vectors), a transformer as its pipeline')
+    return Predictor(partial(_of_function, model))
 
 # %% ../../nbs/06_texts.ipynb #sp2
 _PLAIN = re.compile(r"\w+(?:['’]\w+)*")

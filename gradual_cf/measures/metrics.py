@@ -20,7 +20,8 @@ from ..data.columns import MISSING
 from ..gradual import plausible
 from ..models.asking import adapt_model, labels_of, predict
 from ..render import plot_text, subplots
-from ..search.explainer import Explainer, unbound_model
+from ..search.answer import Explainer
+from ..search.question import unbound_model
 from ..models.targets import in_target, levels, NUMBERS
 from ..search.goals import fit_logits, leading, required, shortfall
 from ..search.plausible import held_back
