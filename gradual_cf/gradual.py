@@ -10,13 +10,11 @@ from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from gradual_cf.core import (by_target, Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums,
-    RULES, work_of)
+from .core import (
+    by_target, Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES, work_of)
 from .models.asking import is_differentiable, given_model, answers_numbers, evaluating, predict
 from .search.confirmed import EnsembleAgreement, ensemble_of
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -231,7 +229,9 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
     if h.agree is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
-        return Target(label, level, mu, demands=match + lead + (_jurors_for(cf, panel, label),))
+        want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
+        share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
+        return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, panel)))
     if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
     return Target(label, level, mu, demands=match + lead)
 
@@ -244,11 +244,6 @@ def _aim_inside(cf, interval:Tensor) -> Target:
     ahead = _BEYOND*cf.spread
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
-
-def _jurors_for(cf, panel, label:Tensor) -> EnsembleAgreement:
-    "That jurors decide for the target too."
-    want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
-    return EnsembleAgreement(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
 
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
@@ -567,11 +562,6 @@ def _curve(loss, states:list) -> pd.DataFrame: # One-row `State`s, in order -> o
     return df.assign(iteration=range(len(states)), prob=read(lambda s: target_prob(s.logits, s.target.label)),
                      gap=read(logit_gap), dist=read(l2_distance))
 
-def _chosen_group(new, old, groups):
-    "The group that one step of one row chose."
-    size = group_sums((new.xp - old.xp).abs(), groups)
-    return int((size + FAR*(new.on & ~old.on)).argmax())
-
 def _recorded(cf, s):
     "All steps of one row up to its best: copied states, the groups they chose, curves."
     best = _BestSoFar(cf, s)
@@ -580,7 +570,8 @@ def _recorded(cf, s):
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.update(s)
         now = _state_copy(s)
-        out.append((now, _chosen_group(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
+        chosen = int((group_sums((now.xp - old.xp).abs(), cf.groups(s.x)) + FAR*(now.on & ~old.on)).argmax())
+        out.append((now, chosen, _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
         old,_ = now,seen.clear()
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])

@@ -446,9 +446,6 @@ _APART,_FAR = .25, 3   # Gap beside a number that reads like a code, and beside 
 _GAPS,_FEW_OTHERS = 5, 5 # … and in their largest gaps; fewer other values than these tell less
 _OFTEN_NONE = .1       # Share of rows of which -1 is no number where it is the only one below 0
 
-def _reads_as_code(code:float, least:float) -> bool: # A number, and the smallest of the others
-    return code < 0 <= least or _CODE.fullmatch(value_text(abs(code)).replace('.', '').replace(',', '')) is not None
-
 def _codes_apart(v:np.ndarray) -> tuple:
     "Numbers that no other is near: repeated, at an end, behind a gap as none of the others leave."
     u,n = np.unique(v, return_counts=True)
@@ -460,7 +457,8 @@ def _codes_apart(v:np.ndarray) -> tuple:
         core,few = u[i:len(u) - j], len(u) - i - j < _FEW_OTHERS
         with np.errstate(over='ignore'): largest,width = np.diff(core).max(), core[-1] - core[0]
         def apart(codes, gap):
-            read = all(_reads_as_code(code, core[0]) for code in codes.tolist())
+            as_code = lambda v: v < 0 <= core[0] or _CODE.fullmatch(value_text(abs(v)).replace('.', '').replace(',', ''))
+            read = all(map(as_code, codes.tolist()))
             far = _FAR if not read else 1 if few else _APART
             return not len(codes) or gap >= max(_GAPS*largest, far*width) and (read or not few)
         if apart(u[:i], steps[i - 1]) and apart(u[len(u) - j:], steps[-j]): return tuple(np.r_[u[:i], u[len(u) - j:]].tolist())

@@ -95,8 +95,6 @@ def _read_once(reader, text) -> tuple:
     return found
 
 # %% ../../nbs/06_texts.ipynb #c21
-def _no_verdict(i, text): return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
-
 def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
     texts = _raw_texts(data)
@@ -104,7 +102,7 @@ def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts
     loose = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for i,t in enumerate(texts):
         _,own,apart = _read_once(reader, t)
-        if not any(r >= 0 for r in own): raise _no_verdict(i, t)
+        if not any(r >= 0 for r in own): raise ValueError(f'data must have a known word in every text, got none in row {i}: {t[:40]!r}')
         ids[i, :len(own)],loose[i, :len(own)] = torch.tensor(own), torch.tensor(apart)
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
@@ -322,11 +320,6 @@ def _fluency_of(reads):
     if isinstance(reads, str) and reads == 'auto': return reads_well() if _can_tag() else None
     raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
 
-def _learnable(reader, make) -> Domain:
-    "The domain of a reader; its rule learns from the texts of `fit` where it has none of its own."
-    if reader.reads is None or reader.reads.texts is not None: return make(reader)
-    return replace(make(reader), learn=partial(_learn_fluency, reader, make))
-
 def _learn_fluency(reader, make, domain, raw):
     "The domain that listens to training texts."
     told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
@@ -459,8 +452,6 @@ def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
         frozen[i, :len(spans)] = torch.tensor([not reader.may(t[a:b]) for a,b in spans])
     return Encoded(x, frozen)
 
-def _word_at(reader:_Spliced, v:float) -> str: return '' if v < 0 else reader.vectors.words[round((v - 1)/TEXT_UNIT)]
-
 def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "The original of each row with its words exchanged; gaps, punctuation and capitals stay."
     rows = x.detach().cpu().double()
@@ -470,7 +461,8 @@ def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> lis
         lost = [i for i,k in enumerate(keys) if k not in reader.seen]
         if lost: raise ValueError(f'x must come from texts that this domain encoded, got another original in row {lost[0]}')
         texts = [reader.seen[k] for k in keys]
-    new = [{p: _word_at(reader, row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
+    word = lambda v: '' if v < 0 else reader.vectors.words[round((v - 1)/TEXT_UNIT)]
+    new = [{p: word(row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
     return [rewrite_words(t, known_word_places(reader, t), n) if n else t for t,n in zip(texts, new)]
 
 def _groups_spliced(shape) -> Tensor: # Long `(l + 2,)`
@@ -591,7 +583,9 @@ def sentences(
     _check_text_settings(length, *told)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
     probe = _word_candidates, _Pool._make([*told, common]), beam, depth
-    return _learnable(reader, partial(_domain_of, own=_TEXTS, probe=probe, groups=token_groups, defaults='text'))
+    make = partial(_domain_of, own=_TEXTS, probe=probe, groups=token_groups, defaults='text')
+    if rule is None or rule.texts is not None: return make(reader)
+    return replace(make(reader), learn=partial(_learn_fluency, reader, make)) # the rule learns from the texts of `fit`
 
 # %% ../../nbs/06_texts.ipynb #c90
 class _Lookup(nn.Module):

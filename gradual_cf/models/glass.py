@@ -195,9 +195,6 @@ def _levels_right(told:dict, splits:list, row, levels:dict) -> np.ndarray: # A c
             return CatBoost().load_model(str(path), format='json').calc_leaf_indexes(rows) > 0
     except (OSError, CatBoostError) as e: raise Unreadable(f'splits on levels that CatBoost does not tell: {e}') from e
 
-def _up_to(border:float) -> float: # The largest of 32 bits, or its opposite, asks whether a number is missing
-    return border if abs(border) >= np.finfo(np.float32).max else widen_to_64(np.array([border]))[0]
-
 def _as_nested(tree:dict, k:int) -> dict: # A symmetric tree of the JSON, as others stand there
     "All nodes of a level ask the same, and the first question is the lowest bit of a leaf's number."
     nodes = [dict(value=v) for v in np.reshape(tree['leaf_values'], (-1, k)).tolist()]
@@ -227,7 +224,8 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> TreeEnsemble|None: #
     trees = [_flattened(tree, 'left', 'right') for tree in nested]
     splits = {node['split']['split_index']: node['split'] for tree in trees for node in tree if 'split' in node}
     asked = {i: _asked_by_split(s, told, ctrs, first) for i,s in splits.items()}
-    asks = {i: (f, _up_to(border), None, way) for i,(f,border,way) in asked.items() if border is not None}
+    edge = np.finfo(np.float32).max # it, or its opposite, asks whether a number is missing
+    asks = {i: (f, v if abs(v) >= edge else widen_to_64(np.array([v]))[0], None, way) for i,(f,v,way) in asked.items() if v is not None}
     for f in named:
         mine = [i for i,(g,border,_) in asked.items() if g == f and border is None]
         if not mine: continue

@@ -11,17 +11,14 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from ..answers import explainer_of, Counterfactuals, NOT_READ
 from ..data.columns import entry_slices, inward_to_steps
 from ..data.tables import cast_column
-from ..core import (
-    absent, changed_groups, door, work_of, Effort, Encoded, Question, read_once, take_rows, Target, by_target)
+from ..core import absent, changed_groups, door, work_of, Effort, Encoded, Question, read_once, take_rows, Target, by_target
 from .plausible import crowd, held_back
 from ..models.targets import in_target, levels, listed
 from .goals import leading
@@ -61,12 +58,6 @@ def _of_rows(cf, q:Question, effort:Effort, i:slice) -> Tensor:
     if some.enc.low is not None and any(len(c.between) for c in cf.domain.features):
         some = replace(some, enc=_on_steps(cf.domain.features, some.enc))
     return cf.search(some, effort)
-
-def _searched_in_batches(cf, q:Question, effort:Effort) -> Tensor: # `(n, *s)`
-    "What the search finds, `batch_size` rows at a time."
-    size = cf.settings.batch_size
-    starts = tqdm(range(0, len(q), size), disable=not effort.progress, desc=type(cf).__name__, unit_scale=size, unit='row')
-    return torch.cat([_of_rows(cf, q, effort, slice(i, i + size)) for i in starts])
 
 _FIRST_ROWS = 4 # Rows of the first batch
 _SHARE = .25    # Most of the time that is left, for one batch
@@ -212,12 +203,6 @@ def _denied(cf, q:Question, cfs:Counterfactuals) -> tuple|None: # Positions `(q,
     if (panel := getattr(cf, 'panel', None)) is not None: other.panel = (cf.x_train, model), panel[1]
     other.model,other.read = model, None
     return i, other, replace(some, logits=other.logits(some.rows, some.enc.x))
-
-def _with_denied(cf, q:Question, cfs:Counterfactuals, effort:Effort) -> Counterfactuals:
-    "The same answers, but for those that are denied others."
-    if (again := _denied(cf, q, cfs)) is None: return cfs
-    i,other,asked = again
-    return _with_answers(cfs, i, replace(_answered_by_kind(other, asked, effort), explainer=cf))
 
 # %% ../../nbs/search/24_answer.ipynb #017574f0
 def _summary_of(cf) -> str:
@@ -460,7 +445,9 @@ class Explainer(_FittedModel, metaclass=_Listed):
         Counterfactuals
         """
         found = _answered_by_kind(self, question, effort, wanted)
-        return found if wanted.robust is not None else _with_denied(self, question, found, effort)
+        if wanted.robust is not None or (again := self.denied(question, found)) is None: return found
+        i,other,asked = again # is denied: others, in the places of these
+        return _with_answers(found, i, replace(_answered_by_kind(other, asked, effort), explainer=self))
 
     def find(self,
         question:Question,      # Rows, encoded, with their targets
@@ -481,7 +468,9 @@ class Explainer(_FittedModel, metaclass=_Listed):
             `(n, *s)`, and which rows it came to, bool `(n,)`
         """
         if effort.until < float('inf'): return _searched_until(self, question, effort)
-        return _searched_in_batches(self, question, effort), np.ones(len(question), bool)
+        n,size = len(question), self.settings.batch_size
+        starts = tqdm(range(0, n, size), disable=not effort.progress, desc=type(self).__name__, unit_scale=size, unit='row')
+        return torch.cat([_of_rows(self, question, effort, slice(i, i + size)) for i in starts]), np.ones(n, bool)
 
     def usual(self, question:Question, effort:Effort=Effort()) -> Tensor: # `(n, *s)`
         """What `explain` finds where nothing else is said, before it is measured.

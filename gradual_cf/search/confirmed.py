@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor, nn
 
 from ..core import Effort, Question

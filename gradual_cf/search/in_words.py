@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor
 
 from ..answers import Counterfactuals

@@ -11,9 +11,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.targets import CLASSES, levels
@@ -26,15 +24,14 @@ from .readings import _decided_for_target, _out_of_reach, _readings
 from .judge import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
 from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
 from .boxes import (
-    FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers,
-    Price, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
+    FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers, Price,
+    BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.found import log_findings
 from ..data.tables import column_cost as _function_price
 from ..models.asking import check_cancelled, predict
-
 from ..models.decisions import FrameModel
 from .sums import _by_sum
 from ..models.trees import TreeModel
@@ -227,8 +224,7 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     "Search all rows under a price, a function of grid and rows: `SearchResult`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = grid_of(cf.domain.features)
-    most = torch.minimum(max_changes_of(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
-    q,tolls = box_question(grid, enc, most), np.zeros(len(target))
+    q,tolls = box_question(grid, enc, _most_columns(cf, enc)), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
     n = len(target)
@@ -295,15 +291,13 @@ def is_nearest_search(cf) -> bool:
     return cf.greedy and not tied and h.legal and not any(kind.inside for kind in cf.demanded)
 
 # %% ../../nbs/search/13_proven.ipynb #bb7322x0
-def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
-
 def _deciding_alone(cf) -> Any: # An explainer
     "The same without what presets demand besides the decision."
     return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
 
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    return _deciding_alone(cf) if _agreeing(cf) else cf
+    return cf if getattr(cf.settings, 'agree', None) is None else _deciding_alone(cf)
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."

@@ -11,9 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import nn, Tensor
 
 from ..data.found import log_findings
@@ -22,8 +20,8 @@ from ..core import arrow_table, Domain, Encoded, Question, take_rows, check_rang
 from ..models.targets import check_order, renamed_labels, class_labels, CLASSES, in_target, listed, NUMBERS, said
 from .in_words import used
 from ..models.asking import (
-    adapt_model, Adapted, counting, JointModel, CastModel, cast_model, check_finite, check_deterministic, given_model,
-    gives_plain_logits, answers_numbers, check_lead, check_logits, labels_of, constant_class_note, place, predict)
+    adapt_model, Adapted, counting, JointModel, CastModel, cast_model, check_finite, check_deterministic, given_model, gives_plain_logits,
+    answers_numbers, check_lead, check_logits, labels_of, constant_class_note, place, predict)
 from ..models.decisions import FrameModel
 from ..models.fitted import decisions, predictor, settled
 from .pipelines import tabled
