@@ -133,6 +133,11 @@ def _nearest(known:np.ndarray, v:np.ndarray) -> np.ndarray: # Ascending `(k,)`, 
     return np.where(v - below <= above - v, below, above)
 
 
+def nearest_written(v:np.ndarray, scale, origin) -> np.ndarray: # Decoded numbers of any shape; of their columns
+    "Decoded numbers, to the very ones that were encoded where these have few decimals."
+    with np.errstate(over='ignore'): near = np.rint(v*scale)/scale # infinite, and so not near, for what is too large
+    return np.where(np.abs(near - v) <= _ULPS*(np.abs(v) + np.abs(origin)), near, v)
+
 def decoded_numbers(c:Column, x:np.ndarray) -> np.ndarray: # Raw, NaN where missing, `(n,)`
     "Decode numbers, to the very ones that were encoded."
     v,scale = c.decoded(x), c.scale

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import Effort
-from ..data.columns import MISSING, one_hot
+from ..data.columns import MISSING, nearest_written, one_hot
 
 # %% auto #0
 __all__ = []
@@ -37,6 +37,8 @@ class Grid(NamedTuple):
     span:np.ndarray   # What is encoded as 1
     grain:np.ndarray  # Raw distance between values that can be written
     bent:tuple        # Columns with knots
+    missing:np.ndarray # Whether it has missing cells
+    scale:np.ndarray  # One over the last decimal of a number that is decoded as its line says; 0 for others
 
     def numbers(self, g:int, at:np.ndarray) -> np.ndarray: # Raw, as answers are written
         "What stands at positions of a column of numbers."
@@ -60,8 +62,8 @@ class Grid(NamedTuple):
         return self.columns[g].encoded(self.numbers(g, at))
 
     def each(self, look:Callable, g:np.ndarray, v:np.ndarray) -> np.ndarray: # Columns of numbers `(m,)`, `(m,)`
-        "What `numbers` or `up_to` say, each of a column of its own."
-        out,kind = np.zeros(len(v), np.int64 if look == self.up_to else float), self.kind[g]
+        "What `numbers`, `up_to` or `around` say, each of a column of its own."
+        out,kind = np.zeros(len(v), float if look == self.numbers else np.int64), self.kind[g]
         for k,same in enumerate(self.alike):
             mine = np.flatnonzero(kind == k)
             if len(mine): out[mine] = look(same[0], v[mine])
@@ -78,6 +80,9 @@ class Grid(NamedTuple):
         out = self.origin[g] + x*self.span[g]
         for h in self.bent: out[g == h] = self.columns[h].decoded(x[g == h])
         return out
+
+    def around_each(self, g:np.ndarray, raw:np.ndarray) -> np.ndarray: # Columns of numbers, raw ones, `(m,)` each
+        return self.each(self.around, g, raw)
 
     def all_around(self, raw:np.ndarray) -> np.ndarray: # Both `(n, g)`; 0 for a category
         "Where raw numbers of all columns are."
@@ -119,7 +124,10 @@ def grid_of(columns:tuple) -> Grid:
     line = [(0., 1.) if g in bent or not c.ordered else (c.origin, c.span) for g,c in enumerate(columns)]
     grain = np.array([c.grain if c.ordered else 1. for c in columns])
     origin,span = np.array(line).T
-    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent)
+    gone = np.array([c.missing for c in columns])
+    plain = [c.ordered and c.knots is None and not c.bits and not c.missing and (c.known is None or bool(c.levels)) for c in columns]
+    scale = np.array([c.scale if ok else 0. for ok,c in zip(plain, columns)])
+    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent, gone, scale)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
@@ -147,9 +155,23 @@ class PlacedRows(NamedTuple):
 
 def _raw_of_rows(grid:Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`; 0 for a category
     "The raw numbers of encoded rows."
-    out = np.zeros((len(x), len(grid.columns)))
-    for g in np.flatnonzero(~grid.named).tolist(): out[:, g] = grid.columns[g].decoded(x[:, grid.first[g]])
+    out = np.where(grid.named, 0., grid.origin + x[:, grid.first[:-1]]*grid.span)
+    for g in grid.bent: out[:, g] = grid.columns[g].decoded(x[:, grid.first[g]])
     return out
+
+def written_rows(grid:Grid, x:np.ndarray) -> np.ndarray: # Encoded `(n, d)` -> `(n, g)`
+    "What stands in rows: numbers as they were encoded, positions of levels; NaN where missing."
+    x = x.astype(float)
+    plain,out = grid.scale > 0, _raw_of_rows(grid, x)
+    out[:, plain] = nearest_written(out[:, plain], grid.scale[plain], grid.origin[plain])
+    for g in np.flatnonzero(~plain):
+        own = x[:, grid.first[g]:grid.first[g + 1]]
+        out[:, g] = np.where(own.any(1), own.argmax(1), np.nan) if grid.named[g] else grid.columns[g].exact(own)[:, 0]
+    return out
+
+def changed_columns(grid:Grid, x:np.ndarray, xp:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` twice -> bool `(n, g)`
+    "Columns in which any entry differs."
+    return np.logical_or.reduceat(x != xp, grid.first[:-1], axis=1)
 
 def positions_of_rows(grid:Grid, x:np.ndarray, missing:float) -> tuple: # Positions and encoded numbers, `(n, g)` each
     "Where rows are."
@@ -188,11 +210,14 @@ def rows_at(grid:Grid, rows:PlacedRows, row:np.ndarray, at:np.ndarray) -> np.nda
 
 def positions_of_answers(grid:Grid, rows:PlacedRows, xp:np.ndarray, missing:float) -> np.ndarray: # Answers `(n, d)` -> `(n, g)`
     "The positions of answers; own ones in columns that did not change."
-    at,_ = positions_of_rows(grid, xp, missing)
-    for g in range(len(grid.columns)):
-        part = slice(grid.first[g], grid.first[g + 1])
-        same = (xp[:, part] == rows.x[:, part]).all(1)
-        at[:, g] = np.where(same, rows.own[:, g], at[:, g])
+    on,at = changed_columns(grid, rows.x, xp), rows.own.copy()
+    for g in np.flatnonzero(on.any(0) & grid.named):
+        i = np.flatnonzero(on[:, g])
+        at[i, g] = xp[i, grid.first[g]:grid.first[g + 1]].argmax(1)
+    i,g = np.nonzero(on & ~grid.named)
+    v = xp[i, grid.first[g]]
+    gone = grid.missing[g] & (np.abs(v - missing) < 1e-6)
+    at[i, g] = np.where(gone, MISSING_POSITION, grid.around_each(g, grid.decoded_each(g, v)))
     return at
 
 # %% ../../nbs/search/06_boxes.ipynb #c12

@@ -13,7 +13,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups
 from ..data.columns import MISSING, entry_slices
 from ..models.asking import predict
-from .boxes import grid_of, are_lawful, positions_of_answers, box_question
+from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, box_question
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
@@ -37,6 +37,7 @@ class _Known(NamedTuple):
     engine:Any   # Of the model and its jurors; None where it is only asked
     jury:Any     # `_Panel`; None where nobody is to agree
     forests:dict # Number of a circle -> the engine of its isolation forest
+    spread:np.ndarray # Deviation of each encoded entry in the training rows, `(d,)`
 
 def _known_of(cf) -> _Known: # A fitted explainer of a table
     "The same, remembered."
@@ -51,7 +52,7 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
         if opened is not None and isinstance(engine, _OpenLayers) and len(parts) > 1: # each place takes a pass through the layers of all
             places = _thinned(places)
             engine = opened.make(places, parts)
-        cf.judged = key, _Known(places, opened, engine, jury, {})
+        cf.judged = key, _Known(places, opened, engine, jury, {}, cf.x_train.std(0).cpu().numpy())
     return cf.judged[1]
 
 # %% ../../nbs/search/21_judge.ipynb #ju0007
@@ -107,16 +108,15 @@ class _Judge:
 
     def _limits(self, there:bool):
         "Limits of rows as values of their own: `extra` columns, `end` encoded."
-        rows,grid,ends = self.q.rows, self.grid, []
-        for g in np.flatnonzero(~grid.named) if there else ():
-            for side,of in (('low', grid.low), ('high', grid.high)):
-                at = getattr(rows, side)[:, g]
-                some = (rows.low[:, g] <= rows.high[:, g]) & (at != of[g]) & (at != rows.own[:, g]) & ~np.isin(at, grid.holes.get(g, ()))
-                if some.any(): ends.append((g, some, np.where(some, grid.encoded(g, at), 0.)))
-        self.extra = np.array([g for g,_,_ in ends], int)
-        none = np.zeros((len(self.x), 0))
-        self.end = np.stack([v for _,_,v in ends], 1) if ends else none
-        self.may = np.c_[self.may, np.stack([v for _,v,_ in ends], 1) if ends else none.astype(bool)]
+        rows,grid = self.q.rows, self.grid
+        at,of = np.stack([rows.low, rows.high], 2), np.stack([grid.low, grid.high], 1)
+        some = there & (rows.low <= rows.high)[:, :, None] & (at != of) & (at != rows.own[:, :, None]) & ~grid.named[:, None]
+        for g,codes in grid.holes.items(): some[:, g] &= ~np.isin(at[:, g], codes)
+        self.extra,side = np.nonzero(some.any(0))
+        some,at = some[:, self.extra, side], at[:, self.extra, side]
+        self.end,(i,k) = np.zeros(some.shape), np.nonzero(some)
+        self.end[i, k] = grid.encoded_each(self.extra[k], at[i, k])
+        self.may = np.c_[self.may, some]
         self.columns = np.r_[self.owner, self.extra]
 
     def _steps(self) -> np.ndarray: # `(n, Q)`
@@ -181,10 +181,9 @@ class _Judge:
 
     def chosen(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # bool `(m, g)`
         "Columns that changed and are somebody's choice."
-        old,new = self.enc.x[torch.from_numpy(row)], self.tensor(x)
-        on = changed_groups(old, new, self.cf.groups(new))
-        if self.relations is not None: on &= ~self.relations.consequences(old, new)
-        return on.cpu().numpy()
+        on = changed_columns(self.grid, self.x[row], x)
+        if self.relations is None or not len(x): return on
+        return on & ~self.relations.consequences(self.enc.x[torch.from_numpy(row)], self.tensor(x)).cpu().numpy()
 
     def far(self, x:np.ndarray, row:np.ndarray) -> np.ndarray: # `(m,)`
         "How far rows went, or what that costs."
@@ -199,7 +198,7 @@ class _Judge:
         "Of all jurors; where each is one sum, its lead is a line of it."
         e:Any = self.engine
         each = lambda v: np.stack([self._leads(v, i, False) for i in range(1, len(e.parts))], 1)
-        if not all(k == 2 and not p.link.calibrated for k,p in zip(e.k[1:], e.parts[1:])): return each(sums)
+        if any(k > 2 or p.link.calibrated for k,p in zip(e.k[1:], e.parts[1:])): return each(sums)
         if self.lines is None: self.lines = (start := each(np.zeros((1, e.M)))[0]), each(np.ones((1, e.M)))[0] - start
         start,slope = (v.reshape(-1, *[1]*(sums.ndim - 2)) for v in self.lines)
         return sums[:, e.first[1]:]*slope + start
@@ -356,7 +355,7 @@ class _Judge:
         on = self.chosen(x, row)
         ok = (on.sum(1) <= self.most[row]) & ~(on & self.enc.frozen.cpu().numpy()[row]).any(1)
         if self.relations is not None or not self.cf.settings.legal: return ok
-        q = self.q.take(row)
+        q = self.q._replace(rows=self.q.rows.take(row))
         at = positions_of_answers(self.grid, q.rows, x.astype(float), MISSING)
         odd = (at % 2 == 1) & ~self.grid.named & (at != q.rows.own) # 32 bits tell fewer numbers apart than cells do
         return ok & are_lawful(q, np.where(odd, (at - 1).clip(q.rows.low, np.maximum(q.rows.low, q.rows.high)), at))

@@ -267,7 +267,7 @@ def _without_crumbs(j:_Judge, xp:np.ndarray, rows):
     "In place of tiny changes beside others a larger change of another column, which may have changed already."
     if (j.jury is None and j.company is None) or j.price is not None or j.cf.x_train is None: return
     first,named = j.grid.first[:-1], j.grid.named
-    least = np.where(named, 0., _CRUMB*j.cf.x_train.std(0).cpu().numpy()[first])
+    least = np.where(named, 0., _CRUMB*j.known.spread[first])
     tiny = lambda x, row: j.chosen(x, row) & (np.abs(x[:, first] - j.x[row][:, first]) < least) & ~named
     for r in rows[tiny(xp[rows], rows).any(1)]:
         row = np.array([r])

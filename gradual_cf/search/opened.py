@@ -17,7 +17,7 @@ from ..models.asking import given_model, JointModel
 from ..models.decisions import asked_alike, FrameModel
 from ..models.fitted import parse_trees
 from ..data.columns import MISSING
-from .boxes import Grid, positions_of_rows, shared_places
+from .boxes import Grid, positions_of_rows, shared_places, written_rows
 from .bounds import Layers, layers_on_table
 from .compiled import _address, _library
 from .pipelines import Features, layers_behind, opened_features, through_steps
@@ -120,12 +120,7 @@ class _Raw:
     def __init__(self, grid:Grid):
         self.grid,self.owner = grid, np.arange(len(grid.columns))
 
-    def __call__(self, x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
-        out = np.empty((len(x), len(self.owner)))
-        for g,c in enumerate(self.grid.columns):
-            own = x[:, self.grid.first[g]:self.grid.first[g + 1]].astype(float)
-            out[:, g] = np.where(own.any(1), own.argmax(1), np.nan) if self.grid.named[g] else c.exact(own)[:, 0]
-        return out
+    def __call__(self, x:np.ndarray) -> np.ndarray: return written_rows(self.grid, x) # Encoded rows `(n, d)` -> `(n, g)`
 
 class _Itself:
     "Rows as they are encoded."

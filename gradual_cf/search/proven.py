@@ -448,24 +448,21 @@ def by_default(cf, q:Question, effort:Effort) -> tuple:
     xp,begun = cf.find(q, effort)
     return _handed_out(cf, q, xp, begun, effort)[0], begun, None
 
-def _may_be_none(cf) -> bool:
-    "Whether bounds can say that a row has no answer: of a table without relations, by a model that is read."
-    free = bool(cf.domain.features) and cf.ties['relations'] is None and cf.settings.legal
-    if not free or not cf.greedy or demanding(cf) or any(kind.unproven for kind in cf.demanded): return False
-    return not isinstance(cf.model, FrameModel) or bool(_light_readings(cf))
-
 def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> tuple:
     "Answers in round numbers; where there is none, what is known of the decision: `{row: proof}`."
     xp = _rounder(cf, q.enc, q.target, xp)
-    priced = cf.ties['price'] is not None and not demanding(cf)
-    plain = cf if priced or not hasattr(cf.settings, 'plausibility') else _deciding_alone(cf)
-    if not _may_be_none(plain): return xp, {}
+    if not cf.domain.features or cf.ties['relations'] is not None or not cf.settings.legal: return xp, {} # bounds say nothing there
     i = np.flatnonzero(begun & ~_decided_for_target(cf, xp.double().cpu().numpy(), q.target, cf.tau))
     if not len(i): return xp, {}
+    priced = cf.ties['price'] is not None and not demanding(cf)
+    plain = cf if priced or not hasattr(cf.settings, 'plausibility') else _deciding_alone(cf)
+    if not plain.greedy or demanding(plain) or any(kind.unproven for kind in plain.demanded): return xp, {}
+    if not (readings := _light_readings(cf)) and isinstance(cf.model, FrameModel): return xp, {}
+    plain.read = cf.read # a model is read once
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
     if not priced and _proves_by_default(plain): known,_ = _prove_within_budget(plain, rows, effort)
     else:
-        if not (readings := _light_readings(plain)): return xp, {}
+        if not readings: return xp, {}
         task = _Task(plain, rows, effort._replace(work=_BUDGET), readings, _COLUMNS if priced else _DISTANCE)
         known = _by_boxes(task) # few columns, whatever they cost; a network's sets of columns would take all the work
         _check_real(plain, _states_of_rows(plain, rows.enc, rows.target), known, task.optimal)
