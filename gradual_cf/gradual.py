@@ -833,8 +833,7 @@ class GradualCF(Explainer):
         """
         return work_of('load')(cls, folder, model, trusted)
 
-    @property
-    def parts(self) -> Parts: return assembled(self) # What its search is made of
+    parts = property(assembled) # What its search is made of
 
     def _loss_at(self, spread:float): return _loss_of(self.settings, self.domain.kind, spread) # Logits in shares of it
 
@@ -881,8 +880,7 @@ class GradualCF(Explainer):
         panel = ensemble_of(self)
         return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
-    def missed(self, cfs) -> list|None: return _unmet_demands(self, cfs) # Its answers -> words, '' where nothing is missed
-    def expected_agreement(self, cfs) -> np.ndarray|None: return _expected_of(self, cfs) # Its answers -> in [0, 1], `(n,)`
+    missed,expected_agreement = _unmet_demands, _expected_of
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
         """What the loop may start from, the most promising first.
@@ -912,8 +910,7 @@ class GradualCF(Explainer):
         if not self.parts.judged: return _search_with_retries(self, question.enc, question.target, effort.seed)[0]
         return _best_moved(self, question)
 
-    def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
-        return content(self, enc, xp, target)
+    content = content
 
     @property
     def greedy(self) -> bool: return self.parts.greedy # Whether it returns the best single change wherever one arrives

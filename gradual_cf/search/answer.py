@@ -171,7 +171,7 @@ def _answered_by_kind(cf, q:Question, effort:Effort, wanted:ProofRequest=ProofRe
 
 def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, wanted:ProofRequest): # None where it is no other
     "Some rows asked `again`, of the domain that other answers need."
-    suited = cf.domain.suit(None, how) if len(i) and cf.domain.suit else None
+    suited = cf.domain.suit(None, how) if cf.domain.suit else None
     if suited is None or wanted.seconds is not None and wanted.seconds <= 0: return None
     other = copy(cf)
     other.domain = suited
@@ -180,7 +180,7 @@ def _asked_otherwise(cf, how:str, i:np.ndarray, again:Callable, effort:Effort, w
 def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:ProofRequest) -> Counterfactuals:
     "The same answers; rows without one may go against directions told, and what broke a sum or a product keeps it, if it can."
     i = np.flatnonzero(~cfs.decided[:, 1])
-    new = _asked_otherwise(cf, 'last', i, again, effort, wanted)
+    new = _asked_otherwise(cf, 'last', i, again, effort, wanted) if len(i) else None
     if new is not None and len(there := np.flatnonzero(new.decided[:, 1])):
         at,new = torch.from_numpy(i[there]), new[there]
         limits = {name: torch.index_put(getattr(cfs.enc, name), (at,), getattr(new.enc, name)) for name in ('frozen', 'low', 'high')}
@@ -188,7 +188,7 @@ def _mended(cf, again:Callable, cfs:Counterfactuals, effort:Effort, wanted:Proof
     if cf.domain.contradicts is None or wanted.optimal or wanted.robust: return cfs
     broken = cf.domain.contradicts(cfs.data, cfs.raw)
     i = np.flatnonzero(cfs.decided[:, 1] & (broken > 0))
-    if (new := _asked_otherwise(cf, 'keep', i, again, effort, wanted)) is None: return cfs
+    if not len(i) or (new := _asked_otherwise(cf, 'keep', i, again, effort, wanted)) is None: return cfs
     there = np.flatnonzero(new.decided[:, 1] & (cf.domain.contradicts(new.data, new.raw) < broken[i]))
     return _with_answers(cfs, i[there], new[there]) if len(there) else cfs
 
