@@ -4,7 +4,7 @@
 
 # %% ../../nbs/models/02_decisions.ipynb #d4
 from __future__ import annotations
-import copy
+import copy, warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,6 +80,49 @@ def single_threaded(model):
         model = copy.copy(model)
         model.n_jobs = 1
     return model
+
+# %% ../../nbs/models/02_decisions.ipynb #d8r
+METHODS = dict(proba='predict_proba', decision='decision_function', number='predict') # Kind of answers -> who gives them
+_LIBRARIES = 'sklearn', 'lightgbm', 'xgboost', 'catboost'
+
+def _block_of(frame:pd.DataFrame) -> np.ndarray|None: # `(n, columns)`
+    "All cells of a frame of numbers; None for another one."
+    return frame.to_numpy(float) if all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in frame.dtypes) else None
+
+def booster_says(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
+    out = booster.predict(v, num_threads=1)
+    return np.stack([1 - out, out], 1) if shares and out.ndim == 1 else out
+
+def _by_numbers(model, method:str, v:np.ndarray) -> Any: # Numbers `(n, columns)` -> what `method` says of them
+    "What a fitted model says of a matrix: step by step, each as if it had never seen names."
+    if hasattr(model, 'steps'):
+        for _,step in model.steps[:-1]: v = v if step is None or isinstance(step, str) else _without_names(step).transform(v)
+        return _by_numbers(model.steps[-1][1], method, v)
+    if hasattr(model, 'booster_'): return booster_says(model.booster_, method == 'predict_proba', v)
+    one = _without_names(model)
+    forest = type(model).__module__ == 'sklearn.ensemble._forest' and model.n_outputs_ == 1
+    return _mean_of_trees(one, v) if forest else getattr(one, method)(v)
+
+def _without_names(step):
+    "A shallow copy that knows no names of columns."
+    if type(step).__module__.split('.')[0] not in _LIBRARIES: raise TypeError(f'{type(step).__name__} may read names')
+    (one := copy.copy(step)).__dict__.pop('feature_names_in_', None)
+    return one
+
+def _with_quick(p:Predictor, rows:pd.DataFrame) -> Predictor: # Rows on which both ways are compared
+    "The same predictor, with a way to ask about few rows of numbers where one says the same."
+    rows = _columns_as_fitted(rows, p.names)
+    if p.source is None or p.kind not in METHODS or (v := _block_of(rows)) is None: return p
+    quick = partial(_by_numbers, p.source, METHODS[p.kind])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            alone = [(quick(v[[i]]), p.ask(rows.iloc[[i]])) for i in range(0, len(v), max(1, len(v)//_ALONE))] # a network rounds otherwise there
+            same = all(np.array_equal(*both) for both in [(quick(v), p.ask(rows)), *alone])
+    except Exception: return p # whatever a library does without a frame
+    return replace(p, quick=quick) if same else p
+
+_ALONE = 10 # Rows that are asked about one by one
 
 # %% ../../nbs/models/02_decisions.ipynb #d10
 _LESS = 1e-8  # scikit-learn decides from a cut-off on, `log_odds` above it
@@ -174,6 +217,7 @@ class Predictor:
     labels:Any=None     # Frame -> labels, by its own `predict`; None where it has none, or somebody else decides
     instead:tuple=()    # Other ways to ask: a function of a frame, and its kind
     over:bool=False     # Whether `labels` rule over the numbers, since none of these decide as they do
+    quick:Any=None      # Numbers of few rows `(n, columns)` -> the same answers without a frame; None where that is not known
 
     def __post_init__(self):
         if self.kind not in KINDS: raise ValueError(f'kind must be one of {tuple(KINDS)}, got {self.kind!r}')
@@ -218,14 +262,15 @@ def _columns_as_fitted(frame:pd.DataFrame, names:Sequence) -> pd.DataFrame:
 def model_answer(predictor:Predictor, frame:pd.DataFrame) -> Tensor: # 64 bits
     "A model's own answer; raises `ValueError` if it does not accept the frame."
     frame = _columns_as_fitted(frame, predictor.names)
-    given = frame.copy()
-    try: out = charged(lambda: predictor.ask(given), len(frame))
+    v = _block_of(frame) if predictor.quick is not None and len(frame) <= FEW else None
+    given = frame.copy() if v is None else frame
+    try: out = charged(lambda: predictor.ask(given) if v is None else predictor.quick(v), len(frame))
     except Spent: raise
     except Exception as e: # every library has errors of its own
         whole = [c for c,t in frame.dtypes.items() if getattr(t, 'kind', '') in 'iu']
         hint = f'; if numbers are codes there, tabular(X, categorical=…) names such columns, of {whole[:5]}'*('unknown categor' in str(e))
         raise ValueError(f'model must accept the rows of the frame that the domain was made from, got: {e}{hint}') from e
-    _check_columns_unwritten(given, frame)
+    if v is None: _check_columns_unwritten(given, frame)
     if isinstance(out, list) and np.ndim(out[0]) == 2: raise ValueError(f'model must have one output, {CHOOSE_OUTPUT.format(len(out))}')
     try: out = torch.from_numpy(np.array(out, np.float64, order='C')) # a reversed view has no tensor
     except (TypeError, ValueError):
@@ -351,4 +396,4 @@ def decided_as(predictor, frame:pd.DataFrame) -> Any: # Training rows
     if said is None: return replace(predictor, labels=None)
     plain = replace(predictor, over=False) if predictor.over else predictor
     ways = [plain, *(replace(plain, ask=ask, kind=kind, threshold=.5, instead=()) for ask,kind in plain.instead)]
-    return next((p for p in ways if _decides_so(p, rows, said)), replace(plain, over=True))
+    return _with_quick(next((p for p in ways if _decides_so(p, rows, said)), replace(plain, over=True)), rows)

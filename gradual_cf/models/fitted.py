@@ -6,7 +6,7 @@
 from __future__ import annotations
 import copyreg, importlib, json, subprocess, sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -182,7 +182,9 @@ def recognised(
 # %% ../../nbs/models/04_fitted.ipynb #d52b
 def ask_through(model:FrameModel, p:Predictor) -> nn.Module: # Another way to ask
     "The same model, asked in another way."
-    if p is model.predictor: return model
+    if all(getattr(p, f.name) is getattr(model.predictor, f.name) for f in fields(p) if f.name != 'quick'):
+        model.predictor = p # what was read of it stays
+        return model
     new = FrameModel(p, model.write, model.columns)
     new.frames = model.frames
     return _exact_model(new)

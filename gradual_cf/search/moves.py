@@ -196,11 +196,11 @@ def _swapped(j:_Judge, xp:np.ndarray, rows):
     for r,v in found.items():
         if j.far(v[None], np.array([r]))[0] < j.far(xp[[r]], np.array([r]))[0] - 1e-9: xp[r] = v
 
-def _nearer(j:_Judge, xp:np.ndarray, rows, rounds:int=_ROUNDS):
+def _nearer(j:_Judge, xp:np.ndarray, rows, rounds:int=_ROUNDS) -> np.ndarray: # Rows that may come nearer still
     "One changed column after the other to its nearest place that passes."
     live = np.asarray(rows, int)
     for _ in range(rounds):
-        if not len(live): return
+        if not len(live): break
         x,row = xp[live], live
         ok,_,_,near = j.changes(x, row)
         on = j.chosen(x, row)
@@ -222,6 +222,7 @@ def _nearer(j:_Judge, xp:np.ndarray, rows, rounds:int=_ROUNDS):
             xp[row[i]] = t[np.flatnonzero(passes & (at == i))[0]]
             won.append(row[i])
         live = np.array(won, int)
+    return live
 
 def _finer(j:_Judge, xp:np.ndarray, rows):
     "Changed numbers to the nearest legal value that passes, the largest change first."
@@ -299,10 +300,10 @@ def _searched(j:_Judge, xp:np.ndarray, rows:np.ndarray) -> Iterator[np.ndarray]:
     done = rows[found[rows]]
     if not len(done): return
     _one_for_two(j, xp, done)
-    _nearer(j, xp, done)
+    still,before = _nearer(j, xp, done), xp.copy()
     _dropped(j, xp, done)
     _swapped(j, xp, done)
-    _nearer(j, xp, done, 1)
+    _nearer(j, xp, np.union1d(still, np.flatnonzero((xp != before).any(1))), 1) # others are as near as they come
     _finer(j, xp, done)
     _without_crumbs(j, xp, done)
     yield done

@@ -13,7 +13,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import account, charged, log_odds
-from ..models.decisions import model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
+from ..models.decisions import METHODS, booster_says, model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
 from .bounds import table_bytes, check_table_size, Layers, LayerNet, TreeSplits
 from .boxes import Grid, positions_of_rows
 from ..models.trees import MonotoneCurve, TreeEnsemble, EXPONENTIAL, SUM_LIMIT, Unreadable
@@ -313,17 +313,11 @@ def through_steps(steps:list, rows) -> Any: # As the last step gives them
     return rows
 
 # %% ../../nbs/search/08_pipelines.ipynb #bt000002
-_METHODS = dict(proba='predict_proba', decision='decision_function', number='predict') # Who gives numbers of a kind
-
 def steps_of(source) -> list: # Fitted steps, one after another
     "The steps of a pipeline and of those within it, without those that do nothing."
     if not hasattr(source, 'steps'): return [source]
     some = [step for _,step in source.steps if step is not None and not isinstance(step, str)]
     return [inner for step in some for inner in steps_of(step)]
-
-def _booster_says(booster, shares:bool, v:np.ndarray) -> np.ndarray: # Of LightGBM, numbers `(n, j)`
-    out = booster.predict(v, num_threads=1)
-    return np.stack([1 - out, out], 1) if shares and out.ndim == 1 else out
 
 def _reordered(ask:Callable, order:np.ndarray, v:np.ndarray) -> Any: return ask(v[:, order])
 
@@ -337,7 +331,7 @@ def _same_codes(last, like) -> bool: # Rows as a last step is given them
 def _asked_with_numbers(last, method:str) -> Callable: # Numbers `(n, j)`, codes of levels -> what it says
     "How a last step is asked without a frame."
     library = type(last).__module__.split('.')[0]
-    if library == 'lightgbm': return partial(_booster_says, getattr(last, 'booster_', last), method == 'predict_proba')
+    if library == 'lightgbm': return partial(booster_says, getattr(last, 'booster_', last), method == 'predict_proba')
     if library == 'catboost': return getattr(last, method)
     (one := copy(last)).__dict__.pop('feature_names_in_', None)
     if getattr(last, '_preprocessor', None) is None: return getattr(single_threaded(one), method)
@@ -396,7 +390,7 @@ class _Table:
         for m,key,(mine,*_) in zip(met, keys, self.read): out[:, mine] = m.value[m.at(key)]
         return out
 
-    def given(self, v:np.ndarray) -> Any: return getattr(self.last, _METHODS[self.predictor.kind])(_as_given(v, self.like, self.absent))
+    def given(self, v:np.ndarray) -> Any: return getattr(self.last, METHODS[self.predictor.kind])(_as_given(v, self.like, self.absent))
 
     def __call__(self, x:Tensor) -> Tensor|None: # Encoded rows -> `(n, k)`; None where the whole has to be asked
         "What the model says."
@@ -405,7 +399,6 @@ class _Table:
         except Exception: return None # of a cell that a step refuses, and so the whole
         out = charged(lambda: self.ask(v), len(x))
         return log_odds(torch.from_numpy(np.array(out, np.float64, order='C')), self.predictor.kind, self.predictor.threshold)
-
 
 # %% ../../nbs/search/08_pipelines.ipynb #bt000003
 _ROWS = 1000     # Training rows, and as many mixtures of two, on which two ways to ask are compared
@@ -434,12 +427,12 @@ def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, enco
         Training rows, encoded `(n, d)`
     """
     p,own = model.predictor, account()
-    if p.source is None or p.over or p.kind not in _METHODS or getattr(p.ask, 'func', None) in (by_votes, of_labels): return None
+    if p.source is None or p.over or p.kind not in METHODS or getattr(p.ask, 'func', None) in (by_votes, of_labels): return None
     if not model.columns or own is not None and own.limited: return None
     try:
         table,rows = _Table(model, x[:1]), _compared_rows(model, x)
         v,whole = table.features(rows), model_answer(p, model.write(torch.from_numpy(rows))).numpy()
-        quick = [(_asked_with_numbers(table.last, _METHODS[p.kind]), 0.)]*_same_codes(table.last, table.like)
+        quick = [(_asked_with_numbers(table.last, METHODS[p.kind]), 0.)]*_same_codes(table.last, table.like)
         ways = quick + [(table.given, _ROUNDED)]*bool(table.steps)
     except (Unreadable, *_UNLIKE): return None
     for table.ask,room in ways:
@@ -447,7 +440,6 @@ def tabled(model:FrameModel, x:np.ndarray) -> _Table|None: # Training rows, enco
         except Exception: continue # of a library that wants a frame
         if far <= room*max(1., np.abs(whole).max()): return table
     return None
-
 
 # %% ../../nbs/search/08_pipelines.ipynb #c20
 def _turns(at:np.ndarray, way:np.ndarray, goes) -> np.ndarray: # Positions `(q,)`, bool `(nodes, q)` -> ascending
