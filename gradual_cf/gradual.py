@@ -14,7 +14,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from .core import (
-    by_target, Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums, RULES, work_of)
+    by_target, Domain, Effort, Encoded, Question, State, Target, no_retry, check_range, door, group_sums, RULES, work_of)
 from .models.asking import is_differentiable, given_model, answers_numbers, evaluating, predict
 from .search.confirmed import EnsembleAgreement, ensemble_of
 from .search.composition import admissible, compose, init_composite, loss_grad
@@ -22,7 +22,7 @@ from .search.answer import Explainer
 from .search.question import domain_of, restored_on_error, suited_domain
 from .search.settings import KINDS, Common, default_settings, document_settings, setting, short_repr
 from .search.goals import (
-    unreached_rows, fit_logits, Lead, Match, content, violation, l2_distance, leading, logit_gap, mix, max_changes_of, required,
+    unreached_rows, fit_logits, Lead, Match, satisfies_settings, violation, l2_distance, leading, logit_gap, mix, max_changes_of, without_margin,
     prototype_distance, violation_required, total_variation)
 from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
 from .search.lookahead import lookahead
@@ -73,7 +73,7 @@ class Settings(Common):
     holds = 'margin', 'models', 'noise' # margin: the lead of each target follows from it, and for rare ones who must agree
 
     @property
-    def agree(self) -> float|None: return (self.hold or {}).get('margin') # Share of models trained again that margins are for
+    def min_agreement(self) -> float|None: return (self.hold or {}).get('margin') # Share of models trained again that margins are for
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
@@ -228,7 +228,7 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.agree is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
+    if h.min_agreement is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
         want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
         share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
         return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, panel)))
@@ -255,7 +255,7 @@ class Parts(NamedTuple):
     probe:Callable   # (explainer, rows, free) -> the best value of the best group
     compose:Callable # (explainer, rows, groups, watch) -> rows with their values
     steps:tuple      # (explainer, `State`, watch) -> states, one step after the other
-    again:Callable=never_again # As `Domain.again`
+    retry:Callable=no_retry # As `Domain.retry`
     quick:Any=None            # Parts of a search that is quick rather than short; None where there is none
     lists:bool=False          # Whether it tries every value of a group
     greedy:bool=False         # Whether it returns the best single change wherever one arrives
@@ -273,7 +273,7 @@ def _from_prototypes(cf, s, seed):
     "A prototype for every start of the rows, which may be held near it; their inputs where they are there already."
     todo,starts = ~arrived(s.logits, s.target.label, cf.tau), s.x[:, None]
     if todo.any():
-        asked = s._replace(target=required(cf, s.target)).take(todo)
+        asked = s._replace(target=without_margin(cf, s.target)).take(todo)
         found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
         starts = starts.expand(-1, found.shape[1], *s.x.shape[1:]).clone()
         starts[todo] = found
@@ -392,12 +392,12 @@ def _probing(cf, parts:Parts, priced:bool) -> Parts:
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
     find = lookahead(*domain.probe) if domain.probe else try_all_values
     quick = parts._replace(probe=find, compose=_placed)
-    once = domain.again is never_again
+    once = domain.retry is no_retry
     composes = any(getattr(h, v) != getattr(SPARSE, v) for v in _COMPOSED) or h.sigma not in (0, SPARSE.sigma)
     judged = bool(listed and domain.features and not composes)
     steps = (search_step,) if judged else (construct,)
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, again=domain.again, quick=quick if once and not judged else None,
+                          steps=steps, retry=domain.retry, quick=quick if once and not judged else None,
                           lists=listed and not among, greedy=not among and not composes and h.steps == SPARSE.steps, judged=judged)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
@@ -458,7 +458,7 @@ def _search_with_retries(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tens
     "Each row's answer, what it was asked at last, and which start led there; a domain may have rows searched again."
     xp,place = _search_with_restarts(cf, enc, target, seed)
     while True:
-        rows,enc = cf.parts.again(enc, xp, _arrived(cf, xp, target))
+        rows,enc = cf.parts.retry(enc, xp, _arrived(cf, xp, target))
         if not len(rows): return xp, enc, place
         new,_ = _search_with_restarts(cf, enc.take(rows), target[rows], seed)
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
@@ -598,15 +598,15 @@ def _unmet_demands(cf, cfs) -> list|None: # None where settings ask for nothing 
     target = cfs.tensors.target
     s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
     words:list = [[] for _ in range(len(cfs))]
-    for d in required(cf, s.target).demands:
-        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.about else (): words[i].append(d.about)
+    for d in without_margin(cf, s.target).demands:
+        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.label else (): words[i].append(d.label)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
     return [', '.join(w) for w in words]
 
 def _expected_of(cf, cfs) -> np.ndarray|None: # None where no models trained again decide with the search
     "Which share of models trained again is expected to agree with answers; NaN for rows without one."
-    known = not cf.numbers and cf.settings.agree is not None and cf.x_train is not None and cf.summary is None
+    known = not cf.numbers and cf.settings.min_agreement is not None and cf.x_train is not None and cf.summary is None
     panel = ensemble_of(cf) if known else None
     if panel is None: return None
     out = np.full(len(cfs), np.nan)
@@ -859,12 +859,12 @@ class GradualCF(Explainer):
     @property
     def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
         h = self.settings
-        asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.agree), (Plausible, h.plausibility)
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.min_agreement), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
     def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
 
-    def promise(self, label:int) -> dict: # The margin, and shares of jurors
+    def calibrate_margin(self, label:int) -> dict: # The margin, and shares of jurors
         """What answers towards a class are asked for where that is left to jurors, and what is expected; made once.
 
         Parameters
@@ -880,7 +880,7 @@ class GradualCF(Explainer):
         panel = ensemble_of(self)
         return dict(agreed=None, usual=None) if panel is None else panel.goal(self, label)
 
-    missed,expected_agreement = _unmet_demands, _expected_of
+    unmet_demands,expected_agreement = _unmet_demands, _expected_of
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
         """What the loop may start from, the most promising first.
@@ -910,7 +910,8 @@ class GradualCF(Explainer):
         if not self.parts.judged: return _search_with_retries(self, question.enc, question.target, effort.seed)[0]
         return _best_moved(self, question)
 
-    content = content
+    def satisfies_settings(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
+        return satisfies_settings(self, enc, xp, target)
 
     @property
     def greedy(self) -> bool: return self.parts.greedy # Whether it returns the best single change wherever one arrives

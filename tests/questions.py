@@ -537,7 +537,7 @@ def content(q, i):
     "Which rows are as plausible as is asked for."
     x,(_,enc,_,label) = q.cf.encode(q.every).x, q.cf.ask(q.rows, q.target, **q.told)
     same = torch.full((len(x),), i)
-    return q.cf.content(enc.take(same), x, label[same]).numpy()
+    return q.cf.satisfies_settings(enc.take(same), x, label[same]).numpy()
 
 
 def certified(q, answers, allowed, ways_of):

@@ -42,7 +42,7 @@ def test_what_is_robust_has_what_it_is_asked_for(robust):
     "The model decides so by its own `predict`; the lead and the company are there, or `quality` says what is missed."
     kind, cf, model, rows, answers = robust
     assert (model.predict(answers.raw) == 1).all()
-    met = cf.content(answers.enc, answers.xp, answers.tensors.target).numpy()
+    met = cf.satisfies_settings(answers.enc, answers.xp, answers.tensors.target).numpy()
     missed = answers.quality().missed.to_numpy()
     assert np.array_equal(missed == '', met) and met.any()
 
@@ -74,12 +74,12 @@ def test_what_cannot_be_had_is_said_to_be_so_without_being_asked(intent):
 def test_jurors_decide_as_often_as_for_real_rows(robust):
     "As many of twelve jurors give each answer as was wanted, or `quality` says what is missed; what is wanted is no more than real rows get, and no less where these are few."
     kind, cf, model, rows, answers = robust
-    panel, goal = ensemble_of(cf), cf.promise(1)
+    panel, goal = ensemble_of(cf), cf.calibrate_margin(1)
     share = (panel.leads(answers.xp, 1) > 0).mean(0)
     assert len(panel.learnt) == 12 and all(len(rows) < .7*len(cf.x_train) or len(cf.x_train) < 400 for rows in panel.learnt)
     assert (share >= goal['agreed'] - 1e-9)[answers.quality().missed.to_numpy() == ''].all() and goal['agreed'] <= .85
     few, X, _ = fitted('boosted', 'robust', n=900, share=.14)
-    assert few.promise(1)['agreed'] >= .75 and few.aim(torch.tensor([0])).of('want') is not None
+    assert few.calibrate_margin(1)['agreed'] >= .75 and few.aim(torch.tensor([0])).of('want') is not None
 
 
 def test_labels_are_read_by_any_name():

@@ -48,7 +48,7 @@ def nearest(cf, X, rows, rules):
         if not len(put): continue
         xp = cf.encode(put).x
         many = enc.take(np.full(len(put), i))
-        put = xp[cf.content(many, xp, target[[i]].expand(len(put)))]
+        put = xp[cf.satisfies_settings(many, xp, target[[i]].expand(len(put)))]
         if len(put): out[:, i] = [(put - enc.x[i]).norm(dim=1).min(), (put - enc.x[i]).abs().sum(1).min()]
     return out
 

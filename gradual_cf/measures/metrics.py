@@ -23,7 +23,7 @@ from ..render import plot_text, subplots
 from ..search.answer import Explainer
 from ..search.question import unbound_model
 from ..models.targets import in_target, levels, NUMBERS
-from ..search.goals import fit_logits, leading, required, shortfall
+from ..search.goals import fit_logits, leading, without_margin, shortfall
 from ..search.plausible import held_back
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
@@ -504,7 +504,7 @@ def lacks(
     explainer.check_fitted()
     enc = explainer.enc_of(cfs)
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
-    s = s._replace(target=required(explainer, s.target))
+    s = s._replace(target=without_margin(explainer, s.target))
     found = dict(probability=shortfall(s._replace(target=s.target._replace(demands=()))))
     for d in s.target.demands: found |= d.parts(s)
     company = explainer.company

@@ -274,7 +274,7 @@ class Explainer(_FittedModel, metaclass=_Listed):
     def __dir__(self): return sorted({*_OFFERED} & {*super().__dir__()})
     __getattr__ = absent
     def __call__(self, *a, **kw): raise TypeError(f'{type(self).__name__} is asked by its methods: write cf.explain(rows)')
-    __repr__ = _summary_of
+    def __repr__(self): return _summary_of(self)
 
     # What a method writes, and what it may know
     def search(self,
@@ -315,7 +315,7 @@ class Explainer(_FittedModel, metaclass=_Listed):
         level = levels(self.tau, label, torch.zeros(label.shape, dtype=self.place[1], device=label.device))
         return Target(label, level, demands=leading(label, level, self.tau))
 
-    def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
+    def satisfies_settings(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
         """Whether answers have what the settings ask for beside the target: here nothing.
 
         Parameters

@@ -127,7 +127,8 @@ def grid_of(columns:tuple) -> Grid:
     gone = np.array([c.missing for c in columns])
     plain = [c.ordered and c.knots is None and not c.bits and not c.missing and (c.known is None or bool(c.levels)) for c in columns]
     scale = np.array([c.scale if ok else 0. for ok,c in zip(plain, columns)])
-    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind, origin, span, grain, bent, gone, scale)
+    reach = np.zeros((2, len(columns)))
+    grid = Grid(columns, first, named, none, none.copy(), reach, {}, alike, kind, origin, span, grain, bent, gone, scale)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high

@@ -23,7 +23,7 @@ from .boxes import (
     positions_of_answers, positions_of_rows, cost_at, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch,
     MISSING_POSITION as _POSITION_OF_NONE, ROWS_TOGETHER, BoxBound, wide_columns)
 from ..models.targets import at_level
-from .goals import max_changes_of, required
+from .goals import max_changes_of, without_margin
 from .plausible import _AROUND, NEIGHBOURS
 from ..models.trees import TreeEnsemble, Link, TreeNodes
 from .readings import _decided_for_target, _conditions, _conditions_kept, _readings
@@ -52,7 +52,7 @@ def _most_within(c, far:float) -> int:
 
 class _Noise:
     "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
-    words = '{} that withstand noise' # How a proof names such answers
+    phrase = '{} that withstand noise' # How a proof names such answers
     def __init__(self, demands, q:BoxQuestion, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
         noise = demands.robust['noise']
@@ -318,7 +318,7 @@ class _Demands(NamedTuple):
         level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))
         for demand in self.aim.demands:
-            if demand.compares: out += _company_bounds(demand, q)
+            if demand.needs_reference: out += _company_bounds(demand, q)
         held = [_Noise(self, q, label, level)] if self.robust else []
         return out + held, held
 
@@ -342,7 +342,7 @@ class _Demands(NamedTuple):
 
 def _demands_of(cf, readings:list, enc:Encoded, target:Tensor, robust:dict|None=None) -> _Demands:
     "What answers of an explainer must have."
-    return _Demands(cf, readings, enc, required(cf, cf.aim(target, enc)), cf.tau, robust)
+    return _Demands(cf, readings, enc, without_margin(cf, cf.aim(target, enc)), cf.tau, robust)
 
 def _whether_compared(cf, target:Tensor) -> set: # Of bools
     "Whether there are real rows to compare answers with, for the targets of a question."
@@ -352,16 +352,16 @@ _EVERYWHERE = {True} # There are such rows for all targets
 
 def _scope(cf, robust:dict|None, compared:set=_EVERYWHERE) -> str: # '' for all answers
     "Which answers a proof speaks of, in words."
-    named = [kind for kind in cf.demanded if kind.words and (not kind.compares or True in compared)]
+    named = [kind for kind in cf.demanded if kind.phrase and (not kind.needs_reference or True in compared)]
     words = 'answers'
-    for kind in (*named, *[_Noise]*bool(robust)): words = kind.words.format(words)
+    for kind in (*named, *[_Noise]*bool(robust)): words = kind.phrase.format(words)
     if words == 'answers': return ''
-    partly = any(kind.compares for kind in named) and False in compared
+    partly = any(kind.needs_reference for kind in named) and False in compared
     return words + ', compared where the target has rows for that'*partly
 
 _FIRMER = .01, .02, .05, .1, .2, .3, .5, .7, .9 # How much of 1 - tau an answer may lie above tau to withstand more
 
-def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(n, d)` -> bool `(n,)`
+def _is_robust(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(n, d)` -> bool `(n,)`
     "Which answers have all that is demanded."
     cf,enc,out = demands.cf, demands.enc, np.zeros(len(xp), bool)
     q = box_question(grid_of(cf.domain.features), enc, max_changes_of(cf, enc).cpu().numpy())
@@ -371,10 +371,10 @@ def _withstands(demands:_Demands, xp:Tensor) -> np.ndarray: # Encoded answers `(
         out[i] = wanted.asked(some, wanted.conditions(some, label)[1], np.arange(len(i)), at[i])
     return out
 
-def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
+def _retry_with_margin(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's own answers `(n, d)`, and a time
     "Answers of the same search, as far inside of their target as they need to be, and which have all, bool `(n,)`."
     cf = demands.cf
-    there = _withstands(demands, xp)
+    there = _is_robust(demands, xp)
     xp = xp.clone()
     tau = cf.settings.tau or (cf.tau if cf.cut is None else max(cf.cut, 1 - cf.cut))
     for share in _FIRMER if demands.robust and hasattr(cf, 'under') else ():
@@ -384,7 +384,7 @@ def _firmer(demands:_Demands, xp:Tensor, until:float) -> tuple: # The search's o
         some,firmer = demands.take(i), cf.under(replace(cf.settings, tau=tau + share*(1 - tau)))
         found,begun = firmer.find(Question(None, some.enc, None, some.aim.label), Effort(until=until))
         xp[i[begun]] = found[begun]
-        there[left] = _withstands(some, xp[i])
+        there[left] = _is_robust(some, xp[i])
     return xp, there
 
 def _check_robust(columns, robust:dict):

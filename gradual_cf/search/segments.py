@@ -16,7 +16,7 @@ from ..core import changed_groups, State, by_target
 from ..data.series import n_segments
 from ..models.asking import is_differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import _closed_form, violation, max_changes_of, required, shortfall
+from .goals import _closed_form, violation, max_changes_of, without_margin, shortfall
 from ..models.targets import arrived, goal_of, in_target, leading_by
 
 # %% auto #0
@@ -278,7 +278,7 @@ def pasted(
     yield from _paste(cf, s, live, s.target.take(live), outlier)
     lost = live[violation(cf, s.take(live)) > 0]
     asked = s.target.take(lost)
-    yield from _paste(cf, s, lost, required(cf, asked), outlier)
+    yield from _paste(cf, s, lost, without_margin(cf, asked), outlier)
 
 # %% ../../nbs/search/14_segments.ipynb #t37
 def _variation_grad(s):
