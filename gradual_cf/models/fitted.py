@@ -198,7 +198,7 @@ def may_deny(model) -> bool: # Of a class that its numbers name
     "Whether a model has a `predict` that is not in its numbers already."
     return isinstance(model, FrameModel) and model.predictor.labels is not None and not model.predictor.over
 
-_BY_LARGEST = 'RandomForest ExtraTrees DecisionTree ExtraTree HistGradientBoosting GradientBoosting LogisticRegression LGBM'.split()
+_BY_LARGEST = 'RandomForest ExtraTrees DecisionTree ExtraTree HistGradientBoosting GradientBoosting LogisticRegression MLP LGBM XGB'.split()
 _CLEAR = 1e-6 # Lead in log-odds that no rounding makes a tie
 
 def _names_largest(p:Predictor) -> bool:
@@ -207,7 +207,7 @@ def _names_largest(p:Predictor) -> bool:
     model = p.whole
     while type(model).__name__ == 'Pipeline' and type(model).__module__ == 'sklearn.pipeline': model = model.steps[-1][1]
     library,name = type(model).__module__.split('.')[0], type(model).__name__.removesuffix('Classifier')
-    return library in ('sklearn', 'lightgbm') and name in _BY_LARGEST and 'predict' not in vars(model)
+    return library in ('sklearn', 'lightgbm', 'xgboost') and name in _BY_LARGEST and 'predict' not in vars(model)
 
 def decisions(model, rows, z=None) -> Tensor|None: # Long `(n,)`, -1 where several models differ; None where numbers decide
     "The classes that a model's own `predict` names, where it has to be asked beside the numbers `z`."
