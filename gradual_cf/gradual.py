@@ -22,8 +22,8 @@ from .search.answer import Explainer
 from .search.question import domain_of, restored_on_error, suited_domain
 from .search.settings import KINDS, Common, default_settings, document_settings, setting, short_repr
 from .search.goals import (
-    unreached_rows, fit_logits, Lead, Match, satisfies_settings, violation, l2_distance, leading, logit_gap, mix, max_changes_of, without_margin,
-    prototype_distance, violation_required, total_variation)
+    unreached_rows, fit_logits, Lead, Match, satisfies_settings, violation, l2_distance, leading, logit_gap, mix, max_changes_of,
+    without_margin, prototype_distance, violation_required, total_variation)
 from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
@@ -73,7 +73,7 @@ class Settings(Common):
     holds = 'margin', 'models', 'noise' # margin: the lead of each target follows from it, and for rare ones who must agree
 
     @property
-    def min_agreement(self) -> float|None: return (self.hold or {}).get('margin') # Share of models trained again that margins are for
+    def agree(self) -> float|None: return (self.hold or {}).get('margin') # Share of models trained again that margins are for
 
 # %% ../nbs/07_gradual.ipynb #c14
 PAPER = Settings(masking='gradient', init='normal', keep='last', legal=False, tau_slack=0., sigma=500) # The paper's own
@@ -228,7 +228,7 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     level = levels(cf.tau if by_lead else cf.tau + h.tau_slack*(1 - cf.tau), label, mu[:, 0])
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
-    if h.min_agreement is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
+    if h.agree is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
         want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
         share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
         return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, panel)))
@@ -606,7 +606,7 @@ def _unmet_demands(cf, cfs) -> list|None: # None where settings ask for nothing 
 
 def _expected_of(cf, cfs) -> np.ndarray|None: # None where no models trained again decide with the search
     "Which share of models trained again is expected to agree with answers; NaN for rows without one."
-    known = not cf.numbers and cf.settings.min_agreement is not None and cf.x_train is not None and cf.summary is None
+    known = not cf.numbers and cf.settings.agree is not None and cf.x_train is not None and cf.summary is None
     panel = ensemble_of(cf) if known else None
     if panel is None: return None
     out = np.full(len(cfs), np.nan)
@@ -859,7 +859,7 @@ class GradualCF(Explainer):
     @property
     def demanded(self) -> tuple: # Kinds of what settings ask for beside the target
         h = self.settings
-        asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.min_agreement), (Plausible, h.plausibility)
+        asked = (Match, h.quantile), (Lead, h.logit_margin), (EnsembleAgreement, h.agree), (Plausible, h.plausibility)
         return *(kind for kind,value in asked if value is not None),
 
     def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself

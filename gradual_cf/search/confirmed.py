@@ -183,8 +183,8 @@ class _Panel:
             pairs = [(lead[j, some] > 0).mean() for i in range(len(lead)) for j in range(len(lead)) if i != j
                      and (some := unseen[i] & unseen[j] & (lead[i] > 0)).any()] # of rows that neither learnt from
             usual,many = float(np.mean(pairs)) if pairs else None, int((cf.z_train.argmax(1) == label).sum())
-            want = min(cf.settings.min_agreement, 1. if usual is None else usual - _BELOW)
-            if many < _SCARCE: want = max(want, min(_FLOOR, cf.settings.min_agreement))
+            want = min(cf.settings.agree, 1. if usual is None else usual - _BELOW)
+            if many < _SCARCE: want = max(want, min(_FLOOR, cf.settings.agree))
             self.goals[label] = dict(agreed=want, usual=usual)
         return self.goals[label]
 
@@ -221,7 +221,7 @@ def _new_jury(cf) -> _Panel|None:
 
 def ensemble_to_record(cf) -> dict|None: # parts, learnt
     "Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again."
-    panel = None if getattr(cf.settings, 'min_agreement', None) is None or cf.numbers else ensemble_of(cf)
+    panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else ensemble_of(cf)
     if panel is None or panel.engine is None or any(type(p.inside) is not tuple or p.link.calibrated for p in panel.parts): return None
     bare = lambda p: p._replace(inside=(p.inside[0]._replace(listed=[], lines=()), *p.inside[1:]))
     return dict(parts=list(map(bare, panel.parts)), learnt=panel.learnt)

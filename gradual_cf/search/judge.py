@@ -41,7 +41,7 @@ class _Known(NamedTuple):
 
 def _known_of(cf) -> _Known: # A fitted explainer of a table
     "The same, remembered."
-    asks = getattr(cf.settings, 'min_agreement', None) is not None and not cf.numbers
+    asks = getattr(cf.settings, 'agree', None) is not None and not cf.numbers
     key = cf.x_train, cf.domain.features, cf.model, asks
     if cf.judged is None or any(a is not b for a,b in zip(cf.judged[0], key)):
         grid,x = grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()

@@ -312,7 +312,7 @@ _LESS = .7 # Share of the jurors wanted that is asked for in vain before the dec
 
 def _ladder(cf) -> list: # Of each turn: whether company is asked for, and which share of the jurors wanted
     "What is asked for, turn by turn, less each time."
-    compared,agree = cf.company is not None, getattr(cf.settings, 'min_agreement', None) is not None
+    compared,agree = cf.company is not None, getattr(cf.settings, 'agree', None) is not None
     if not (compared or agree or cf.settings.logit_margin is not None): return [(True, 1.)]
     return [(True, 1.), *[(False, 1.)]*compared, *[(False, _LESS)]*agree, (False, 0.)]
 

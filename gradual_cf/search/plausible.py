@@ -605,7 +605,7 @@ class ReferenceSample:
         self.settings = settings
         self.columns = explainer.domain.features
         self.entries = _entries(explainer)
-        self.asked = explainer.settings.min_agreement is None # Whether company itself was; `quality` tells what is missed
+        self.asked = explainer.settings.agree is None # Whether company itself was; `quality` tells what is missed
         seen = ~held_back(len(explainer.x_train)).to(explainer.x_train.device)
         self.x,self.z = explainer.x_train[seen], explainer.z_train[seen]
         self.circles = []

@@ -297,7 +297,7 @@ def _deciding_alone(cf) -> Any: # An explainer
 
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    return cf if getattr(cf.settings, 'min_agreement', None) is None else _deciding_alone(cf)
+    return cf if getattr(cf.settings, 'agree', None) is None else _deciding_alone(cf)
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
