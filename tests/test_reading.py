@@ -63,7 +63,7 @@ def test_nothing_installed(monkeypatch):
     train, _ = load_toy_reviews(60, 2)
     v = corpus_vectors(train['text'], 8)
     plain = sentences(v, length=20)
-    assert all(getattr(plain, does) is getattr(Domain, does) for does in ('note', 'again', 'learn'))   # nothing
+    assert all(getattr(plain, does) is getattr(Domain, does) for does in ('note', 'retry', 'learn'))   # nothing
     assert sentences(v, length=20, reads=reads_well(tagger=None)).note is not Domain.note
 
 
