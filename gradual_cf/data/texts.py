@@ -328,7 +328,7 @@ def _learn_fluency(reader, make, domain, raw):
 def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candidates, their pool, beam and depth
     "What the domains of all readers have in common, and their own: field -> what fills it; some need a rule."
     own = dict(measures=_text_measures, note=_noted, retry=_search_again) | own
-    heard = () if reader.reads is not None else ('note', 'again') # which need one
+    heard = () if reader.reads is not None else ('note', 'retry') # which need one
     of:dict[str, Any] = {name: partial(f, reader) for name,f in own.items() if name not in heard}
     shown = dict(changes=_changed_words, show=_show_texts, text=_terminal)
     names:dict[str, Any] = dict(names=reader.groups, columns=('text',))
