@@ -28,7 +28,8 @@ from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels,
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
 from .search.moves import moves_of_rows, search_step
-from .search.plausible import ClassPCA, ReferenceSample, nearest_prototypes, Plausibility, Plausible, towards, unsuitable
+from .search.plausible import (
+    class_distance_score, ClassPCA, ReferenceSample, nearest_prototypes, Plausibility, Plausible, towards)
 from .search.segments import composed, pasted, variation
 from .search.shorten import try_all_values, line_search, put_back, share, shortened
 
@@ -443,7 +444,7 @@ def _arrived(cf, xp, target): return arrived(predict(cf.model, xp), target, cf.t
 def _best_place(cf, enc, ends, target):
     "The place of the answer that suits the class best, among those that arrived."
     aim,groups = cf.aim(target), cf.groups(enc.x)
-    lost = [unsuitable(cf, State(enc, xp, None, aim), groups).masked_fill(~_arrived(cf, xp, target), torch.inf)
+    lost = [class_distance_score(cf, State(enc, xp, None, aim), groups).masked_fill(~_arrived(cf, xp, target), torch.inf)
             for xp in ends]
     return torch.stack(lost).argmin(0)
 

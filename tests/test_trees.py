@@ -91,7 +91,7 @@ def test_values_just_beyond_a_cut_are_what_the_library_calls_beyond():
     data = pd.DataFrame(dict(v=rng.random(400)*1e6))
     source = library.XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1).fit(data, (data.v > 5e5).astype(int))
     trees, _ = read(source, data)
-    bounds = trees.grown.axes[0].bounds
+    bounds = trees.cuts[0]
     margin = lambda v: source.predict(pd.DataFrame(dict(v=v)), output_margin=True)
     assert (margin(bounds) != margin(np.nextafter(bounds, np.inf))).any()
     assert (margin(bounds) == margin(bounds - .5*np.spacing(bounds.astype(np.float32)))).all()
@@ -152,7 +152,7 @@ def test_early_stopping_counts_the_rounds_that_are_used():
     rng = np.random.default_rng(3)
     source.fit(X, Y, eval_set=[(X, rng.permutation(Y))], verbose=False)
     trees, _ = read(source, X)
-    assert trees is not None and len(trees.grown.roots) == source.best_iteration + 1 < 60
+    assert trees is not None and len(trees.trees.root) == source.best_iteration + 1 < 60
 
 
 @pytest.mark.parametrize('name', ['lightgbm', 'hist'])

@@ -15,7 +15,7 @@ import written
 from gradual_cf.all import (PLAUSIBLE, SPARSE, Counterfactuals, GradualCF, bootstrap, check_evidence, confirm, lacks, letter, plausible as dial, predict,
     strengths, tabular)
 from gradual_cf.search import plausible
-from gradual_cf.search.plausible import _among_their_own, _circle, _usual_depth, counted_pairs, crowd, held_back, usual_support
+from gradual_cf.search.plausible import _among_their_own, _class_reference, _isolation_of, counted_pairs, crowd, held_back, usual_support
 
 
 def people(n=700, seed=0):
@@ -138,7 +138,7 @@ def test_a_list_of_models_is_worth_its_worst(case):
 
 def test_half_of_the_bars_hold_for_the_other_half():
     x = torch.randn(800, 4, generator=torch.Generator().manual_seed(2))
-    c = _circle(x, .85, .9)
+    c = _class_reference(x, .85, .9)
     fresh = torch.randn(800, 4, generator=torch.Generator().manual_seed(3))
     from gradual_cf.search.plausible import _loneliness_of, _nearest_rows
     lonely = _loneliness_of(c, _nearest_rows(c, fresh), fresh[:, None])[:, 0]
@@ -283,6 +283,9 @@ def test_strengths_are_those_of_the_preset_and_their_judge(case):
     assert strengths(tight, some, 1, tried=(1,)).loc[1, 'columns'] <= 1
 
 
-def test_the_usual_depth_is_the_mean_path_of_a_search_that_fails():
-    "Liu, Ting and Zhou 2008, equation 1, and none or one row, or two."
-    assert [_usual_depth(m) for m in range(3)] == [0, 0, 1] and np.allclose([_usual_depth(3), _usual_depth(256)], [1.20739, 10.24477], atol=1e-5)
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize('many', [2, 100, 1000])
+def test_isolation_scores_are_those_of_scikit_learn(many, dtype):
+    rows, others = torch.randn(2, many, 5, generator=torch.Generator().manual_seed(many)).round(decimals=2).to(dtype)
+    forest = IsolationForest(n_estimators=25, max_samples=min(many, 256), random_state=0).fit(rows.numpy())
+    for x in (rows, others): assert np.allclose(_isolation_of(rows)(x), -forest.score_samples(x.numpy()), atol=1e-6)

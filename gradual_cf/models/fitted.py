@@ -24,7 +24,7 @@ from .glass import (_as_scores, _catboost_parsed, _from_catboost, _from_pairs,
 from gradual_cf.models.decisions import (
     single_threaded, by_votes, counts_votes, cut_of, decided_as, FrameModel, names_of, of_array, of_labels, of_margins, opened,
     Predictor)
-from .trees import TreeEnsemble, EXPONENTIAL, Link, TreeNodes, Unreadable, widen_to_64, exact
+from .trees import TreeEnsemble, EXPONENTIAL, joined, Link, one_tree, Trees, Unreadable, widen_to_64, exact
 
 # %% auto #0
 __all__ = ['predictor', 'load_fitted']
@@ -612,17 +612,17 @@ def _rounded_down(t:np.ndarray) -> np.ndarray: # 32 bits
     return np.where(short > t, np.nextafter(short, np.float32(-np.inf)), short)
 
 # %% ../../nbs/models/04_fitted.ipynb #ec20
-def _sklearn_tree(tree, value:np.ndarray) -> TreeNodes: # `tree` is a `tree_`; values of its nodes, `(m, k)`
+def _sklearn_tree(tree, value:np.ndarray) -> Trees: # `tree` is a `tree_`; values of its nodes, `(m, k)`
     "A tree of scikit-learn as nodes."
     bound = widen_to_64(_rounded_down(tree.threshold))
     way = getattr(tree, 'missing_go_to_left', np.zeros(tree.node_count))
     feature = np.where(tree.children_left < 0, -1, tree.feature)
-    return TreeNodes(feature, bound, [None]*len(feature), way.astype(bool), tree.children_left, tree.children_right, value)
+    return one_tree(feature, bound, way, tree.children_left, tree.children_right, value)
 
 # %% ../../nbs/models/04_fitted.ipynb #ec23
 def _mean_over(trees:list, values:list, kind:str) -> TreeEnsemble: # `tree_` of each, values of its nodes `(m, k)`
     link = Link(np.zeros(values[0].shape[1]), kind)
-    return TreeEnsemble([_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)], link)
+    return TreeEnsemble(joined([_sklearn_tree(t, v/len(trees)) for t,v in zip(trees, values)]), link)
 
 def _from_forest(model) -> TreeEnsemble|None: # Forests and single trees of scikit-learn
     "The mean of the class shares, or of the numbers, of all trees."
@@ -643,21 +643,20 @@ def _from_boosting(model) -> TreeEnsemble|None: # Gradient boosting of scikit-le
     leaves = lambda t: _as_scores(t[1].tree_.value[:, 0, 0]*model.learning_rate, t[0], k)
     trees = [_sklearn_tree(t[1].tree_, leaves(t)) for stage in stages for t in enumerate(stage)]
     double = 2. if model.loss == 'exponential' else 1.
-    grown = TreeEnsemble(trees, Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
+    grown = TreeEnsemble(joined(trees), Link(start[0], 'logit' if hasattr(model, 'classes_') else 'number', double))
     return _behind_start(model.init_, grown) if other else grown
 
 # %% ../../nbs/models/04_fitted.ipynb #ec32
-def _hist_tree(p, k:int, width:int) -> TreeNodes:
+def _hist_tree(p, k:int, width:int) -> Trees:
     "A tree of histogram boosting as nodes."
     n = p.nodes
     words = [np.flatnonzero(np.unpackbits(w.view(np.uint8), bitorder='little')) for w in p.raw_left_cat_bitsets]
     named = n['is_categorical'].astype(bool) & ~n['is_leaf'].astype(bool)
-    listed = [words[i].tolist() if c else None for i,c in zip(n['bitset_idx'], named)]
+    listed = {i: words[n['bitset_idx'][i]].tolist() for i in np.flatnonzero(named).tolist()}
     feature = np.where(n['is_leaf'], -1, n['feature_idx'])
     bound = np.where(named, np.nan, n['num_threshold'])
     left,right = (n[side].astype(np.int64) for side in ('left', 'right'))
-    missing = n['missing_go_to_left'].astype(bool)
-    return TreeNodes(feature, bound, listed, missing, left, right, _as_scores(n['value'], k, width))
+    return one_tree(feature, bound, n['missing_go_to_left'], left, right, _as_scores(n['value'], k, width), listed)
 
 # %% ../../nbs/models/04_fitted.ipynb #ec34
 def _from_hist(model) -> TreeEnsemble|None: # Histogram boosting of scikit-learn
@@ -665,7 +664,7 @@ def _from_hist(model) -> TreeEnsemble|None: # Histogram boosting of scikit-learn
     k = len(model._predictors[0])
     trees = [_hist_tree(p, i, k) for stage in model._predictors for i,p in enumerate(stage)]
     kind = 'logit' if hasattr(model, 'classes_') else 'number'
-    whole = TreeEnsemble(trees, Link(model._baseline_prediction.ravel(), kind, curve=EXPONENTIAL.get(model.loss)))
+    whole = TreeEnsemble(joined(trees), Link(model._baseline_prediction.ravel(), kind, curve=EXPONENTIAL.get(model.loss)))
     if model._preprocessor is None: return whole
     named = np.asarray(model.is_categorical_)
     order = np.r_[np.flatnonzero(named), np.flatnonzero(~named)]
@@ -675,7 +674,7 @@ def _from_hist(model) -> TreeEnsemble|None: # Histogram boosting of scikit-learn
 # %% ../../nbs/models/04_fitted.ipynb #ec59
 _ZERO = float(np.float32(1e-35)) # Up to here LightGBM calls a number zero
 
-def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> TreeNodes:
+def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> Trees:
     "A tree of LightGBM as nodes, splits first; `told` are the lines of its text."
     part = lambda name, kind: np.array(told.get(name, '').split(), kind)
     leaves,how,bound = int(told['num_leaves']), part('decision_type', int), part('threshold', float)
@@ -683,13 +682,14 @@ def _lightgbm_tree(told:dict, k:int, width:int, weight:float) -> TreeNodes:
     left,right = (np.r_[np.where(c < 0, splits + ~c, c), np.full(leaves, -1)] for c in (part('left_child', int), part('right_child', int)))
     first,words = part('cat_boundaries', int), part('cat_threshold', np.uint32)
     levels = lambda i: np.flatnonzero(np.unpackbits(words[first[i]:first[i + 1]].view(np.uint8), bitorder='little')).tolist()
-    listed = [levels(int(t)) if c else None for c,t in zip(named, bound)]
+    listed = {i: levels(int(bound[i])) for i in np.flatnonzero(named).tolist()}
     after = lambda own, none: np.r_[own, np.full(leaves, none)]
     missing = ~named & np.where(treats == 0, bound >= 0, default)
     value,start,many = part('leaf_value', float), part('leaf_const', float), part('num_features', int)
     if told.get('is_linear') == '1': value = np.where(many > 0, value, start)
-    tree = TreeNodes(after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), listed + [None]*leaves,
-                  after(missing, False), left, right, _as_scores(np.r_[np.zeros(splits), value]*weight, k, width))
+    value = _as_scores(np.r_[np.zeros(splits), value]*weight, k, width)
+    asked = after(part('split_feature', int), -1), after(np.where(named, np.nan, bound), np.nan), after(missing, False)
+    tree = one_tree(*asked, left, right, value, listed)
     zeros = after((treats == 1) & ~named, False)
     if not many.sum(): return _with_code(tree, np.nextafter(-_ZERO, -np.inf), _ZERO, zeros)
     if zeros.any(): raise Unreadable('linear leaves where zero counts as missing')
@@ -712,7 +712,7 @@ def _from_lightgbm(model) -> TreeEnsemble|None: # `LGBMClassifier`, `LGBMRegress
     weight = k/len(trees) if 'average_output' in told else 1.
     nodes = [_lightgbm_tree(t, i % k, k, weight) for i,t in enumerate(trees)]
     link = Link(np.zeros(k), _LIGHTGBM_KINDS[objective], curve=EXPONENTIAL.get(objective))
-    return TreeEnsemble(nodes, link, codes=booster.pandas_categorical or {})
+    return TreeEnsemble(joined(nodes), link, codes=booster.pandas_categorical or {})
 
 # %% ../../nbs/models/04_fitted.ipynb #9597efd7
 def _from_other_side(curve:Callable, total:np.ndarray) -> np.ndarray: return curve(-total) # It rises if `curve` falls
@@ -730,7 +730,7 @@ def _from_fold(fold, k:int, width:int) -> TreeEnsemble|None: # One of `calibrate
     e = parse_trees(inner) if plain and fold.method in ('sigmoid', 'isotonic') else None
     if e is None or list(fold.classes) != list(inner.classes_): return None
     sign,follows = curve_of_fold(fold)
-    trees = [t._replace(value=sign*_as_scores(t.value[:, 0], k, width)) for t in e.trees]
+    trees = e.trees._replace(value=sign*_as_scores(e.trees.value[:, 0], k, width))
     return e._replace(trees=trees, link=Link(sign*e.link.base, 'proba', calibrated=(follows,)))
 
 def _from_calibrated(model) -> TreeEnsemble|None: # `CalibratedClassifierCV`
@@ -740,7 +740,7 @@ def _from_calibrated(model) -> TreeEnsemble|None: # `CalibratedClassifierCV`
     folds = [e for k,fold in enumerate(many) if (e := _from_fold(fold, k, len(many)))]
     if len(folds) < len(many) or any((e.codes, e.order) != (folds[0].codes, folds[0].order) for e in folds): return None
     base,curves = zip(*((e.link.base, *e.link.calibrated) for e in folds))
-    return folds[0]._replace(trees=[t for e in folds for t in e.trees], link=Link(np.concatenate(base), 'proba', calibrated=curves))
+    return folds[0]._replace(trees=joined([e.trees for e in folds]), link=Link(np.concatenate(base), 'proba', calibrated=curves))
 
 # %% ../../nbs/models/04_fitted.ipynb #o8333558
 def _votes(tree, weight:float, k:int) -> np.ndarray: # Of k classes -> `(m, 1)` or `(m, k)`
@@ -757,12 +757,12 @@ def _from_adaboost(model) -> TreeEnsemble|None: # SAMME, of classes
     if not k or None in trees or any(len(e.classes_) < k for e in model.estimators_): return None
     weight = model.estimator_weights_[:len(trees)]/model.estimator_weights_.sum()
     nodes = [_sklearn_tree(t, _votes(t, w, k)) for t,w in zip(trees, weight)]
-    return TreeEnsemble(nodes, Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
+    return TreeEnsemble(joined(nodes), Link(np.zeros(nodes[0].value.shape[1]), 'logit'))
 
 def _plain(e:TreeEnsemble|None) -> bool: # Whether columns are those of a frame, and nothing follows the sum
     return e is not None and not (e.order or e.codes or e.link.calibrated or e.mixed) and e.link.curve is None
 
-def _on_columns(t:TreeNodes, own) -> TreeNodes: # A tree that was grown on some columns alone
+def _on_columns(t:Trees, own) -> Trees: # Trees that were grown on some columns alone
     return t._replace(feature=np.where(t.feature < 0, -1, np.asarray(own)[np.maximum(t.feature, 0)]))
 
 def _from_bagging(model) -> TreeEnsemble|None:
@@ -770,8 +770,8 @@ def _from_bagging(model) -> TreeEnsemble|None:
     parts,k = [parse_trees(e) for e in model.estimators_], len(getattr(model, 'classes_', ()))
     mean = all(_plain(e) and e.link.kind == ('proba' if k else 'number') for e in parts)
     if not mean or any(len(getattr(e, 'classes_', ())) < k for e in model.estimators_): return None
-    every = [(t, own) for e,own in zip(parts, model.estimators_features_) for t in e.trees]
-    trees = [_on_columns(t, own)._replace(value=t.value/len(parts)) for t,own in every]
+    every = [_on_columns(e.trees, own) for e,own in zip(parts, model.estimators_features_)]
+    trees = joined([t._replace(value=t.value/len(parts)) for t in every])
     return parts[0]._replace(trees=trees, link=parts[0].link._replace(base=np.mean([e.link.base for e in parts], axis=0)))
 
 # %% ../../nbs/models/04_fitted.ipynb #ensb0003
@@ -781,20 +781,20 @@ def _part_of(model, handed:Any=None) -> TreeEnsemble: # `handed`: what becomes o
     e = parse_trees(last)
     if e is None:
         link = Link(np.zeros(1), 'logit' if hasattr(model, 'classes_') else 'number')
-        return TreeEnsemble([], link, terms=((model, 0, 1., handed),))
+        return TreeEnsemble(joined([]), link, terms=((model, 0, 1., handed),))
     one = _plain(e._replace(terms=(), views=())) and len(e.link.base) == 1
     if not one or steps and e.mixed: raise Unreadable(f'{type(last).__name__} within it')
     if not steps: return e
     first = [] if handed is None else [SimpleNamespace(transform=handed)]
-    return e._replace(views=((*first, *steps),)*len(e.trees))
+    return e._replace(views=((*first, *steps),)*len(e.trees.root))
 
-def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees))
+def _views_of(parts:list) -> tuple: return tuple(v for e in parts for v in e.views or ((),)*len(e.trees.root))
 
 def _share_of(factor:float, times:float, logit:np.ndarray) -> np.ndarray: return times/(1 + np.exp(-factor*logit))
 
 def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> TreeEnsemble: # Of regressors
     "A line over what several ensembles say, one sum."
-    trees = [t._replace(value=t.value*w) for e,w in zip(parts, weight) for t in e.trees]
+    trees = joined([e.trees._replace(value=e.trees.value*w) for e,w in zip(parts, weight)])
     terms = tuple((m, 0, w*v, handed) for e,w in zip(parts, weight) for m,_,v,handed in e.terms)
     link = Link(start + np.sum([e.link.base*w for e,w in zip(parts, weight)], axis=0), 'number')
     return TreeEnsemble(trees, link, terms=terms, views=_views_of(parts))
@@ -802,7 +802,7 @@ def _over_numbers(parts:list, weight:np.ndarray, start:Any=0.) -> TreeEnsemble: 
 def _side_by_side(parts:list, sign:np.ndarray, curves:list, last:Any=None) -> TreeEnsemble: # Signs with which curves rise
     "A sum for each ensemble, a curve behind each, and what follows the mean of curves."
     n,each = len(parts), list(enumerate(zip(parts, sign)))
-    trees = [t._replace(value=s*_as_scores(t.value[:, 0], i, n)) for i,(e,s) in each for t in e.trees]
+    trees = joined([e.trees._replace(value=s*_as_scores(e.trees.value[:, 0], i, n)) for i,(e,s) in each])
     terms = tuple((m, i, s*v, handed) for i,(e,s) in each for m,_,v,handed in e.terms)
     base = np.concatenate([s*e.link.base for _,(e,s) in each])
     link = Link(base, 'proba', calibrated=tuple(curves), last=last)
@@ -872,7 +872,7 @@ def _from_isolation(model) -> TreeEnsemble:
     each = zip(model.estimators_, depth, model.estimators_features_)
     trees = [_on_columns(_sklearn_tree(e.tree_, v[:, None]), own) for e,v,own in each]
     mean, = sys.modules[type(model).__module__]._average_path_length([model._max_samples])
-    return TreeEnsemble(trees, Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
+    return TreeEnsemble(joined(trees), Link(np.zeros(1), 'proba', calibrated=(partial(_isolated, len(trees)*mean, model.offset_),)))
 
 # %% ../../nbs/models/04_fitted.ipynb #ec77
 _TREES = {'xgboost': _from_xgboost, 'lightgbm': _from_lightgbm, 'GradientBoosting': _from_boosting,

@@ -5,6 +5,7 @@
 # %% ../../nbs/models/03_glass.ipynb #g3
 from __future__ import annotations
 import json, tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np, pandas as pd
 
 from .decisions import FrameModel
-from .trees import TreeEnsemble, EXPONENTIAL, Link, TreeNodes, random_rows, Unreadable, widen_to_64
+from .trees import TreeEnsemble, EXPONENTIAL, joined, Link, one_tree, random_rows, Trees, Unreadable, widen_to_64
 
 # %% auto #0
 __all__ = []
@@ -46,12 +47,13 @@ class _Term:
         if not isinstance(known, dict): return np.nextafter(known[bins[half] - 2], -np.inf), None
         return np.nan, [i for i,v in enumerate(self.levels[f]) if known[str(v)] in bins[:half]]
 
-    def arrays(self) -> TreeNodes:
-        "The nodes as arrays."
+    def table(self) -> Trees:
+        "The nodes as a table."
         feature,bound,listed,left,right,value = zip(*self.nodes)
-        feature,left,right = (np.array(v, int) for v in (feature, left, right))
-        missing = np.zeros(len(left), bool)
-        return TreeNodes(feature, np.array(bound, float), list(listed), missing, left, right, np.array(value)[:, None])
+        return one_tree(feature, bound, [False]*len(left), left, right, np.array(value)[:, None], _numbered(listed))
+
+def _numbered(listed:Sequence) -> dict: # Codes of each node, None for a number
+    return {i: codes for i,codes in enumerate(listed) if codes is not None}
 
 # %% ../../nbs/models/03_glass.ipynb #g6
 def _from_pairs(model, source) -> TreeEnsemble|None: # A `FrameModel` of a table, and an explainable boosting of interpret
@@ -73,10 +75,10 @@ def _from_pairs(model, source) -> TreeEnsemble|None: # A `FrameModel` of a table
         term = _Term(features, bins, levels)
         inner = np.asarray(scores, float)[(slice(1, -1),)*len(features)]
         term.grown(inner, [np.arange(1, s + 1) for s in inner.shape])
-        trees.append(term.arrays())
+        trees.append(term.table())
     base = np.atleast_1d(np.asarray(source.intercept_, float))
     link = Link(base, 'logit' if hasattr(source, 'classes_') else 'number')
-    return TreeEnsemble(trees, link, codes=levels)
+    return TreeEnsemble(joined(trees), link, codes=levels)
 
 # %% ../../nbs/models/03_glass.ipynb #ec26
 def _as_scores(value:np.ndarray, k:int, width:int) -> np.ndarray: # `(m, width)`
@@ -91,7 +93,7 @@ def _below(t:np.ndarray) -> np.ndarray: # 64 bits
     return widen_to_64(np.nextafter(t.astype(np.float32), np.float32(-np.inf)))
 
 # %% ../../nbs/models/03_glass.ipynb #ec40
-def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> TreeNodes: # A tree of the JSON, and the score it adds to
+def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> Trees: # A tree of the JSON, and the score it adds to
     "A tree of XGBoost as nodes."
     left,right = np.array(t['left_children']), np.array(t['right_children'])
     at = np.array(t['split_conditions'], np.float32)
@@ -100,8 +102,8 @@ def _xgboost_tree(t, k:int, width:int, weight:float=1.) -> TreeNodes: # A tree o
     swapped = np.isin(np.arange(len(left)), list(named))
     left,right = np.where(swapped, right, left), np.where(swapped, left, right)
     missing,value = np.array(t['default_left'], bool) ^ swapped, np.where(left < 0, at, 0.)*weight
-    return TreeNodes(np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at)),
-                  [named.get(i) for i in range(len(left))], missing, left, right, _as_scores(value, k, width))
+    feature,bound = np.where(left < 0, -1, t['split_indices']), np.where(swapped, np.nan, _below(at))
+    return one_tree(feature, bound, missing, left, right, _as_scores(value, k, width), named)
 
 # %% ../../nbs/models/03_glass.ipynb #ec43
 def _levels_of(enc) -> list: # Levels in the order of their codes
@@ -115,9 +117,9 @@ _MARGIN_OBJECTIVES = ('binary:logistic', 'binary:logitraw', 'multi:softprob', 'm
 _NUMBER_OBJECTIVES = ('reg:squarederror', 'reg:absoluteerror', 'reg:pseudohubererror', 'reg:quantileerror',
                       'count:poisson', 'reg:gamma', 'reg:tweedie')
 
-def _where_missing_is(trees:list, code:float) -> list: # `TreeNodes`
+def _where_missing_is(trees:list, code:float) -> list: # `Trees` of one each
     "The same trees where a number of 32 bits stands for missing ones."
-    named = any(t.listed.count(None) < len(t.listed) for t in trees)
+    named = any(len(t.sets) for t in trees)
     if named or np.isinf(code): raise Unreadable(f'{code:g} for what is missing, beside categories or without an end')
     below,upto = (float(f(np.array([code]))[0]) for f in (_below, widen_to_64))
     return [_with_code(t, below, upto, t.feature >= 0) for t in trees]
@@ -142,7 +144,7 @@ def _from_xgboost(model) -> TreeEnsemble|None: # `XGBClassifier`, `XGBRegressor`
     code = getattr(model, 'missing', None)
     if code is not None and not np.isnan(code): trees = _where_missing_is(trees, float(code))
     codes = {i: _levels_of(enc) for i,enc in enumerate(inner.get('cats', {}).get('enc', ())) if enc.get('values')}
-    return TreeEnsemble(trees, Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number', curve=curve), codes=codes)
+    return TreeEnsemble(joined(trees), Link(base, 'logit' if objective in _MARGIN_OBJECTIVES else 'number', curve=curve), codes=codes)
 
 # %% ../../nbs/models/03_glass.ipynb #o86a2f02
 _CATBOOST_KINDS = dict.fromkeys(('Logloss', 'CrossEntropy', 'MultiClass'), 'logit') | dict.fromkeys(
@@ -201,13 +203,13 @@ def _as_nested(tree:dict, k:int) -> dict: # A symmetric tree of the JSON, as oth
     for s in tree.get('splits') or (): nodes = [dict(split=s, left=low, right=high) for low,high in zip(nodes[::2], nodes[1::2])]
     return nodes[0]
 
-def _catboost_tree(nodes:list, asks:dict, k:int) -> TreeNodes: # Number of a split -> what it asks, as `TreeNodes` tells it
+def _catboost_tree(nodes:list, asks:dict, k:int) -> Trees: # Number of a split -> column, bound, codes or None, missing
     "A flattened tree of CatBoost as nodes."
     asked = [asks[node['split']['split_index']] if 'split' in node else (-1, np.nan, None, False) for node in nodes]
     feature,bound,listed,missing = zip(*asked)
     value = np.array([np.broadcast_to(node.get('value', 0.), k) for node in nodes], float)
-    left,right = (np.array([node[side] for node in nodes]) for side in ('left', 'right'))
-    return TreeNodes(np.array(feature), np.array(bound, float), list(listed), np.array(missing, bool), left, right, value)
+    left,right = ([node[side] for node in nodes] for side in ('left', 'right'))
+    return one_tree(feature, bound, missing, left, right, value, _numbered(listed))
 
 def _from_catboost(model, row:Any=None, levels:Any=None) -> TreeEnsemble|None: # A frame of one row; column -> levels of categories
     "Trees of CatBoost; None for a loss unknown here; raises `Unreadable` where a split asks about several columns."
@@ -224,16 +226,16 @@ def _from_catboost(model, row:Any=None, levels:Any=None) -> TreeEnsemble|None: #
     trees = [_flattened(tree, 'left', 'right') for tree in nested]
     splits = {node['split']['split_index']: node['split'] for tree in trees for node in tree if 'split' in node}
     asked = {i: _asked_by_split(s, told, ctrs, first) for i,s in splits.items()}
-    edge = np.finfo(np.float32).max # it, or its opposite, asks whether a number is missing
-    asks = {i: (f, v if abs(v) >= edge else widen_to_64(np.array([v]))[0], None, way) for i,(f,v,way) in asked.items() if v is not None}
+    wide = lambda v: v if abs(v) >= np.finfo(np.float32).max else widen_to_64(np.array([v]))[0] # the largest asks whether it is missing
+    asks = {i: (f, wide(border), None, way) for i,(f,border,way) in asked.items() if border is not None}
     for f in named:
         mine = [i for i,(g,border,_) in asked.items() if g == f and border is None]
         if not mine: continue
         ways = _levels_right(told, [splits[i] for i in mine], row, {names[f]: levels[names[f]]})
         asks |= {i: (f, np.nan, np.flatnonzero(~way).tolist(), True) for i,way in zip(mine, ways.T)}
-    nodes = [_catboost_tree(tree, asks, len(bias)) for tree in trees]
+    made = joined([_catboost_tree(tree, asks, len(bias)) for tree in trees])
     link = Link(np.array(bias, float), kind, curve=EXPONENTIAL.get(loss.lower()))
-    return TreeEnsemble([t._replace(value=t.value*scale) for t in nodes], link, codes={f: list(levels[names[f]]) for f in named})
+    return TreeEnsemble(made._replace(value=made.value*scale), link, codes={f: list(levels[names[f]]) for f in named})
 
 def _catboost_parsed(model:FrameModel, source) -> TreeEnsemble|None:
     "The same of a model of a table."
@@ -244,7 +246,7 @@ def _catboost_parsed(model:FrameModel, source) -> TreeEnsemble|None:
 # %% ../../nbs/models/03_glass.ipynb #a7d00002
 _MOST_GROWTH = 30 # A tree may have so many times as many nodes
 
-def _with_code(n:TreeNodes, below:float, upto:float, where:np.ndarray) -> TreeNodes: # `(below, upto]`: missing
+def _with_code(n:Trees, below:float, upto:float, where:np.ndarray) -> Trees: # Of one; `(below, upto]`: missing
     "The same tree with two more questions wherever that number is on the other side; `Unreadable` where too many are."
     if not (where & (n.feature >= 0) & (n.missing != (upto <= n.bound))).any(): return n
     made:list = [] # [node that it is a copy of, bound, missing, left, right]
@@ -273,5 +275,4 @@ def _with_code(n:TreeNodes, below:float, upto:float, where:np.ndarray) -> TreeNo
         return node(i, below, False, low, partial(node, i, upto, True, own, after))
     copied(0, {})
     copy,bound,missing,left,right = (np.array(v) for v in zip(*made))
-    listed = [n.listed[i] for i in copy]
-    return TreeNodes(n.feature[copy], bound.astype(float), listed, missing.astype(bool), left, right, n.value[copy])
+    return Trees(n.feature[copy], bound.astype(float), n.listed[copy], missing.astype(bool), left, right, n.value[copy], n.sets)

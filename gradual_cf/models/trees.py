@@ -5,7 +5,7 @@
 # %% ../../nbs/models/06_trees.ipynb #c3
 from __future__ import annotations
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +20,66 @@ from .decisions import FrameModel, numbers_of
 __all__ = []
 
 # %% ../../nbs/models/06_trees.ipynb #ec8
-class TreeNodes(NamedTuple):
-    "The nodes of trees as arrays, one entry a node."
-    feature:np.ndarray # Column of the model that is asked about, long `(m,)`; -1 for a leaf
+class Trees(NamedTuple):
+    "Trees in one table, an entry a node, one tree after another; each begins with its root."
+    feature:np.ndarray # Column that is asked about, long `(m,)`; -1 for a leaf
     bound:np.ndarray   # A number goes left up to here, 64 bits, `(m,)`; NaN where levels are listed
-    listed:list        # Codes of the levels that go left; None where a number is asked about
+    listed:np.ndarray  # Where levels are listed the line of `sets`, long `(m,)`; -1 elsewhere
     missing:np.ndarray # Whether a missing value goes left, bool `(m,)`
     left:np.ndarray    # Child on the left, long `(m,)`
     right:np.ndarray   # Child on the right, long `(m,)`
     value:np.ndarray   # What a leaf adds to each score, `(m, k)`
+    sets:Any=()        # Codes of the levels that go left, a list each; of the columns of a table bool `(lines, levels)`
     lines:tuple=()     # Leaf, column, slope and value at 0 of each part, where leaves are lines
+    root:np.ndarray=np.zeros(1, int) # First node of each tree, long `(t,)`
+
+    @property
+    def tree(self) -> np.ndarray: # Of each node, long `(m,)`
+        return np.repeat(np.arange(len(self.root)), np.diff(self.root, append=len(self.feature)))
+
+    def goes_left(self, node:np.ndarray, v:np.ndarray) -> np.ndarray: # Nodes, and numbers or levels there, NaN where missing -> bool
+        "Whether values go left at nodes, of any shapes that fit; levels are asked about of the columns of a table alone."
+        left,gone = v <= self.bound[node], np.isnan(v)
+        if gone.any(): left = np.where(gone, self.missing[node], left)
+        if not len(self.sets): return left
+        line = np.broadcast_to(self.listed[node], left.shape)
+        named = (line >= 0) & ~gone
+        left[named] = self.sets[line[named], np.broadcast_to(v, left.shape)[named].astype(int)]
+        return left
+
+    def leaves(self, v:np.ndarray) -> np.ndarray: # What rows hold in each column, `(n, g)` -> nodes, `(n, t)`
+        "The leaf that each row reaches in each tree."
+        own = np.arange(len(self.feature)) # from a leaf on all ways lead to itself
+        ways = np.where(self.feature < 0, own, (self.right, self.left)).T.ravel()
+        at,row,feature = np.tile(self.root, (len(v), 1)), np.arange(len(v))[:, None]*v.shape[1], np.maximum(self.feature, 0)
+        while True:
+            new = ways.take(2*at + self.goes_left(at, v.take(row + feature.take(at))))
+            if (new == at).all(): return at
+            at = new
+
+    def scores(self, v:np.ndarray) -> np.ndarray: # As `leaves` takes them -> `(n, k)`
+        "The sums of leaves, some rows at a time: long tables of leaves would leave the processor's cache."
+        return np.concatenate([self.value[self.leaves(some)].sum(1) for some in np.split(v, range(_TOGETHER, len(v), _TOGETHER))])
+
+_TOGETHER = 128 # Rows that are walked together
+
+def one_tree(feature, bound, missing, left, right, value, listed:dict={}, lines:tuple=()) -> Trees: # `listed`: node -> codes
+    "A table of one tree."
+    line = np.full(len(feature), -1)
+    line[[*listed]] = np.arange(len(listed))
+    return Trees(np.asarray(feature, int), np.asarray(bound, float), line, np.asarray(missing, bool), np.asarray(left, int),
+                 np.asarray(right, int), value, [*listed.values()], lines)
+
+def joined(trees:Sequence) -> Trees: # Tables of as many scores
+    "All trees in one table."
+    if not len(trees): return one_tree((), (), (), (), (), np.zeros((0, 1)))._replace(root=np.zeros(0, int))
+    first,line = (np.cumsum([0, *(len(getattr(t, name)) for t in trees[:-1])]) for name in ('feature', 'sets'))
+    every = lambda name, move=0*first: np.concatenate([getattr(t, name) + i for t,i in zip(trees, move)])
+    listed = np.concatenate([np.where(t.listed < 0, -1, t.listed + i) for t,i in zip(trees, line)])
+    lines = zip(*((t.lines[0] + i, *t.lines[1:]) for t,i in zip(trees, first) if t.lines))
+    return Trees(every('feature'), every('bound'), listed, np.concatenate([t.missing for t in trees]), every('left', first),
+                 every('right', first), every('value'), [codes for t in trees for codes in t.sets],
+                 tuple(map(np.concatenate, lines)), every('root', first))
 
 # %% ../../nbs/models/06_trees.ipynb #wid00002
 def widen_to_64(t:np.ndarray) -> np.ndarray: # 64 bits
@@ -102,7 +152,7 @@ class Link(NamedTuple):
 # %% ../../nbs/models/06_trees.ipynb #ec10
 class TreeEnsemble(NamedTuple):
     "Trees of any library."
-    trees:list         # `TreeNodes` for each tree
+    trees:Trees       # What its nodes ask about columns of the model
     link:Link         # What the sum of leaves means
     codes:Any={}       # Column of the model -> levels in the order of their codes; or a list of those of all categories
     order:tuple=()     # Position in the fitted frame of each column; empty where it is the same
@@ -110,37 +160,10 @@ class TreeEnsemble(NamedTuple):
     views:tuple=()     # Steps that each tree reads its columns through; empty where none has any
 
     @property
-    def leans(self) -> bool: return any(len(t.lines) for t in self.trees) # Whether leaves are lines
+    def leans(self) -> bool: return len(self.trees.lines) > 0 # Whether leaves are lines
 
     @property
     def mixed(self) -> bool: return self.leans or bool(self.terms) or any(self.views) # Is it more than leaves?
-
-# %% ../../nbs/models/06_trees.ipynb #a9adeae8
-class _Axis(NamedTuple):
-    "The cells of one column of a table."
-    column:Any         # The `Column`
-    size:int           # Cells; the cell of this number stands for a missing value
-    bounds:np.ndarray  # Largest raw value of each cell but the last, `(size - 1,)`; empty for a category
-
-def _axis_of(c, bounds:np.ndarray) -> _Axis: # Cuts of a number
-    "The cells of a number between its cuts, or the levels of a category."
-    bounds = c.cuts(bounds) if c.ordered else np.zeros(0)
-    return _Axis(c, len(bounds) + 1 if c.ordered else len(c.levels), bounds)
-
-# %% ../../nbs/models/06_trees.ipynb #8db4cec2
-class CellTrees(NamedTuple):
-    "All nodes of an ensemble, over the cells of a table."
-    axes:list           # `_Axis` of each column of the table
-    group:np.ndarray    # Column asked about, long `(m,)`; -1 for a leaf
-    cut:np.ndarray      # Last cell that goes left, long `(m,)`; -1 for a category
-    missing:np.ndarray  # Whether a missing value goes left, bool `(m,)`
-    left:np.ndarray     # Children, long `(m,)`
-    right:np.ndarray
-    tree:np.ndarray     # Tree of each node, long `(m,)`
-    roots:np.ndarray    # First node of each tree, long `(t,)`
-    value:np.ndarray    # What leaves add, `(m, k)`
-    row:np.ndarray      # Line of a node in `goes`, long `(m,)`
-    goes:np.ndarray     # Whether each level goes left, bool `(lines, most cells + 1)`
 
 # %% ../../nbs/models/06_trees.ipynb #77b928df
 class Unreadable(Exception):
@@ -181,121 +204,64 @@ def levels_as_read(r:_ModelColumns, f:int, listed:bool) -> np.ndarray: # Numbers
     return _level_numbers(c)
 
 # %% ../../nbs/models/06_trees.ipynb #733385a2
-def _level_ways(r:_ModelColumns, n:TreeNodes, i:int) -> np.ndarray: # bool `(levels + 1,)`
-    "Where each level goes at node `i`, and a missing one."
-    seen = levels_as_read(r, n.feature[i], n.listed[i] is not None)
-    left = seen <= n.bound[i] if n.listed[i] is None else np.isin(seen, n.listed[i])
-    return np.r_[np.where(np.isnan(seen), n.missing[i], left), n.missing[i]]
-
-# %% ../../nbs/models/06_trees.ipynb #97b8419c
-def joined_nodes(trees:list) -> tuple: # `TreeNodes` of all, tree of each node, roots
-    "All trees in one list of nodes."
-    sizes = [len(t.feature) for t in trees]
-    roots = np.r_[0, np.cumsum(sizes)[:-1]].astype(int)
-    tree = np.repeat(np.arange(len(trees)), sizes)
-    stack = lambda name: np.concatenate([np.asarray(getattr(t, name)) for t in trees])
-    left,right = (stack(side).astype(int) + roots[tree] for side in ('left', 'right'))
-    listed = [codes for t in trees for codes in t.listed]
-    nodes = TreeNodes(stack('feature').astype(int), stack('bound'), listed, stack('missing'), left, right, stack('value'))
-    return nodes, tree, roots
-
-# %% ../../nbs/models/06_trees.ipynb #54ab79a4
-def _axes_of(r:_ModelColumns, n:TreeNodes) -> list: # `_Axis` of each column of the table
-    "Cells between all cuts of each column; raises `Unreadable` where levels of a number are listed."
-    axes,asked = [], np.where(n.feature < 0, -1, r.group[n.feature])
-    for g,c in enumerate(r.columns):
-        bounds = n.bound[asked == g]
-        _check_bounds(c, bounds)
-        axes.append(_axis_of(c, bounds))
-    return axes
-
-def _check_bounds(c, bounds:np.ndarray):
-    "Raise `Unreadable` for cuts that do not suit a column."
-    if not c.levels and np.isnan(bounds).any(): raise Unreadable('a number that the model reads as a category')
-    if c.kind == 'date' and len(bounds): raise Unreadable('a date that the model reads')
-    if np.isneginf(bounds).any(): raise Unreadable('a cut below all numbers')
+def _levels_left(r:_ModelColumns, t:Trees, i:int) -> np.ndarray: # bool `(levels,)`
+    "Which levels go left at node `i`."
+    seen = levels_as_read(r, t.feature[i], t.listed[i] >= 0)
+    left = seen <= t.bound[i] if t.listed[i] < 0 else np.isin(seen, t.sets[t.listed[i]])
+    return np.where(np.isnan(seen), t.missing[i], left)
 
 # %% ../../nbs/models/06_trees.ipynb #8115f50a
-def trees_over_cells(e:TreeEnsemble, r:_ModelColumns) -> CellTrees:
-    "The ensemble over the cells of a table."
-    n,tree,roots = joined_nodes(e.trees)
-    axes,group = _axes_of(r, n), np.where(n.feature < 0, -1, r.group[n.feature])
-    numeric = np.array([not a.column.levels for a in axes]) # trees ask for the levels of all others
-    cut = np.full(len(group), -1)
-    row = np.zeros(len(group), int)
-    lines = {}
-    for g in np.flatnonzero(numeric): cut[group == g] = np.searchsorted(axes[g].bounds, n.bound[group == g])
-    for i in np.flatnonzero((group >= 0) & ~numeric[group]).tolist():
-        row[i] = lines.setdefault(_level_ways(r, n, i).tobytes(), len(lines))
-    goes = np.zeros((max(len(lines), 1), max(a.size for a in axes) + 1), bool)
-    for line,i in lines.items(): goes[i, :len(line)] = np.frombuffer(line, bool)
-    return CellTrees(axes, group, cut, n.missing.astype(bool), n.left, n.right, tree, roots, n.value, row, goes)
-
-# %% ../../nbs/models/06_trees.ipynb #047ef284
-def _left_of(t:CellTrees, node:np.ndarray, cell:np.ndarray, size:np.ndarray) -> np.ndarray: # bool `(w,)`
-    "Whether cells go left at nodes."
-    number = t.cut[node] >= 0
-    left = np.where(number, cell <= t.cut[node], False)
-    if not number.all(): left = np.where(number, left, t.goes[t.row[node], np.minimum(cell, t.goes.shape[1] - 1)])
-    gone = cell >= size[t.group[node]]
-    return np.where(gone, t.missing[node], left) if gone.any() else left
-
-# %% ../../nbs/models/06_trees.ipynb #568cc5ae
-def _leaves_of(t:CellTrees, cells:np.ndarray) -> np.ndarray: # Of rows, `(n, g)` -> nodes, `(n, t)`
-    "The leaf that each row reaches in each tree."
-    at,size = np.tile(t.roots, (len(cells), 1)), np.array([a.size for a in t.axes])
-    while (inner := t.group[at] >= 0).any():
-        row,tree = inner.nonzero()
-        node = at[row, tree]
-        left = _left_of(t, node, cells[row, t.group[node]], size)
-        at[row, tree] = np.where(left, t.left[node], t.right[node])
-    return at
+def trees_on_table(e:TreeEnsemble, r:_ModelColumns) -> tuple: # `Trees`, and the cuts of each column, ascending; none of a category
+    "The ensemble as it asks about the columns of a table; raises `Unreadable` for what these do not hold."
+    t,cuts,lines = e.trees, [], {}
+    column = np.where(t.feature < 0, -1, r.group[t.feature])
+    for g,c in enumerate(r.columns):
+        bounds = t.bound[column == g]
+        if not c.levels and np.isnan(bounds).any(): raise Unreadable('a number that the model reads as a category')
+        if c.kind == 'date' and len(bounds): raise Unreadable('a date that the model reads')
+        if np.isneginf(bounds).any(): raise Unreadable('a cut below all numbers')
+        cuts.append(c.cuts(bounds) if c.ordered else np.zeros(0))
+    listed,named = np.full(len(column), -1), np.array([len(c.levels) > 0 for c in r.columns])
+    for i in np.flatnonzero((column >= 0) & named[column]).tolist():
+        listed[i] = lines.setdefault(_levels_left(r, t, i).tobytes(), len(lines))
+    sets = np.zeros((len(lines), max(map(len, lines), default=0)), bool)
+    for line,i in lines.items(): sets[i, :len(line)] = np.frombuffer(line, bool)
+    return t._replace(feature=column, listed=listed, sets=sets), cuts
 
 # %% ../../nbs/models/06_trees.ipynb #c111
-def levels_of_rows(m:TreeModel, x:Tensor, g:int) -> np.ndarray: # `(n,)`
-    "The level of each row; the cell for missing values where there is none."
-    part = x[:, m.first[g]:m.first[g + 1]].detach().cpu()
-    return np.where(part.amax(1).numpy() > 0, part.argmax(1).numpy(), m.grown.axes[g].size)
-
-def _tree_cells(m:TreeModel, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
-    "In which cell of each column rows lie."
-    frame,cell = m.write(x), np.zeros((len(x), len(m.grown.axes)), int)
+def _held_by_rows(m:TreeModel, x:Tensor) -> np.ndarray: # Encoded rows `(n, d)` -> `(n, g)`
+    "What rows hold in each column that is asked about: a number, or the position of a level; NaN where that is missing."
+    frame,out,first = m.write(x), np.zeros((len(x), len(m.columns))), np.cumsum([0, *(c.width for c in m.columns)])
     numbers,place = numbers_of(frame), {name: j for j,name in enumerate(frame.columns)} # all columns at once
-    for g,a in enumerate(m.grown.axes):
-        if not a.column.ordered: cell[:, g] = levels_of_rows(m, x, g)
-        elif len(a.bounds):
-            name = a.column.sources[0] # of an ordered level, its position
-            raw = a.column.floats(frame[name]) if numbers is None else numbers[:, place[name]]
-            cell[:, g] = np.where(np.isnan(raw), a.size, np.searchsorted(a.bounds, raw))
-    return cell
+    for g,c in enumerate(m.columns):
+        if not c.ordered:
+            part = x[:, first[g]:first[g + 1]].detach().cpu()
+            out[:, g] = np.where(part.amax(1).numpy() > 0, part.argmax(1).numpy(), np.nan)
+        elif len(m.cuts[g]):
+            name = c.sources[0] # of an ordered level, its position
+            out[:, g] = c.floats(frame[name]) if numbers is None or c.levels else numbers[:, place[name]]
+    return out
 
 # %% ../../nbs/models/06_trees.ipynb #c181
-_TOGETHER = 128 # Rows that are read together
-
 class TreeModel(FrameModel):
     "A model whose trees are read."
-    def __init__(self, model:FrameModel, e:TreeEnsemble, t:CellTrees):
+    def __init__(self, model:FrameModel, e:TreeEnsemble, trees:Trees, cuts:list): # Over the columns of its table
         super().__init__(model.predictor, model.write, model.columns)
         self.ensemble,self.link = e,e.link._replace(threshold=self.predictor.threshold)
         self.outputs = max(self.outputs, 1 if e.link.calibrated else len(e.link.base))
-        self.grown = t
-        self.first = np.r_[0, np.cumsum([a.column.width for a in t.axes])]
+        self.trees,self.cuts = trees,cuts
         self.slack = 0. # Room for rounding between the sums and the library, in log-odds
 
     @property
     def about(self) -> str:
         "What it is, and how it is asked."
-        return f'{self.predictor!r}, {len(self.grown.roots)} trees read exactly'
+        return f'{self.predictor!r}, {len(self.trees.root)} trees read exactly'
 
-    def cells(self, x:Tensor) -> np.ndarray: # `(n, g)`
-        "In which cell of each column rows lie."
-        return _tree_cells(self, x)
+    def held(self, x:Tensor) -> np.ndarray: return _held_by_rows(self, x) # What the trees read, `(n, g)`
 
     def scores(self, x:Tensor) -> Tensor: # What the model gives, `(n, k)`
         "What the trees say of rows, by their own sums."
-        parts = torch.arange(len(x)).split(_TOGETHER) # long tables of leaves would leave the processor's cache
-        scores = [self.grown.value[_leaves_of(self.grown, self.cells(x[i]))].sum(1) for i in parts]
-        return self.link.log_odds(np.concatenate(scores))
+        return self.link.log_odds(self.trees.scores(self.held(x)))
 
     def compared(self, x:Tensor, z:Tensor) -> FrameModel: # Encoded training rows, and what the model says of them
         "The same, or the model alone where its trees say something else of training rows."
@@ -335,13 +301,13 @@ def _same_scores(ours:Tensor, theirs:Tensor) -> bool: # Log-odds, `(n, k)` each
 _UNREAD = (Unreadable, AttributeError, KeyError, IndexError, TypeError) # Also from a library that stores trees in a new way
 
 def read_exactly(model:FrameModel, parsed:Callable) -> TreeModel|None:
-    "The trees of a model over the cells of its table; None where they cannot be read."
+    "The trees of a model over the columns of its table; None where they cannot be read."
     try:
         e = parsed(model.predictor.source)
         if e is None or e.terms or any(e.views): return None
         frame = model.write(random_rows(model.columns, [np.zeros(0)]*len(model.columns)))
         names = model.predictor.names or list(frame.columns)
-        return TreeModel(model, e, trees_over_cells(e, model_columns(e, model.columns, names, frame)))
+        return TreeModel(model, e, *trees_on_table(e, model_columns(e, model.columns, names, frame)))
     except Unreadable as why: model.unread = str(why)
     except _UNREAD: pass
     return None
@@ -351,9 +317,166 @@ def exact(model:FrameModel, parsed:Callable) -> FrameModel|None: # `parsed`: a f
     "Read the trees of a fitted model, and check the reading against the model itself."
     trees = read_exactly(model, parsed)
     if trees is None or trees.ensemble.leans: return None
-    x = random_rows(model.columns, [a.bounds for a in trees.grown.axes])
+    x = random_rows(model.columns, trees.cuts)
     ours,theirs = trees.scores(x), model(x)
     if not _same_scores(ours, theirs): return None
     apart = (ours - theirs).abs()[theirs.abs() < _FAR]
     trees.slack = _ROUNDINGS*apart.max().item() if len(apart) else _EQUAL
     return trees
+
+# %% ../../nbs/models/06_trees.ipynb #tb000002
+class TreeSplits(NamedTuple):
+    "What nodes of trees do with the cells of a table."
+    e:TreeEnsemble    # Its trees ask about what `read` gives
+    column:np.ndarray # Column of the table that each node asks about, `(m,)`; -1 for a leaf
+    edges:list        # Last position of each cell but the last, for each number, `(cells - 1,)`
+    left:list         # Whether cells go left, for each column, bool `(its nodes, cells)`; the last cell is that of a missing value
+    read:Any          # Encoded rows `(n, d)` -> what trees ask about, `(n, j)`
+    lines:Any=None    # `LeafLines`, where leaves are lines
+
+    def own(self, x:np.ndarray) -> list: # Rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
+        t,v,every = self.e.trees, self.read(x), (np.flatnonzero(self.column == g) for g in range(len(self.left)))
+        return [t.goes_left(mine[:, None], v[:, t.feature[mine]].T) for mine in every]
+
+    def scores(self, x:np.ndarray) -> np.ndarray: # Rows `(n, d)` -> `(n, k)`
+        "The sums of leaves."
+        t,lines = self.e.trees, self.lines
+        at,out = t.leaves(self.read(x)).T, np.zeros((len(x), t.value.shape[1]))
+        for part in (t.value[leaf] for leaf in at) if lines is None else lines.said(at, t.value, lines.read(x)): out += part
+        return out
+
+_MOST_BYTES = 2e9 # What tables of leaves may take
+
+def table_bytes(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
+    "What tables would take: cells and nodes of each column, `(g,)`."
+    words = -(-leaves//64)
+    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
+
+def tree_bytes(m:TreeModel) -> float:
+    "The same of trees that are read exactly."
+    leaf,cells = m.trees.feature < 0, np.array([(len(c.levels) or len(cuts) + 1) + 1 for c,cuts in zip(m.columns, m.cuts)])
+    nodes,leaves = np.bincount(m.trees.feature[~leaf], minlength=len(cells)), int(np.bincount(m.trees.tree[leaf]).max())
+    return table_bytes(cells, nodes, len(m.trees.root), leaves)
+
+def check_table_size(size:float):
+    "Raise `ValueError` where tables would be too large."
+    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
+
+# %% ../../nbs/models/06_trees.ipynb #tb000004
+class _Sides(NamedTuple):
+    "The nodes of one column, tree by tree."
+    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
+    start:np.ndarray # The first node of each, `(r,)`
+    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
+    right:np.ndarray # … without those left of it
+
+class LeafBits(NamedTuple):
+    "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
+    aim:np.ndarray    # Weights of scores, `(k,)`
+    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
+    value:np.ndarray  # What leaves add, `(t, 64·w)`
+    sides:list        # For each column its nodes, `_Sides`
+    full:np.ndarray   # All leaves, `(t, w)`
+    cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
+    upto:list         # The same for any cell up to here; None for a category
+    since:list        # … from here on
+    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
+    lines:Any=None    # `LeafLines` by bits, those of a leaf together
+
+_AT_A_TIME = 2**20 # Words that are gathered at a time
+
+def left_over(words:LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
+    "The leaves that are left of each tree where the nodes of a column send something left or right."
+    out,side = np.tile(words.full, (left.shape[1], 1, 1)), words.sides[g]
+    if not len(side.tree): return out
+    size = max(1, _AT_A_TIME//side.left.size)
+    for i in range(0, len(out), size):
+        met = np.where(left.T[i:i + size, :, None], side.left, side.right)
+        out[i:i + size, side.tree] &= np.bitwise_and.reduceat(met, side.start, 1)
+    return out
+
+def leaf_bits(nodes:TreeSplits, aim:np.ndarray) -> LeafBits: # Weights of scores, `(k,)`
+    "The tables of an ensemble for one weighted sum of its scores."
+    t,add,leaf = nodes.e.trees, nodes.e.trees.value @ aim, np.flatnonzero(nodes.column < 0)
+    tree,at,levels = t.tree, t.root, []
+    order = leaf[np.lexsort((-add[leaf], tree[leaf]))]
+    rank = np.zeros(len(tree), int)
+    rank[order] = np.arange(len(order)) - np.searchsorted(tree[order], tree[order])
+    size = rank.max()//64 + 1
+    value,below = np.full((len(t.root), 64*size), -np.inf), np.zeros((len(tree), size), np.uint64) # leaves below each node
+    value[tree[leaf], rank[leaf]] = add[leaf]
+    below[leaf, rank[leaf]//64] = np.uint64(1) << (rank[leaf] % 64).astype(np.uint64)
+    while len(at := at[t.feature[at] >= 0]):
+        levels.append(at)
+        at = np.r_[t.left[at], t.right[at]]
+    for at in levels[::-1]: below[at] = below[t.left[at]] | below[t.right[at]]
+    def side(g):
+        mine = np.flatnonzero(nodes.column == g)
+        left,right = (below[t.root[tree[mine]]] & ~below[child[mine]] for child in (t.right, t.left))
+        return _Sides(*np.unique(tree[mine], return_index=True), left, right)
+    adds = np.logical_or.reduceat(t.value != 0, t.root).astype(float)
+    lines = None if nodes.lines is None else _lines_by_bits(nodes.lines, aim, rank)
+    words = LeafBits(aim, adds, value, [side(g) for g in range(len(nodes.left))], below[t.root], [], [], [], {}, lines)
+    cell = [left_over(words, g, left) for g,left in enumerate(nodes.left)]
+    legal = [v[:-1] for v in cell] # the last cell is that of a missing value
+    return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
+                          since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
+
+# %% ../../nbs/models/06_trees.ipynb #tb000008
+class LeafLines(NamedTuple):
+    "Leaves that are lines: a part for each leaf and number."
+    group:np.ndarray  # Column of the table of each number, `(f,)`
+    levels:list       # What its levels are, NaN for a missing one; None where it is the column itself
+    read:Any          # Encoded rows `(n, d)` -> numbers `(n, f)`
+    tree:np.ndarray   # Tree of each part, `(p,)`
+    leaf:np.ndarray   # Its leaf: a node, or its bit once an aim is known
+    number:np.ndarray # The number that it multiplies
+    slope:np.ndarray  # Of each score `(p, k)`, or of their weighted sum
+    start:np.ndarray  # What its leaf is at 0, in the same way
+    low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
+    high:np.ndarray
+
+    def said(self, leaves:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> Iterator[np.ndarray]: # Of rows, `(t, n)` -> `(n, k)` each
+        "What leaves of rows add tree by tree: their plain `value` where they are no lines, or where a number is missing."
+        for tree,at in enumerate(leaves):
+            p = np.flatnonzero(self.tree == tree)
+            mine = at[:, None] == self.leaf[p]
+            v = np.where(mine, numbers[:, self.number[p]], 0.)
+            plain = ~mine.any(1) | np.isnan(v).any(1)
+            line = self.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ self.slope[p] if len(p) else 0.
+            yield np.where(plain[:, None], value[at], line)
+
+def _lines_by_bits(l:LeafLines, aim:np.ndarray, bit:np.ndarray) -> LeafLines: # `bit`: of each leaf, `(m,)`
+    "Lines of one weighted sum of scores, by bits."
+    order = np.lexsort((bit[l.leaf], l.tree))
+    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit[l.leaf], l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
+
+def _ends_of_nodes(t:Trees, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
+    "Between which numbers rows of each node lie."
+    low = np.full((len(t.feature), len(columns)), -np.inf)
+    high = -low
+    for i in np.flatnonzero(t.feature >= 0): # parents first
+        for child in (t.left[i], t.right[i]): low[child],high[child] = low[i], high[i]
+        j = columns == t.feature[i]
+        high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
+    return low, high
+
+def lines_of(m:TreeModel) -> LeafLines:
+    "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
+    frame = m.write(random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
+    r = model_columns(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
+    leaf,column,slope,start = m.ensemble.trees.lines
+    columns,number = np.unique(column, return_inverse=True)
+    group,levels = r.group[columns], []
+    for f,g in zip(columns, group):
+        c = m.columns[g]
+        levels.append(levels_as_read(r, f, False) if len(c.levels) else None)
+        if c.ordered and len(c.levels): # positions are what it is
+            if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
+            levels.append(None)
+    if not np.isin(group, m.trees.feature).all(): raise ValueError('a line of what no node asks about')
+    def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
+        each = zip(m.held(torch.from_numpy(x))[:, group].T, levels)
+        return np.stack([v if some is None else np.r_[some, np.nan][np.nan_to_num(v, nan=len(some)).astype(int)] for v,some in each], 1)
+    low,high = (v[leaf, number] for v in _ends_of_nodes(m.ensemble.trees, columns))
+    return LeafLines(group, levels, read, m.trees.tree[leaf], leaf, number, slope, start, low, high)

@@ -33,7 +33,7 @@ from ..search.opened import ModelPart
 from ..search.plausible import ClassPCA, Plausibility
 from ..search.segments import composed, pasted, variation
 from ..search.shorten import line_search, put_back, share
-from ..models.trees import Link, TreeNodes
+from ..models.trees import Link, Trees
 from ..models.fingerprints import fingerprints_of, locked, versions_of, fingerprint
 
 # %% auto #0
@@ -41,7 +41,7 @@ __all__ = []
 
 # %% ../../nbs/scale/02_keep.ipynb #k7
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
-    ModelPart, Link, TreeNodes, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
+    ModelPart, Link, Trees, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
     Plausibility, ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
     put_back, share)}
 

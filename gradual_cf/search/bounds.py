@@ -4,152 +4,34 @@
 
 # %% ../../nbs/search/07_bounds.ipynb #c3
 from __future__ import annotations
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from .boxes import levels_as_sets, Boxes, Grid, legal_ends, open_columns, cost_at, BoxQuestion, BoxBound, wide_columns
-from ..models.trees import TreeEnsemble, levels_as_read, levels_of_rows, TreeNodes, random_rows, model_columns, TreeModel
+from ..models.trees import check_table_size, LeafBits, left_over, lines_of, tree_bytes, TreeModel, TreeSplits
 
 # %% auto #0
 __all__ = []
 
-# %% ../../nbs/search/07_bounds.ipynb #c6
-class TreeSplits(NamedTuple):
-    "What nodes of trees do with the cells of a table."
-    e:TreeEnsemble    # The trees
-    group:list     # Column that each node asks about, for each tree, `(m,)`; -1 for a leaf
-    edges:list     # Last position of each cell but the last, for each number, `(cells - 1,)`
-    left:list      # Whether cells go left, for each column, bool `(its nodes, cells)`
-    own:Any        # Positions of rows, rows `(n, d)` -> whether they go left, for each column, bool `(its nodes, n)`
-    lines:Any=None # `LeafLines`, where leaves are lines
-
 # %% ../../nbs/search/07_bounds.ipynb #1967d61a
-_MOST_BYTES = 2e9 # What tables of leaves may take
-
-def table_bytes(cells:np.ndarray, nodes:np.ndarray, trees:int, leaves:int) -> float:
-    "What tables would take: cells and nodes of each column, `(g,)`."
-    words = -(-leaves//64)
-    return float(24*cells.sum()*trees*words + (cells*nodes).sum())
-
-def tree_bytes(m:TreeModel) -> float:
-    "The same of trees that are read exactly."
-    t = m.grown
-    leaf,cells = t.group < 0, np.array([a.size + 1 for a in t.axes])
-    nodes,leaves = np.bincount(t.group[~leaf], minlength=len(cells)), int(np.bincount(t.tree[leaf]).max())
-    return table_bytes(cells, nodes, len(t.roots), leaves)
-
-def check_table_size(size:float):
-    "Raise `ValueError` where tables would be too large."
-    if size > _MOST_BYTES: raise ValueError('trees with fewer leaves and cuts')
-
 def splits_of_trees(m:TreeModel, grid:Grid) -> TreeSplits:
     "What the trees of a model that is read exactly do with the cells of its table; raises `ValueError` for too many."
-    t,edges,left,ids = m.grown, [], [], []
     check_table_size(tree_bytes(m))
-    for g,a in enumerate(t.axes):
-        ids.append(np.flatnonzero(t.group == g))
-        cells = np.arange(a.size)
-        goes = t.goes[t.row[ids[g]]][:, :a.size] if a.column.levels else cells <= t.cut[ids[g]][:, None]
-        left.append(np.concatenate([goes, t.missing[ids[g]][:, None]], 1)) # the last cell is that of a missing value
-        edges.append(grid.up_to(g, a.bounds))
-    group = [t.group[t.tree == i] for i in range(len(t.roots))]
-    own = lambda x: [v[:, cells] for v,cells in zip(left, m.cells(torch.from_numpy(x)).T)]
-    return TreeSplits(m.ensemble, group, edges, left, own, _lines_of(m) if m.ensemble.leans else None)
-
-# %% ../../nbs/search/07_bounds.ipynb #c8
-def _by_value(value:np.ndarray, leaf:np.ndarray) -> np.ndarray: # Leaves of a tree, the largest first
-    return np.flatnonzero(leaf)[np.argsort(-value[leaf], kind='stable')]
-
-def _leaf_bits(left, right, value:np.ndarray, leaf:np.ndarray) -> tuple: # Bits below each node, values in order
-    "The leaves below each node of a tree, as bits in the order of their values."
-    order = _by_value(value, leaf)
-    bits:list[Any] = [None]*len(left)
-    for rank,node in enumerate(order.tolist()): bits[node] = 1 << rank
-    todo = [0]
-    while todo:
-        node = todo[-1]
-        if bits[node] is not None:
-            todo.pop()
-            continue
-        below = [bits[left[node]], bits[right[node]]]
-        if None in below: todo += [child for child,v in zip((left[node], right[node]), below) if v is None]
-        else: bits[node] = below[0] | below[1]
-    return bits, value[order]
-
-def _as_words(bits:int, size:int) -> np.ndarray: # `(size,)`, 64 bits each
-    "Bits of a whole number as words."
-    return np.array([bits >> 64*i & 0xffff_ffff_ffff_ffff for i in range(size)], np.uint64)
-
-# %% ../../nbs/search/07_bounds.ipynb #c11
-class _Sides(NamedTuple):
-    "The nodes of one column, tree by tree."
-    tree:np.ndarray  # The trees that have some, ascending, `(r,)`
-    start:np.ndarray # The first node of each, `(r,)`
-    left:np.ndarray  # Leaves without those right of a node, `(nodes, w)`
-    right:np.ndarray # … without those left of it
-
-class _LeafBits(NamedTuple):
-    "Tables of leaves, bit by bit; the lowest bit is the leaf that adds most."
-    aim:np.ndarray    # Weights of scores, `(k,)`
-    adds:np.ndarray   # Whether each tree adds to each score, 0 or 1, `(t, k)`
-    value:np.ndarray  # What leaves add, `(t, 64·w)`
-    sides:list        # For each column its nodes, `_Sides`
-    full:np.ndarray   # All leaves, `(t, w)`
-    cell:list         # For each column the leaves that each cell leaves, `(cells, t, w)`
-    upto:list         # The same for any cell up to here; None for a category
-    since:list        # … from here on
-    spans:dict        # Number -> the first and the last cell that each leaf is met in, `(t, leaves)`, once they are asked for
-    lines:Any=None    # `LeafLines` by bits, those of a leaf together
-
-_AT_A_TIME = 2**20 # Words that are gathered at a time
-
-def _left_over(words:_LeafBits, g:int, left:np.ndarray) -> np.ndarray: # bool `(nodes, q)` -> `(q, t, w)`
-    "The leaves that are left of each tree where the nodes of a column send something left or right."
-    out,side = np.tile(words.full, (left.shape[1], 1, 1)), words.sides[g]
-    if not len(side.tree): return out
-    size = max(1, _AT_A_TIME//side.left.size)
-    for i in range(0, len(out), size):
-        met = np.where(left.T[i:i + size, :, None], side.left, side.right)
-        out[i:i + size, side.tree] &= np.bitwise_and.reduceat(met, side.start, 1)
-    return out
-
-def _sides_of(nodes:list, size:int) -> _Sides: # (tree, words, words) of each, tree by tree
-    "The nodes of a column, side by side."
-    if not nodes: return _Sides(*np.zeros((2, 0), int), *np.zeros((2, 0, size), np.uint64))
-    tree,left,right = map(np.array, zip(*nodes))
-    start = np.flatnonzero(np.r_[True, tree[1:] != tree[:-1]])
-    return _Sides(tree[start], start, left, right)
-
-def leaf_bits(nodes:TreeSplits, aim:np.ndarray) -> _LeafBits: # Weights of scores, `(k,)`
-    "The tables of an ensemble for one weighted sum of its scores."
-    trees,made = nodes.e.trees, []
-    for t,group in zip(trees, nodes.group): made.append(_leaf_bits(t.left, t.right, t.value @ aim, group < 0))
-    size = max(1, -(-max(len(v) for _,v in made)//64))
-    value = np.full((len(trees), 64*size), -np.inf)
-    for row,(_,v) in zip(value, made): row[:len(v)] = v
-    full = np.stack([_as_words((1 << len(v)) - 1, size) for _,v in made])
-    sides:list[Any] = [[] for _ in nodes.left]
-    for i,(t,group,(bits,_)) in enumerate(zip(trees, nodes.group, made)):
-        for node in np.flatnonzero(group >= 0).tolist():
-            all_ = (1 << len(made[i][1])) - 1
-            without = [_as_words(~bits[child] & all_, size) for child in (t.right[node], t.left[node])]
-            sides[group[node]].append((i, *without))
-    adds = np.stack([t.value.any(0) for t in trees]).astype(float)
-    lines = None if nodes.lines is None else _lines_by_bits(nodes, aim)
-    words = _LeafBits(aim, adds, value, [_sides_of(v, size) for v in sides], full, [], [], [], {}, lines)
-    cell = [_left_over(words, g, left) for g,left in enumerate(nodes.left)]
-    legal = [v[:-1] for v in cell] # the last cell is that of a missing value
-    return words._replace(cell=cell, upto=[np.bitwise_or.accumulate(v) for v in legal],
-                          since=[np.bitwise_or.accumulate(v[::-1])[::-1] for v in legal])
+    t,edges,left = m.trees, [], []
+    for g,(c,cuts) in enumerate(zip(m.columns, m.cuts)):
+        each = np.r_[np.arange(len(c.levels)) if c.levels else np.r_[cuts, np.inf], np.nan] # a value of each cell
+        left.append(t.goes_left(np.flatnonzero(t.feature == g)[:, None], each))
+        edges.append(grid.up_to(g, cuts))
+    held,lines = lambda x: m.held(torch.from_numpy(x)), lines_of(m) if m.ensemble.leans else None
+    return TreeSplits(m.ensemble._replace(trees=t), t.feature, edges, left, held, lines)
 
 # %% ../../nbs/search/07_bounds.ipynb #41233ce1
-def _own_left_over(nodes:TreeSplits, words:_LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
+def _own_left_over(nodes:TreeSplits, words:LeafBits, g:int, left:np.ndarray, cell:np.ndarray) -> np.ndarray: # `(n, t, w)`
     "The leaves that rows leave in a column: those of their cells, where nodes send them as they send their cells."
     out,other = words.cell[g][cell], np.flatnonzero((nodes.left[g][:, cell] != left).any(0))
-    if len(other): out[other] = _left_over(words, g, left[:, other])
+    if len(other): out[other] = left_over(words, g, left[:, other])
     return out
 
 def _first_met(upto:np.ndarray, none:int) -> np.ndarray: # Leaves of cells up to each `(cells, w)` -> cells, `(leaves,)`
@@ -162,7 +44,7 @@ def _first_met(upto:np.ndarray, none:int) -> np.ndarray: # Leaves of cells up to
     out[64*word[i] + bit] = cell[i]
     return out
 
-def _spans_of(words:_LeafBits, g:int) -> tuple: # First and last cell, `(t, leaves)`
+def _spans_of(words:LeafBits, g:int) -> tuple: # First and last cell, `(t, leaves)`
     "In which cells of a number each leaf is met; in all where it is met in none."
     if g not in words.spans:
         upto,since = words.upto[g], words.since[g][::-1]
@@ -175,8 +57,8 @@ def _spans_of(words:_LeafBits, g:int) -> tuple: # First and last cell, `(t, leav
 _SHARE_SLACK = 1e-14 # Room for rounding in a mean of shares
 
 class TreeBound:
-    "A bound of trees for some rows of a question: a `_Condition`."
-    def __init__(self, q:BoxQuestion, nodes:TreeSplits, words:_LeafBits, need:np.ndarray, slack:float):
+    "A bound of trees for some rows of a question: a `Constraint`."
+    def __init__(self, q:BoxQuestion, nodes:TreeSplits, words:LeafBits, need:np.ndarray, slack:float):
         self.q,self.nodes,self.words,self.need,self.slack = q, nodes, words, need, slack
         cells = [self.cells(g, at) for g,at in enumerate(q.rows.own.T)]
         left = zip(nodes.own(q.rows.x), cells)
@@ -438,68 +320,6 @@ def _has(words:np.ndarray, top:np.ndarray) -> np.ndarray: # `(b, t, w)`, `(b, t)
     one = words[:, :, 0] if words.shape[2] == 1 else np.take_along_axis(words, top[:, :, None] >> 6, 2)[:, :, 0]
     return (one >> (top & 63).astype(np.uint64) & np.uint64(1)).astype(bool)
 
-# %% ../../nbs/search/07_bounds.ipynb #ln000002
-class LeafLines(NamedTuple):
-    "Leaves that are lines: a part for each leaf and number."
-    group:np.ndarray  # Column of the table of each number, `(f,)`
-    levels:list       # What its levels are, NaN for a missing one; None where it is the column itself
-    read:Any          # Encoded rows `(n, d)` -> numbers `(n, f)`
-    tree:np.ndarray   # Tree of each part, `(p,)`
-    leaf:np.ndarray   # Its leaf: a node, or its bit once an aim is known
-    number:np.ndarray # The number that it multiplies
-    slope:np.ndarray  # Of each score `(p, k)`, or of their weighted sum
-    start:np.ndarray  # What its leaf is at 0, in the same way
-    low:np.ndarray    # Between which numbers its leaf lies, `(p,)`
-    high:np.ndarray
-
-def _lines_by_bits(nodes:TreeSplits, aim:np.ndarray) -> LeafLines:
-    "Lines of one weighted sum of scores, by bits."
-    l,bit = nodes.lines, np.zeros(len(nodes.lines.tree), int)
-    for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
-        place,order = np.zeros(len(group), int), _by_value(t.value @ aim, group < 0)
-        place[order] = np.arange(len(order))
-        bit[l.tree == i] = place[l.leaf[l.tree == i]]
-    order = np.lexsort((bit, l.tree))
-    return LeafLines(*l[:3], *(v[order] for v in (l.tree, bit, l.number, l.slope @ aim, l.start @ aim, l.low, l.high)))
-
-def _ends_of_nodes(t:TreeNodes, columns:np.ndarray) -> tuple: # Columns of the model, `(f,)` -> `(m, f)` each
-    "Between which numbers rows of each node lie."
-    low = np.full((len(t.feature), len(columns)), -np.inf)
-    high = -low
-    for i in np.flatnonzero(t.feature >= 0): # parents first
-        for child in (t.left[i], t.right[i]): low[child],high[child] = low[i], high[i]
-        j = columns == t.feature[i]
-        high[t.left[i], j],low[t.right[i], j] = np.fmin(high[i, j], t.bound[i]), np.fmax(low[i, j], t.bound[i])
-    return low, high
-
-def _lines_of(m:TreeModel) -> LeafLines:
-    "The lines of leaves, in numbers of the table; raises `ValueError` for what they cannot be told of."
-    trees = m.ensemble.trees
-    frame = m.write(random_rows(m.columns, [np.zeros(0)]*len(m.columns)))
-    r = model_columns(m.ensemble, m.columns, m.predictor.names or list(frame.columns), frame)
-    columns,levels,found = np.unique(np.concatenate([t.lines[1] for t in trees if t.lines])), [], []
-    group = r.group[columns]
-    for f,g in zip(columns, group):
-        c = m.columns[g]
-        levels.append(levels_as_read(r, f, False) if len(c.levels) else None)
-        if c.ordered and len(c.levels): # positions are what it is
-            if (levels.pop() != np.arange(len(c.levels))).any(): raise ValueError('a line of levels in another order')
-            levels.append(None)
-    if not np.isin(group, m.grown.group).all(): raise ValueError('a line of what no node asks about')
-    for i,t in enumerate(trees):
-        if not t.lines: continue
-        leaf,column,slope,start = t.lines
-        number,ends = np.searchsorted(columns, column), _ends_of_nodes(t, columns)
-        found.append((np.full(len(leaf), i), leaf, number, slope, start, *(v[leaf, number] for v in ends)))
-    def read(x:np.ndarray) -> np.ndarray: # Encoded rows `(n, d)`
-        t = torch.from_numpy(x)
-        frame,out = m.write(t), []
-        for g,v in zip(group, levels):
-            c = m.columns[g]
-            out.append(c.floats(frame[c.sources[0]]) if v is None else np.r_[v, np.nan][levels_of_rows(m, t, g)])
-        return np.stack(out, 1)
-    return LeafLines(group, levels, read, *map(np.concatenate, zip(*found)))
-
 # %% ../../nbs/search/07_bounds.ipynb #a4bend2
 class _Lines(NamedTuple):
     "A line above and one below, for each unit of each box."
@@ -588,16 +408,15 @@ def _bent_upwards(f, slope_of) -> _Bend:
     return _Bend(f, lines)
 
 def _sigmoid(x:np.ndarray) -> np.ndarray: return .5 + .5*np.tanh(x/2)
-def _softplus(x:np.ndarray) -> np.ndarray: return np.logaddexp(0, x)
-def _elu(share:float, x:np.ndarray) -> np.ndarray: return np.where(x > 0, x, share*np.expm1(np.minimum(x, 0)))
 
 SIGMOID = _s_shaped(_sigmoid, lambda x: _sigmoid(x)*_sigmoid(-x), .5)
 TANH = _s_shaped(np.tanh, lambda x: 1 - np.tanh(x)**2, 0.)
-SOFTPLUS = _bent_upwards(_softplus, _sigmoid)
+SOFTPLUS = _bent_upwards(lambda x: np.logaddexp(0, x), _sigmoid)
 
 def elu(share:float) -> _Bend: # 0 < share <= 1
     "The exponential linear unit, which falls to minus `share`."
-    return _bent_upwards(partial(_elu, share), lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0))))
+    slope_of = lambda x: np.where(x > 0, 1., share*np.exp(np.minimum(x, 0)))
+    return _bent_upwards(lambda x: np.where(x > 0, x, share*np.expm1(np.minimum(x, 0))), slope_of)
 
 # %% ../../nbs/search/07_bounds.ipynb #c22
 class LayerNet(NamedTuple):
@@ -737,7 +556,7 @@ def gain_per_cost(gain:np.ndarray, cost:np.ndarray) -> np.ndarray:
 
 # %% ../../nbs/search/07_bounds.ipynb #c27
 class LayerBound:
-    "A bound of layers for some rows of a question: a `_Condition`."
+    "A bound of layers for some rows of a question: a `Constraint`."
     def __init__(self, q:BoxQuestion, layers:Layers, aim:np.ndarray, need:np.ndarray, slack:float):
         self.q,self.layers,self.need,self.slack = q, layers, need, slack
         net = layers.net

@@ -127,8 +127,8 @@ def grid_of(columns:tuple) -> Grid:
     gone = np.array([c.missing for c in columns])
     plain = [c.ordered and c.knots is None and not c.bits and not c.missing and (c.known is None or bool(c.levels)) for c in columns]
     scale = np.array([c.scale if ok else 0. for ok,c in zip(plain, columns)])
-    reach = np.zeros((2, len(columns)))
-    grid = Grid(columns, first, named, none, none.copy(), reach, {}, alike, kind, origin, span, grain, bent, gone, scale)
+    grid = Grid(columns, first, named, none, none.copy(), np.zeros((2, len(columns))), {}, alike, kind,
+                origin, span, grain, bent, gone, scale)
     ends = np.array([[c.low if c.ordered else 0. for c in columns], [c.high if c.ordered else 0. for c in columns]])
     low,high = (v[0] for v in grid.inside(*ends[:, None]))
     grid.low[:],grid.high[:] = low, high
@@ -437,11 +437,11 @@ class BoxBound(NamedTuple):
     least:np.ndarray  # No row of the box that may fulfil it costs less, `(b,)`
     column:np.ndarray # Where to cut: the column, `(b,)`; -1 where no cut would tell more
     upper:np.ndarray  # The last position of the lower part; for a category the number of one set, `(b,)`
-    try_:Any=None     # Positions worth trying, `(m, g)`, and their boxes `(m,)`; None for none
+    candidates:Any=None     # Positions worth trying, `(m, g)`, and their boxes `(m,)`; None for none
     slack:Any=np.inf  # Room for rounding in `most` and `here`, a number or one a box; inf where it is not known
 
 # Boxes -> `BoxBound`; `budget` `(b,)` is what may be spent
-_Condition = Callable[[Boxes, np.ndarray], BoxBound]
+Constraint = Callable[[Boxes, np.ndarray], BoxBound]
 
 # %% ../../nbs/search/06_boxes.ipynb #c25
 def both_halves(q:BoxQuestion, b:Boxes, column:np.ndarray, upper:np.ndarray) -> tuple: # Row, low, high of `2·b` boxes
@@ -631,7 +631,9 @@ class BoxSearch:
             arrives &= seen.here >= 0
             sure &= seen.here >= 2*seen.slack
             least = np.maximum(least, seen.least)
-            if seen.try_ is not None: tries.append((b.row[seen.try_[1]], seen.try_[0], np.zeros(len(seen.try_[0]), bool)))
+            if seen.candidates is not None:
+                at,box = seen.candidates
+                tries.append((b.row[box], at, np.zeros(len(at), bool)))
             more = (seen.column >= 0) & (seen.here < worst)
             column,upper = np.where(more, seen.column, column), np.where(more, seen.upper, upper)
             worst = np.where(more, seen.here, worst)

@@ -17,15 +17,15 @@ from ..core import Effort
 from gradual_cf.search.boxes import (
     without_codes, FEW_COLUMNS, every_change_costs, SearchResult, Grid, are_lawful, MISSING_POSITION, cost_at, BoxQuestion,
     EQUAL_COST)
-from .bounds import TreeSplits
 from ..models.targets import at_level
+from ..models.trees import joined, Trees, TreeSplits
 from .readings import _bounded_aims
 
 # %% auto #0
 __all__ = []
 
 # %% ../../nbs/search/12_compiled.ipynb #ccfc0112
-_VERSION = 4 # Of the functions in C that this module calls
+_VERSION = 5 # Of the functions in C that this module calls
 _FILES = 'core.so', 'core.dll' # Beside this module
 _HOW = 'answers are the same and take longer; `pip install` builds it where a C compiler is'
 
@@ -33,11 +33,11 @@ def _declared(lib) -> Any:
     "The library with the types of its functions; raises `OSError` for another one."
     pointer,i32,i64,number = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_double
     types = dict(
-        core_version=(i32, []), trees_free=(None, [pointer]), trees_bytes=(i64, [pointer]), search_free=(None, [pointer]),
+        core_version=(i32, []), trees_free=(None, [pointer]), search_free=(None, [pointer]),
         trees_new=(pointer, [i32]*4 + [pointer]*10 + [i64]),
         search_new=(pointer, [pointer]*9 + [number, number, i32, i32, i64]), search_row=(None, [pointer] + [i32]*3 + [number]),
         search_go=(i32, [pointer, i64]), search_known=(None, [pointer]*6),
-        opened_new=(pointer, [i32, pointer, pointer, i32] + [pointer]*8 + [i64] + [pointer]*3 + [i64, i32, pointer, i32]),
+        opened_new=(pointer, [i32, pointer, pointer, i32] + [pointer]*8 + [i64, pointer, pointer, i32, i32, pointer, i32]),
         opened_free=(None, [pointer]),
         opened_sums=(i32, [pointer, pointer, i32, i32, pointer, pointer]),
         layer_sums=(i32, [pointer, i32, i32, pointer, i32, pointer, pointer, number, i32, pointer, pointer, i32, pointer, pointer, i32,
@@ -65,17 +65,10 @@ def _library_in(folder:Path) -> Any:
 def _library() -> Any: return _library_in(Path(gradual_cf.__file__).parent/'search') # Read once; None where Python has to do
 
 # %% ../../nbs/search/12_compiled.ipynb #cc65205a
-class _Cells(NamedTuple):
-    "Sums of trees over the cells of a table, as the engine in C reads them."
-    column:np.ndarray # Of each node, `(nodes,)`; -1 for a leaf
-    cut:np.ndarray    # The last cell that goes left; for a category where its set is
-    left:np.ndarray   # Children
-    right:np.ndarray
-    missing:np.ndarray# Whether a missing number goes left
-    value:np.ndarray  # Of a leaf
-    root:np.ndarray   # First node of each tree, `(t,)`
-    sum:np.ndarray    # The sum that each tree adds to
-    sets:np.ndarray   # Sets of levels, words one after another
+def _set_words(sets:Sequence) -> tuple: # Bool `(levels,)` each
+    "Sets as words of 64 bits one after another, and where each begins; the end of the last one comes after them."
+    each = [np.packbits(np.pad(v, (0, -len(v) % 64)), bitorder='little').view(np.uint64) for v in sets]
+    return np.concatenate([*each, np.zeros(1, np.uint64)]), np.cumsum([0, *map(len, each)])
 
 def _shared_cells(grid:Grid, sums:list) -> tuple: # Edges of each column; which cells go left, for each sum and column
     "The cells that all sums share: those between the edges of any of them."
@@ -97,75 +90,25 @@ def _thresholds(cells:np.ndarray) -> tuple|None: # bool `(nodes, cells)` -> last
     if not (falls | rises).all(): return None
     return np.where(falls, many, cells.shape[1] - many) - 1, ~falls
 
-def _set_numbers(cells:np.ndarray, words:int, known:dict, sets:list) -> list: # bool `(nodes, levels)` -> where sets are
-    "Sets of levels as words; each is kept once."
-    bits = np.zeros((len(cells), 64*words), bool)
-    bits[:, :cells.shape[1]] = cells
-    out = []
-    for row in np.packbits(bits, axis=1, bitorder='little').view(np.uint64):
-        key = words, row.tobytes()
-        if key not in known:
-            known[key] = words and sum(map(len, sets))
-            sets.append(row)
-        out.append(known[key])
-    return out
-
-def _of_sum(grid:Grid, nodes:TreeSplits, aim:np.ndarray, left_of:list, words:np.ndarray, known:dict, sets:list) -> tuple|None:
-    "The nodes of one sum, one tree after another, and the first of each tree that adds something."
-    size = np.array([len(v) for v in nodes.group])
-    root = np.r_[0, np.cumsum(size)[:-1]].astype(int)
-    column = np.concatenate(nodes.group).astype(np.int32)
-    children = [np.concatenate([np.asarray(v) for v in side]) + np.repeat(root, size)
-                for side in ([t.left for t in nodes.e.trees], [t.right for t in nodes.e.trees])]
-    (left,right),leaf = children, column < 0
-    cut,missing = np.zeros(len(column), int), np.zeros(len(column), np.uint8)
+def _trees_on_cells(grid:Grid, nodes:TreeSplits, aim:np.ndarray, left_of:list) -> Trees|None: # Which cells go left, of each column
+    "Trees of one sum that add something, as they ask about cells by number; None where a node of a number is no threshold."
+    t,column,add,sets = nodes.e.trees, nodes.column, nodes.e.trees.value @ aim, []
+    left,right,missing = t.left.copy(), t.right.copy(), np.zeros(len(column), bool)
+    cut,listed = np.zeros(len(column)), np.full(len(column), -1)
     for g,way in enumerate(left_of):
-        mine = np.flatnonzero(column == g)
-        if not len(mine): continue
+        if not len(mine := np.flatnonzero(column == g)): continue
         missing[mine] = way[:, -1]
         if grid.named[g]:
-            cut[mine] = _set_numbers(way[:, :-1], words[g], known, sets)
+            listed[mine] = np.arange(len(mine)) + len(sets)
+            sets += [*way[:, :-1]]
             continue
         parted = _thresholds(way[:, :-1])
         if parted is None: return None
         cut[mine],turned = parted[0], mine[parted[1]]
         left[turned],right[turned] = right[turned], left[turned].copy()
-        missing[turned] = 1 - missing[turned]
-    left[leaf],right[leaf] = 0, 0
-    adds = [np.asarray(t.value @ aim, float) for t in nodes.e.trees]
-    some = np.array([v.any() for v in adds])
-    return _children_after_parents((column, cut, left, right, missing, np.concatenate(adds), root[some]))
-
-def _children_after_parents(nodes:tuple) -> tuple: # As `_of_sum` returns them
-    "The same nodes, numbered so that children come after their parent, as not every library writes them."
-    column,cut,left,right,missing,value,root = nodes
-    inner,at = column >= 0, np.arange(len(column))
-    if ((left > at) & (right > at))[inner].all(): return nodes
-    order,todo = [], root[::-1].tolist()
-    while todo:
-        i = todo.pop()
-        order.append(i)
-        if inner[i]: todo += [right[i], left[i]]
-    back = np.zeros(len(column), int)
-    back[order] = np.arange(len(order))
-    some = column[order] >= 0
-    left,right = (np.where(some, back[v[order]], 0) for v in (left, right))
-    return column[order], cut[order], left, right, missing[order], value[order], back[root]
-
-def _cells_of(grid:Grid, sums:list, lefts:list, words:np.ndarray) -> _Cells|None: # `sums`: (`TreeSplits`, weights `(k,)`)
-    "All sums side by side; None where a node of a number is no threshold."
-    known,parts = {}, []
-    start = 0
-    sets = [np.zeros(1, np.uint64)]
-    for k,((nodes, aim),left_of) in enumerate(zip(sums, lefts)):
-        part = _of_sum(grid, nodes, aim, left_of, words, known, sets)
-        if part is None: return None
-        column,cut,left,right,missing,value,root = part
-        parts.append((column, cut, left + start, right + start, missing, value, root + start, np.full(len(root), k)))
-        start += len(column)
-    kinds = np.int32, np.int32, np.int32, np.int32, np.uint8, float, np.int32, np.int32
-    whole:Any = [np.ascontiguousarray(np.concatenate(v), kind) for v,kind in zip(zip(*parts), kinds)]
-    return _Cells._make([*whole, np.concatenate(sets)])
+        missing[turned] = ~missing[turned]
+    some = np.logical_or.reduceat(add != 0, t.root)
+    return Trees(column, cut, listed, missing, left, right, add[:, None], sets, root=t.root[some])
 
 # %% ../../nbs/search/12_compiled.ipynb #cc997140
 class _Ends(NamedTuple):
@@ -207,18 +150,22 @@ class _Engine:
         self.words = np.where(grid.named, -(-self.cells//64), 0).astype(np.int32)
         numbers = np.flatnonzero(~grid.named)
         fits = self.cells.max() <= _CELLS and all(self.cells[g] == len(self.edges[g]) + 1 for g in numbers)
-        trees = _cells_of(grid, sums, self.lefts, self.words) if fits else None
-        self.handle = self._trees(trees) if trees is not None else None
+        self.lib = _library()
+        each = zip(sums, self.lefts)
+        parts = [_trees_on_cells(grid, nodes, aim, left) for (nodes,aim),left in each] if fits and self.lib else [None]
+        self.handle = None if any(t is None for t in parts) else self._trees(parts)
         if self.handle: self.ends = _ends_of(grid, self.edges, self.cells)
 
-    def _trees(self, t:_Cells) -> int|None:
-        "The tables in C; None where they do not hold these trees."
-        self.lib = _library()
-        arrays = (t.sum, t.root, t.column, t.cut, t.left, t.right, t.missing, t.value, self.words, t.sets)
-        sizes = len(self.words), len(t.root), len(self.sums), len(t.column)
-        leaves = int((t.column < 0).sum())
-        if self.lib is None or not len(t.root) or leaves*(12 + 5*len(self.words)) > _HEAVY: return None
-        return self.lib.trees_new(*sizes, *map(_address, arrays), len(t.sets))
+    def _trees(self, parts:list) -> int|None: # `Trees` of each sum
+        "The table in C; None where it does not hold these trees."
+        t,sum_ = joined(parts), np.repeat(np.arange(len(parts)), [len(t.root) for t in parts])
+        if not len(t.root) or (t.feature < 0).sum()*(12 + 5*len(self.words)) > _HEAVY: return None
+        words,at = _set_words(t.sets)
+        kinds = np.int32, np.int32, np.int32, np.int32, np.int32, np.int32, np.uint8, float, np.int32, np.uint64
+        cut = np.where(t.listed < 0, t.bound, at[t.listed])
+        told = sum_, t.root, t.feature, cut, t.left, t.right, t.missing, t.value, self.words, words
+        arrays = [np.ascontiguousarray(v, kind) for v,kind in zip(told, kinds)]
+        return self.lib.trees_new(len(self.words), len(t.root), len(parts), len(t.feature), *map(_address, arrays), len(words))
 
     def __reduce__(self): return type(None), () # a copy, or another process, makes its own
     def __del__(self):
@@ -309,7 +256,7 @@ def _serves(q:BoxQuestion, demands, label) -> Any: # Rows of one target
 
 def _plain_trees(readings:list|None) -> bool:
     "Whether all that was read are sums of trees, and there is an engine for them."
-    return bool(readings) and all(r.of == 'trees' and not r.link.calibrated for r in readings) and _library() is not None
+    return bool(readings) and all(r.kind == 'trees' and not r.link.calibrated for r in readings) and _library() is not None
 
 def _engine_of(grid:Grid, readings:list, aims:list) -> _Engine|None:
     "The engine of a model for one target, made once; None where its tables do not hold the trees."

@@ -17,6 +17,7 @@ from ..core import Effort, Question
 from ..models.asking import JointModel as _Several, given_model, predict
 from ..models.decisions import FrameModel
 from ..models.networks import seeded, train
+from ..models.trees import Trees
 from .boxes import grid_of
 from .opened import _lead_in, _opened, _places_of, _reseeded
 
@@ -222,9 +223,8 @@ def _new_jury(cf) -> _Panel|None:
 def ensemble_to_record(cf) -> dict|None: # parts, learnt
     "Jurors as a file can hold them: trees, whose model's own file may not learn again; None for others, which learn the same again."
     panel = None if getattr(cf.settings, 'agree', None) is None or cf.numbers else ensemble_of(cf)
-    if panel is None or panel.engine is None or any(type(p.inside) is not tuple or p.link.calibrated for p in panel.parts): return None
-    bare = lambda p: p._replace(inside=(p.inside[0]._replace(listed=[], lines=()), *p.inside[1:]))
-    return dict(parts=list(map(bare, panel.parts)), learnt=panel.learnt)
+    if panel is None or panel.engine is None or any(type(p.inside) is not Trees or p.link.calibrated for p in panel.parts): return None
+    return dict(parts=[p._replace(inside=p.inside._replace(lines=())) for p in panel.parts], learnt=panel.learnt)
 
 def ensemble_from_record(cf, told:dict|None): # A fitted explainer
     "The jurors that a file tells of."

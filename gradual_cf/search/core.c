@@ -14,7 +14,7 @@ typedef uint64_t u64;
 typedef uint16_t u16;
 typedef int32_t i32;
 typedef int64_t i64;
-#define VERSION 4    /* of the functions below; whoever calls them asks first */
+#define VERSION 5    /* of the functions below; whoever calls them asks first */
 #define DEEPEST 4096 /* levels of a tree, at most */
 #define WIDEST 64    /* columns that lead to one leaf, at most */
 #define DIVE 100000  /* steps without an answer before a dive, and steps of a dive */
@@ -104,9 +104,10 @@ static void leaf_below(Trees *m, i32 n, const Part *now, i32 depth, i32 t) {
   m->part_at[l + 1] = (i32)m->parts;
 }
 /* Number the leaves below a node, and write down which cells lead to each. */
-static void leaves_below(Trees *m, i32 n, Part *now, i32 depth, i32 t) {
-  i32 g = m->node[n].column, i = 0, right, was = depth;
+static void leaves_below(Trees *m, i32 n, Part *now, i32 depth, i32 t, i32 level) {
+  if (n < 0 || n >= m->N || level > DEEPEST - 2 || m->node[n].column >= m->G) m->broken = 1;
   if (m->broken) return;
+  i32 g = m->node[n].column, i = 0, right, was = depth;
   if (g < 0) {
     leaf_below(m, n, now, depth, t);
     return;
@@ -137,7 +138,8 @@ static void leaves_below(Trees *m, i32 n, Part *now, i32 depth, i32 t) {
       p.high = m->node[n].cut;
     now[i] = p;
     i32 child = right ? m->node[n].right : m->node[n].left;
-    leaves_below(m, child, now, depth, t);
+    leaves_below(m, child, now, depth, t, level + 1);
+    if (m->broken) return;
     if (!right || m->node[child].most > m->node[n].most) m->node[n].most = m->node[child].most;
   }
   if (was == depth) now[i] = old;
@@ -191,15 +193,12 @@ API void trees_free(Trees *m) {
   free(m->asks_at), free(m->asks);
   free(m);
 }
-/* 0 for what these tables do not hold: children before their parent, too many levels, leaves or columns;
-   or no memory. */
+/* 0 for what these tables do not hold: too many levels, leaves or columns; or no memory. */
 API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root, const i32 *column,
                      const i32 *cut, const i32 *left, const i32 *right, const uint8_t *missing,
-                     const double *value, const i32 *words,
-                     const u64 *set, i64 sets) {
+                     const double *value, const i32 *words, const u64 *set, i64 sets) {
   int broken = 0, fits = 1;
   Trees *m = room_for(&broken, 1, sizeof *m);
-  i32 *deep = room_for(&broken, (size_t)N, 4);
   Part *now = room_for(&broken, (size_t)G + 1, sizeof(Part));
   if (!broken) {
     m->G = G, m->T = T, m->K = K, m->N = N;
@@ -215,30 +214,23 @@ API Trees *trees_new(i32 G, i32 T, i32 K, i32 N, const i32 *sum, const i32 *root
     m->value = room_for(&m->broken, (size_t)N, 8);
     broken = m->broken;
   }
-  for (i32 n = 0; n < N && !broken && fits; n++) {
+  for (i32 n = 0; n < N && !broken; n++) {
     Node v = {value[n], column[n], cut[n], left[n], right[n], missing[n]};
     m->node[n] = v;
-    if (v.column < 0) continue;
-    fits = v.column < G && v.left > n && v.right > n && v.left < N && v.right < N && deep[n] < DEEPEST - 2;
-    if (fits) deep[v.left] = deep[v.right] = deep[n] + 1;
   }
   for (i32 g = 0; g < G && !broken; m->W += words[g++]) m->word_at[g] = m->W;
   for (i32 t = 0; t < T && !broken && fits; t++) {
     m->first[t] = m->leaves;
-    leaves_below(m, m->root[t], now, 0, t);
+    leaves_below(m, m->root[t], now, 0, t, 0);
     m->first[t + 1] = m->leaves;
     fits = m->leaves - m->first[t] < 65535;
     broken = m->broken;
   }
   fits = fits && !broken && spans_of(m) && !m->broken;
-  free(deep), free(now);
+  free(now);
   if (fits) return m;
   trees_free(m);
   return 0;
-}
-API i64 trees_bytes(const Trees *m) {
-  i64 parts = m->part_room * (i64)sizeof(Part), leaves = (i64)m->leaves * (12 + 5 * (i64)m->G);
-  return (i64)m->N * (i64)sizeof(Node) + parts + m->set_room * 8 + leaves;
 }
 
 typedef struct Row {
@@ -987,11 +979,9 @@ typedef struct Ask { /* what a node asks of a row */
   i32 feature, set; /* set: where the levels that go left begin; -1 for a number */
   i32 missing;      /* whether a missing value goes left */
 } Ask;
-typedef struct Knot { /* a node of a tree that is walked */
-  Ask ask;          /* of a leaf the feature is -1 */
-  i32 left, right, column; /* column: whose value the feature is; -1 for none */
-  i64 mask;         /* where the places of its column that go left begin */
-  double value;     /* of a leaf */
+typedef struct Knot { /* a node of a tree that is walked; its left child is the next one */
+  Ask ask;        /* of a leaf the feature is -1, and the bound its value */
+  i32 right, cut; /* cut: how many places of its column go left, the first ones; below 0: where they are listed */
 } Knot;
 typedef struct Test { /* a node of a tree whose leaves are bits */
   Ask ask;
@@ -1007,14 +997,15 @@ typedef struct Column { /* of a tree; both as ends */
 typedef struct Opened { /* trees of several models in what they read */
   i32 T, N, G, M;
   i32 *root, *sum, *at;       /* of a tree: its first node, its sum; of a column: its first place */
+  i32 *owner;                 /* of a feature: its column, -1 for none */
   i32 *leaf_at, *columns_at;  /* of a tree: its first leaf, -1 where it is walked; its first column */
   Knot *knot;
   double *leaf;
   Test *test;
   Piece *piece;
   Column *column;
-  i32 leaves, tests, pieces, columns, piece_room;
-  u64 *level, *place; /* sets of levels, and of places */
+  i32 leaves, tests, pieces, columns, piece_room, words;
+  u64 *level, *place; /* sets of levels, and of places, so many words */
   int broken;         /* no memory was left */
 } Opened;
 static int left_of(const u64 *level, const Ask *a, const double *x) {
@@ -1024,21 +1015,26 @@ static int left_of(const u64 *level, const Ask *a, const double *x) {
   i64 k = (i64)v;
   return (int)(level[a->set + k / 64] >> (k % 64) & 1);
 }
+static u64 go_left(const Opened *o, const Knot *k, i32 word) { /* of the places of its column, 64 at a time */
+  if (k->cut < 0) return o->place[word - 1 - k->cut];
+  i32 c = k->cut - 64 * word;
+  return c <= 0 ? 0 : c < 64 ? ((u64)1 << c) - 1 : ~(u64)0;
+}
 static i32 leaves_under(const Knot *k, i32 n, i32 most) { /* more than `most` are not counted */
   if (k[n].ask.feature < 0) return 1;
-  i32 left = leaves_under(k, k[n].left, most);
+  i32 left = leaves_under(k, n + 1, most);
   return left > most ? left : left + leaves_under(k, k[n].right, most);
 }
 /* Number the leaves of a small tree, and write down its inner nodes and what each leaves; the next number. */
 static i32 number_leaves(Opened *o, i32 n, i32 next, i32 *inner, u64 *left_out, i32 *many) {
   const Knot *k = o->knot + n;
   if (k->ask.feature < 0) {
-    o->leaf[o->leaves++] = k->value;
+    o->leaf[o->leaves++] = k->ask.bound;
     return next + 1;
   }
   i32 i = (*many)++, first = next;
   inner[i] = n;
-  next = number_leaves(o, k->left, next, inner, left_out, many);
+  next = number_leaves(o, n + 1, next, inner, left_out, many);
   left_out[i] = ~((((u64)1 << (next - first)) - 1) << first);
   return number_leaves(o, k->right, next, inner, left_out, many);
 }
@@ -1047,7 +1043,7 @@ static void add_pieces(Opened *o, i32 g, const i32 *node, const u64 *left_out, i
   for (i32 p = 0; p < o->at[g + 1] - o->at[g]; p++) {
     u64 stay = ~(u64)0;
     for (i32 j = 0; j < many; j++)
-      if (!(o->place[o->knot[node[j]].mask + p / 64] >> (p % 64) & 1)) stay &= left_out[j];
+      if (!(go_left(o, o->knot + node[j], p / 64) >> (p % 64) & 1)) stay &= left_out[j];
     if (p && stay == last) continue;
     if (o->pieces == o->piece_room) {
       i32 more = 2 * o->piece_room + 1024;
@@ -1068,9 +1064,9 @@ static void add_tree(Opened *o, i32 t) {
   number_leaves(o, o->root[t], 0, inner, left_out, &many);
   for (i32 i = 0; i < many; i++) {
     if (inner[i] < 0) continue;
-    i32 g = o->knot[inner[i]].column, k = 0;
+    i32 g = o->owner[o->knot[inner[i]].ask.feature], k = 0;
     for (i32 j = i; j < many; j++) {
-      if (inner[j] < 0 || o->knot[inner[j]].column != g) continue;
+      if (inner[j] < 0 || o->owner[o->knot[inner[j]].ask.feature] != g) continue;
       Test new = {o->knot[inner[j]].ask, mine[k] = left_out[j]};
       o->test[o->tests++] = new;
       node[k++] = inner[j];
@@ -1082,31 +1078,62 @@ static void add_tree(Opened *o, i32 t) {
   }
   o->columns_at[t + 1] = o->columns;
 }
+/* Which places of its column go left at a node. */
+static void add_places(Opened *o, Knot *k, const double *table, i32 J) {
+  i32 g = o->owner[k->ask.feature], many = g < 0 ? 0 : o->at[g + 1] - o->at[g], first = 0, left = 0;
+  for (i32 p = 0; p < many; p++) {
+    int goes = left_of(o->level, &k->ask, table + (i64)(o->at[g] + p) * J);
+    left += goes, first += goes && first == p;
+  }
+  k->cut = left;
+  if (left == first) return;
+  size_t words = (size_t)(many + 63) / 64;
+  if (!grown(&o->broken, &o->place, (o->words + words) * 8)) return;
+  k->cut = -1 - o->words;
+  u64 *list = o->place + o->words;
+  memset(list, 0, words * 8);
+  for (i32 p = 0; p < many; p++)
+    if (left_of(o->level, &k->ask, table + (i64)(o->at[g] + p) * J)) WITH(list, p);
+  o->words += (i32)words;
+}
 API void opened_free(Opened *o) {
   if (!o) return;
-  free(o->root), free(o->sum), free(o->at), free(o->leaf_at), free(o->columns_at), free(o->knot), free(o->leaf);
-  free(o->test), free(o->piece), free(o->column), free(o->level), free(o->place), free(o);
+  free(o->root), free(o->sum), free(o->at), free(o->owner), free(o->leaf_at), free(o->columns_at);
+  free(o->knot), free(o->leaf), free(o->test), free(o->piece), free(o->column);
+  free(o->level), free(o->place), free(o);
 }
-/* `mask`: where the places of a node begin; `owner`: of a feature, its column; `at`: its first place. */
+/* `owner`: of a feature, its column; `table`: the features of each place, `(at[G], J)`; `at`: first places. */
 API Opened *opened_new(i32 T, const i32 *root, const i32 *sum, i32 N, const i32 *feature, const i32 *left,
                        const i32 *right, const i32 *set, const double *bound, const double *value,
-                       const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner, const i64 *mask,
-                       const u64 *place, i64 places, i32 G, const i32 *at, i32 M) {
+                       const uint8_t *missing, const u64 *level, i64 levels, const i32 *owner,
+                       const double *table, i32 J, i32 G, const i32 *at, i32 M) {
   Opened *o = calloc(1, sizeof(Opened));
   if (!o) return 0;
   int *b = &o->broken;
+  i32 *later = room_for(b, N, 4), *from = room_for(b, N, 4); /* right children, and whose they are */
   o->T = T, o->N = N, o->G = G, o->M = M;
-  o->root = copied(b, root, (size_t)T * 4), o->sum = copied(b, sum, (size_t)T * 4);
-  o->at = copied(b, at, (size_t)(G + 1) * 4);
-  o->level = copied(b, level, (size_t)levels * 8), o->place = copied(b, place, (size_t)places * 8);
+  o->root = room_for(b, T, 4), o->sum = copied(b, sum, (size_t)T * 4);
+  o->at = copied(b, at, (size_t)(G + 1) * 4), o->owner = copied(b, owner, (size_t)J * 4);
+  o->level = copied(b, level, (size_t)levels * 8);
   o->leaf_at = room_for(b, T, 4), o->columns_at = room_for(b, (size_t)T + 1, 4);
   o->knot = room_for(b, N, sizeof(Knot)), o->leaf = room_for(b, N, 8);
   o->test = room_for(b, N, sizeof(Test)), o->column = room_for(b, N, sizeof(Column));
-  for (i32 n = 0; !o->broken && n < N; n++) {
-    i32 f = feature[n];
-    Knot new = {{bound[n], f, set[n], missing[n]}, left[n], right[n], f < 0 ? -1 : owner[f], mask[n], value[n]};
-    o->knot[n] = new;
+  for (i32 t = 0, k = 0; !o->broken && t < T; t++) { /* a node, all on its left, all on its right */
+    i32 waiting = 0, n = root[t];
+    for (o->root[t] = k;; k++) {
+      Knot new = {{feature[n] < 0 ? value[n] : bound[n], feature[n], set[n], missing[n]}, 0, 0};
+      o->knot[k] = new;
+      if (feature[n] >= 0) {
+        add_places(o, o->knot + k, table, J);
+        later[waiting] = right[n], from[waiting++] = k, n = left[n];
+        continue;
+      }
+      if (!waiting || o->broken) break;
+      n = later[--waiting], o->knot[from[waiting]].right = k + 1;
+    }
+    k++;
   }
+  free(later), free(from);
   for (i32 t = 0; !o->broken && t < T; t++) add_tree(o, t);
   if (!o->broken) return o;
   opened_free(o);
@@ -1152,39 +1179,39 @@ static void add_to(double *d, i64 end, u64 some, double v) { /* to a set of plac
 /* `d`: from the first place of a word on; `end`: how many places its column has from there. */
 static void open_below(const Opened *o, i32 n, i32 g, i32 word, u64 some, const double *x, double own, double *d,
                        i64 end) {
-  while (o->knot[n].ask.feature >= 0) {
-    const Knot *k = o->knot + n;
-    if (k->column != g) {
-      n = left_of(o->level, &k->ask, x) ? k->left : k->right;
+  const Knot *k = o->knot + n;
+  for (; k->ask.feature >= 0; k = o->knot + n) {
+    if (o->owner[k->ask.feature] != g) {
+      n = left_of(o->level, &k->ask, x) ? n + 1 : k->right;
       continue;
     }
-    u64 way = o->place[k->mask + word], left = some & way, right = some & ~way;
-    if (left && right) open_below(o, k->left, g, word, left, x, own, d, end);
-    n = right ? k->right : k->left;
+    u64 way = go_left(o, k, word), left = some & way, right = some & ~way;
+    if (left && right) open_below(o, n + 1, g, word, left, x, own, d, end);
+    n = right ? k->right : n + 1;
     some = right ? right : left;
   }
-  if (o->knot[n].value != own) add_to(d, end, some, o->knot[n].value - own);
+  if (k->ask.bound != own) add_to(d, end, some, k->ask.bound - own);
 }
 /* `with`: the places of each column that are still with the row, from `word[g]` on; `seen`: whose they are. */
 static double walk(const Opened *o, i32 t, const double *x, double *change, i64 turn, i64 *seen, const i32 *word,
                    u64 *with) {
   i32 n = o->root[t];
   const Knot *k = o->knot;
-  while (k[n].ask.feature >= 0) n = left_of(o->level, &k[n].ask, x) ? k[n].left : k[n].right;
-  double own = k[n].value;
+  while (k[n].ask.feature >= 0) n = left_of(o->level, &k[n].ask, x) ? n + 1 : k[n].right;
+  double own = k[n].ask.bound;
   n = o->root[t];
   while (change && k[n].ask.feature >= 0) {
-    i32 g = k[n].column, left = left_of(o->level, &k[n].ask, x), other = left ? k[n].right : k[n].left;
+    i32 g = o->owner[k[n].ask.feature], left = left_of(o->level, &k[n].ask, x), other = left ? k[n].right : n + 1;
     i32 many = g < 0 ? 0 : o->at[g + 1] - o->at[g];
     for (i32 w = 0; 64 * w < many; w++) {
-      u64 *mine = with + word[g] + w, way = o->place[k[n].mask + w];
+      u64 *mine = with + word[g] + w, way = go_left(o, k + n, w);
       if (seen[g] != turn) *mine = many - 64 * w < 64 ? ((u64)1 << (many - 64 * w)) - 1 : ~(u64)0;
       u64 away = *mine & (left ? ~way : way);
       if (away) open_below(o, other, g, w, away, x, own, change + o->at[g] + 64 * w, many - 64 * w);
       *mine &= left ? way : ~way;
     }
     if (g >= 0) seen[g] = turn;
-    n = left ? k[n].left : k[n].right;
+    n = left ? n + 1 : k[n].right;
   }
   return own;
 }
@@ -1215,13 +1242,13 @@ API i32 opened_sums(const Opened *o, const double *x, i32 S, i32 J, double *base
   return !broken;
 }
 
-static double bent(double u, double below) { return u > 0 ? u : below * u; }
+static double bent(double u, double below) { return (u > 0 ? u : 0) + below * (u < 0 ? u : 0); } /* without a branch */
 /* One hidden layer with a kink at 0 and the slope `below` under it. Features `(S, J)` and their columns, -1 for
    one that never moves; weights `(J, H)` and `(H, K)`; `moved` `(H, at[G])`: what a place adds to a unit. Sums
    `(S, M)`, the first `K` of them; with `change` those after every change, `(S, M, at[G])`. 0 without memory. */
 API i32 layer_sums(const double *f, i32 S, i32 J, const i32 *owner, i32 H, const double *first,
-                   const double *start, double below, i32 K, const double *last, const double *end, i32 G, const i32 *at,
-                   const double *moved, i32 M, double *base, double *change) {
+                   const double *start, double below, i32 K, const double *last, const double *end, i32 G,
+                   const i32 *at, const double *moved, i32 M, double *base, double *change) {
   int broken = 0;
   i64 P = at[G];
   double *all = room_for(&broken, H, 8), *own = room_for(&broken, (size_t)G * H, 8);
@@ -1260,7 +1287,8 @@ static double apart(i32 named, double a, double b) { /* squared; of a category b
 /* Rows `(S, G)` and real ones `(2*half, G)`, levels as numbers; `bar` `(S, 2)`; out `(S, at[G])`: how far the
    mean distance to the `near` nearest rows of a half is beyond its bar, the larger of the two. */
 API void lonely_changes(const double *x, i32 S, i32 G, const double *real, i32 half, i32 near,
-                        const uint8_t *named, const i32 *at, const double *value, const double *bar, double *out) {
+                        const uint8_t *named, const i32 *at, const double *value, const double *bar,
+                        double *out) {
   double far[NEAREST], part[NEAREST];
   i32 who[NEAREST];
   for (i64 s = 0; s < S; s++)

@@ -19,10 +19,9 @@ from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
 from .goals import violation, Lead, max_changes_of, without_margin, _undecided
 from .compiled import _address, _library
-from .opened import _Itself, _lead_in, _nodes_part, _opened, _OpenLayers, _OpenTrees, _Places
+from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
 from .plausible import Plausible, _allowed_numbers
-from .robust import _forest_nodes
-from ..models.trees import TreeEnsemble, Link
+from ..models.trees import Link
 
 # %% auto #0
 __all__ = ['held_places']
@@ -46,7 +45,8 @@ def _known_of(cf) -> _Known: # A fitted explainer of a table
     if cf.judged is None or any(a is not b for a,b in zip(cf.judged[0], key)):
         grid,x = grid_of(cf.domain.features), cf.x_train.detach().cpu().double().numpy()
         jury,ruled = ensemble_of(cf) if asks else None, getattr(getattr(cf.model, 'predictor', None), 'over', False)
-        places,opened = (jury.places, jury.opened) if jury is not None and jury.opened is not None else _places_and_inside(cf)
+        if jury is not None and jury.opened is not None: places,opened = jury.places, jury.opened
+        else: opened = _opened(cf, places := places_tried(cf), _network_learnt)
         parts = [opened.own, *(jury.parts if jury is not None else ())] if opened is not None and not ruled else []
         engine = opened.make(places, parts) if opened is not None and parts else None
         if opened is not None and isinstance(engine, _OpenLayers) and len(parts) > 1: # each place takes a pass through the layers of all
@@ -145,12 +145,10 @@ class _Judge:
         self.named = np.ascontiguousarray(self.grid.named, np.uint8)
         self.met,self.went = self._cells(real), np.where(self.grid.named[self.owner], self.places.position, self.places.value).astype(float)
         if number not in self.known.forests:
-            nodes = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in circle.forest[:3]))]
-            part = _nodes_part(TreeEnsemble(nodes, Link(np.zeros(1), 'number')), np.arange(real.shape[1]))
-            engine = _OpenTrees(self.known.places, _Itself(self.grid, circle.forest.bound.cpu().numpy().dtype), [part])
+            engine = _OpenTrees(self.known.places, _Itself(self.grid), [ModelPart(Link(np.zeros(1), 'number'), circle.forest.trees)])
             self.known.forests[number] = engine if engine.lib is not None else None
         self.forest = self.known.forests[number] if self.engine is not None else None
-        trees = len(circle.forest.column)
+        trees = len(circle.forest.trees.root)
         with np.errstate(divide='ignore'): depth = -np.log2(c.strange.double().cpu().numpy())*circle.forest.usual
         self.lonely_bar,self.depth_bar,self.trees = c.lonely.cpu().numpy(), np.where(np.isfinite(depth), depth, -np.inf), trees
         pairs,d = c.company.never_met.cpu().numpy(), real.shape[1]
@@ -252,7 +250,7 @@ class _Judge:
             near[:, :P] = np.maximum(self._glance(x, row), 0.)
             sure = sure - _WEIGHT*near
             if self.forest is not None:
-                deep = np.maximum(self.depth_bar[row, None] - self.forest.sums(x, True)[1][:, 0]/self.trees, 0.)
+                deep = np.maximum(self.depth_bar[row, None] - self.forest.sums(x, True)[1][:, 0], 0.)/self.trees
                 ok[:, :P] &= deep <= 1e-9
                 sure[:, :P] -= _WEIGHT*deep
             if self.never is not None:
@@ -374,11 +372,6 @@ def _thinned(p:_Places) -> _Places:
         keep.append(mine if p.grid.named[g] or len(mine) <= _COARSE else mine[np.linspace(0, len(mine) - 1, _COARSE).round().astype(int)])
     at,k = np.r_[0, np.cumsum([len(v) for v in keep])].astype(np.int32), np.concatenate(keep)
     return _Places(p.grid, at, p.owner[k], p.position[k], p.value[k], p.start)
-
-def _places_and_inside(cf) -> tuple:
-    "Places, and the model opened."
-    places = places_tried(cf)
-    return places, _opened(cf, places, _network_learnt)
 
 def held_places(cf) -> dict: # Column -> positions `(q,)`
     """The values that a search tries, for an explainer that keeps no training rows.

@@ -4,7 +4,6 @@
 
 # %% ../../nbs/search/20_opened.ipynb #op0003
 from __future__ import annotations
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -19,12 +18,11 @@ from ..models.fitted import parse_trees
 from ..data.columns import MISSING
 from .boxes import Grid, positions_of_rows, shared_places, written_rows
 from .bounds import Layers, layers_on_table
-from .compiled import _address, _library
-from .pipelines import Features, layers_behind, opened_features, through_steps
+from .compiled import _address, _library, _set_words
+from .pipelines import Features, layers_behind, opened_features, through_steps, trees_on_features
 from .readings import _always_one_level, _layers_fitted, _link_of, _UNREAD, _unfolded
 from .pipelines import steps_of
-from ..models.trees import (
-    joined_nodes, TreeEnsemble, CellTrees, Link, TreeNodes, trees_over_cells, model_columns, TreeModel, Unreadable)
+from ..models.trees import joined, Link, trees_on_table, model_columns, TreeModel, Unreadable
 
 # %% auto #0
 __all__ = []
@@ -73,8 +71,8 @@ def _places_of(grid:Grid, x:np.ndarray, most:int=_PLACES, held:dict={}) -> _Plac
     "Places of all columns."
     own,_ = positions_of_rows(grid, x, MISSING)
     most = max(8, min(most, _ALL_PLACES//len(grid.columns)))
-    try_ = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else _values_to_try(grid, g, own[:, g], most)
-    each = [held[g] if g in held else try_(g) for g in range(len(grid.columns))]
+    candidates = lambda g: np.zeros(0, int) if grid.low[g] > grid.high[g] else _values_to_try(grid, g, own[:, g], most)
+    each = [held[g] if g in held else candidates(g) for g in range(len(grid.columns))]
     value = [np.ones(len(v)) if grid.named[g] else grid.encoded(g, v) for g,v in enumerate(each)]
     owner = np.repeat(np.arange(len(each)), [len(v) for v in each])
     at = np.r_[0, np.cumsum([len(v) for v in each])].astype(np.int32)
@@ -124,14 +122,14 @@ class _Raw:
 
 class _Itself:
     "Rows as they are encoded."
-    def __init__(self, grid:Grid, dtype): self.owner,self.dtype = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first)), dtype
-    def __call__(self, x:np.ndarray) -> np.ndarray: return x.astype(self.dtype).astype(float)
+    def __init__(self, grid:Grid): self.owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
+    def __call__(self, x:np.ndarray) -> np.ndarray: return x.astype(float)
 
 # %% ../../nbs/search/20_opened.ipynb #op0009
 class ModelPart(NamedTuple):
     "What was read of one model."
     link:Link
-    inside:Any  # `TreeNodes` of all trees with `tree` and `root`; or `LayerNet`
+    inside:Any  # `Trees`, or `LayerNet`
 
 def _score_weights(link:Link, k:int) -> np.ndarray: # Scores `(k,)` -> `(k, few)`
     "Which sums of scores are looked at."
@@ -162,90 +160,32 @@ def _lead_in(link:Link, k:int, v:np.ndarray, label, exact:bool) -> np.ndarray: #
     return (1. if share else link.factor)*(own - np.delete(v, label, 1).max(1))
 
 # %% ../../nbs/search/20_opened.ipynb #op0011
-def _nodes_part(e:TreeEnsemble, order:np.ndarray) -> ModelPart: # Number of the feature behind each column of the model
-    "Trees in features."
-    n,tree,root = joined_nodes(e.trees)
-    return ModelPart(e.link, (n._replace(feature=np.where(n.feature < 0, -1, order[n.feature])), tree, root, None))
-
-def _cells_part(t:CellTrees, link:Link) -> ModelPart:
-    "Trees over the columns of a table; levels by sets."
-    inner,cut = t.group >= 0, t.cut
-    bound = np.full(len(cut), np.nan)
-    for g,a in enumerate(t.axes):
-        mine = np.flatnonzero((t.group == g) & (cut >= 0))
-        if len(mine): bound[mine] = np.r_[a.bounds, np.inf][np.minimum(cut[mine], len(a.bounds))]
-    n = TreeNodes(t.group, bound, [], t.missing, t.left, t.right, t.value)
-    return ModelPart(link, (n, t.tree, t.roots, np.where(inner & (cut < 0), t.row, -1) if (inner & (cut < 0)).any() else None, t.goes))
-
 class _OpenTrees:
     "Trees of several models, and what every single change of rows does to their sums."
     def __init__(self, places:_Places, of, parts:list): # `of`: encoded rows -> what trees read
         self.places,self.of,self.parts = places, of, parts
         every = np.arange(len(places.owner))
-        table = of(places.put(np.repeat(places.start, len(every), 0), every))
-        self.lib,self.k = _library(), [p.inside[0].value.shape[1] for p in parts]
-        nodes,self.first,sets,words,M = [], [0], [], 0, 0
-        for p,k in zip(parts, self.k):
-            n,tree,root,row,*goes = p.inside
-            level = np.full(len(tree), -1)
-            if row is not None:
-                bits = np.zeros((len(goes[0]), -(-goes[0].shape[1]//64)*64), bool)
-                bits[:, :goes[0].shape[1]] = goes[0]
-                some = np.packbits(bits, axis=1, bitorder='little').view(np.uint64)
-                level = np.where(row >= 0, words + np.maximum(row, 0)*some.shape[1], -1)
-                sets.append(some.ravel())
-                words += some.size
-            weight = _score_weights(p.link, k)
-            for j in range(weight.shape[1]):
-                value = n.value @ weight[:, j]
-                told = np.bincount(tree, np.abs(np.where(n.feature < 0, value, 0.)), len(root)) > 0
-                nodes.append((n, value, level, root[told], np.full(int(told.sum()), M), row, *goes))
-                M += 1
-            self.first.append(M)
-        self.M = M
-        size = [len(n[1]) for n in nodes]
-        start = np.r_[0, np.cumsum(size)[:-1]].astype(int)
-        join = lambda f, kind: np.ascontiguousarray(np.concatenate([f(n, s) for n,s in zip(nodes, start)]), kind)
-        inner = join(lambda n, s: n[0].feature >= 0, bool)
-        feature = join(lambda n, s: n[0].feature, np.int32)
-        child = lambda side: np.where(inner, join(lambda n, s: getattr(n[0], side) + s, np.int32), -1).astype(np.int32)
-        left,right = child('left'), child('right')
-        level,bound = join(lambda n, s: n[2], np.int32), join(lambda n, s: n[0].bound, float)
-        missing = join(lambda n, s: n[0].missing, np.uint8)
-        mask,masks = self._masks(table, feature, bound, missing, level, nodes, size)
-        root,sums,value = join(lambda n, s: n[3] + s, np.int32), join(lambda n, s: n[4], np.int32), join(lambda n, s: n[1], float)
-        levels,owner = np.concatenate(sets or [np.zeros(1, np.uint64)]), np.ascontiguousarray(of.owner, np.int32)
+        table = np.ascontiguousarray(of(places.put(np.repeat(places.start, len(every), 0), every)), float)
+        self.lib,self.k = _library(), [p.inside.value.shape[1] for p in parts]
+        weights = [_score_weights(p.link, k) for p,k in zip(parts, self.k)]
+        self.first = [0, *np.cumsum([w.shape[1] for w in weights]).tolist()]
+        self.M = self.first[-1]
+        sums = [p.inside._replace(value=p.inside.value @ w[:, j:j + 1]) for p,w in zip(parts, weights) for j in range(w.shape[1])]
+        t,sum_ = joined(sums), np.repeat(np.arange(self.M), [len(s.root) for s in sums])
+        told = np.add.reduceat(np.where(t.feature < 0, np.abs(t.value[:, 0]), 0.), t.root) > 0
+        levels,at = _set_words(t.sets)
         if self.lib is None: return
+        kinds = np.int32, np.int32, np.int32, np.int32, np.int32, np.int32, float, float, np.uint8, np.int32
+        listed = np.where(t.listed < 0, -1, at[t.listed])
+        arrays = t.root[told], sum_[told], t.feature, t.left, t.right, listed, t.bound, t.value, t.missing, of.owner
+        root,sum_,*nodes,owner = (np.ascontiguousarray(v, kind) for v,kind in zip(arrays, kinds))
         a = _address
-        self.handle = self.lib.opened_new(
-            len(root), a(root), a(sums), len(feature), *map(a, (feature, left, right, level, bound, value, missing, levels)), len(levels),
-            *map(a, (owner, mask, masks)), len(masks), len(places.at) - 1, a(places.at), self.M)
+        self.handle = self.lib.opened_new(len(root), a(root), a(sum_), len(t.feature), *map(a, nodes), a(levels), len(levels), a(owner),
+                                          a(table), table.shape[1], len(places.at) - 1, a(places.at), self.M)
         if not self.handle: raise MemoryError('the trees of a model and of its jurors do not fit into memory')
 
     def __del__(self):
         if getattr(self, 'handle', None): self.lib.opened_free(self.handle)
-
-    def _masks(self, table, feature, bound, missing, level, nodes, size) -> tuple:
-        "For each node the places of its column that go left, as words."
-        owner,at = np.where(feature >= 0, np.asarray(self.of.owner)[feature], -1), self.places.at
-        mask,out,total = np.zeros(len(feature), np.int64), [], 0
-        rows = np.concatenate([np.full(s, i) for i,s in enumerate(size)]) if size else np.zeros(0, int)
-        line = np.concatenate([np.full(s, -1) if n[5] is None else n[5] for n,s in zip(nodes, size)]) if size else np.zeros(0, int)
-        for g in range(len(at) - 1):
-            mine,q = np.flatnonzero(owner == g), at[g + 1] - at[g]
-            if not len(mine) or not q: continue
-            v = table[at[g]:at[g + 1]][:, feature[mine]].T
-            left = np.where(np.isnan(v), missing[mine, None] > 0, v <= bound[mine, None])
-            for i in np.unique(rows[mine[line[mine] >= 0]]):
-                some = np.flatnonzero((rows[mine] == i) & (line[mine] >= 0))
-                left[some] = nodes[i][6][line[mine[some]]][:, self.places.position[at[g]:at[g + 1]]]
-            bits = np.zeros((len(mine), -(-q//64)*64), bool)
-            bits[:, :q] = left
-            some = np.packbits(bits, axis=1, bitorder='little').view(np.uint64)
-            mask[mine] = total + np.arange(len(mine))*some.shape[1]
-            out.append(some.ravel())
-            total += some.size
-        return mask, np.concatenate(out) if out else np.zeros(1, np.uint64)
 
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # Encoded rows `(n, d)` -> `(n, M)`; after every change `(n, M, P)`
         "The sums of rows, and with `whole` those after every single change."
@@ -271,19 +211,19 @@ class _OpenLayers:
         self.lib,self.shared = _library(), (np.ascontiguousarray(layers.owner, np.int32), np.ascontiguousarray(places.at, np.int32))
         self.plain = [self._with_kinks(i) for i in range(len(parts))]
 
-    def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes; None where there is more than one hidden layer
+    def _with_kinks(self, i:int) -> tuple|None: # What `layer_sums` takes, and its arrays; None where there are more hidden layers
         p,w = self.parts[i].inside, self.weight[i]
         if self.lib is None or len(p.bends) != 1 or p.bends[0].below is None: return None
         first,moved,last = p.weight[0].T, self.change[i].T, p.weight[1].T @ w
         one = [np.ascontiguousarray(v, float) for v in (first, p.bias[0], last, p.bias[1] @ w, moved)]
-        return (*one, float(p.bends[0].below))
+        (first,start,last,end,moved),(owner,at) = map(_address, one), map(_address, self.shared)
+        below,units,sums = float(p.bends[0].below), len(one[1]), one[2].shape[1]
+        return (owner, units, first, start, below, sums, last, end, len(self.shared[1]) - 1, at, moved, self.M), one
 
     def _summed(self, i:int, f:np.ndarray, base:np.ndarray, change): # Features `(n, j)`; writes to the last two
         "Sums of one model whose units have kinks."
-        (first,start,last,end,moved,below),(owner,at),a,k = cast(tuple, self.plain[i]), self.shared, _address, self.first[i]
-        where = None if change is None else ctypes.c_void_p(change[:, k:].ctypes.data)
-        done = self.lib.layer_sums(a(f), *f.shape, a(owner), len(start), a(first), a(start), below, last.shape[1], a(last), a(end),
-                                   len(at) - 1, a(at), a(moved), self.M, ctypes.c_void_p(base[:, k:].ctypes.data), where)
+        k,where = self.first[i], None if change is None else _address(change[:, self.first[i]:])
+        done = self.lib.layer_sums(_address(f), *f.shape, *cast(tuple, self.plain[i])[0], _address(base[:, k:]), where)
         if not done: raise MemoryError('what changes of rows do does not fit into memory')
 
     def _at(self, g:int) -> np.ndarray: # `(q, its features)`
@@ -337,19 +277,17 @@ def _reseeded(model, seed:int): # A fitted estimator
     except RuntimeError: new = type(model)(**model.get_params()) # CatBoost's copies its arguments
     return new.set_params(**{name: seed for name in new.get_params() if name.split('__')[-1] == 'random_state'})
 
-def _quiet_rows(v, at): return v.iloc[at] if hasattr(v, 'iloc') else v[at] # Rows of what an estimator reads
-
 def _open_bare(m:TreeModel, grid:Grid) -> _Opened|None:
     "Trees that read a table as it is."
-    frame,own = m.write(torch.zeros(1, m.first[-1], dtype=torch.float64)), m.predictor
+    frame,own = m.write(torch.zeros(1, int(grid.first[-1]), dtype=torch.float64)), m.predictor
     def part(source):
         e = parse_trees(source)
         if e is None or e.mixed: raise Unreadable('trees that are more than trees')
-        cells = trees_over_cells(e, model_columns(e, m.columns, own.names or list(frame.columns), frame))
-        return _cells_part(cells, e.link._replace(threshold=own.threshold))
+        trees,_ = trees_on_table(e, model_columns(e, m.columns, own.names or list(frame.columns), frame))
+        return ModelPart(e.link._replace(threshold=own.threshold), trees)
     def again(x, at, label, seed): return part(_reseeded(own.source, seed).fit(m.write(x[torch.from_numpy(at)]), label))
     of = _Raw(grid)
-    return _Opened(lambda places, parts: _OpenTrees(places, of, parts), _cells_part(m.grown, m.link), again)
+    return _Opened(lambda places, parts: _OpenTrees(places, of, parts), ModelPart(m.link, m.trees), again)
 
 def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Training rows `(n, d)`
     "Trees, lines or layers behind steps."
@@ -359,7 +297,7 @@ def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Tra
     last = steps[-1]
     net = _layers_fitted(last)
     e = parse_trees(last) if net is None else None
-    if net is None and (e is None or e.mixed or e.codes or any(codes is not None for t in e.trees for codes in t.listed)): return None
+    if net is None and (e is None or e.mixed or e.codes or len(e.trees.sets)): return None
     absent = np.nan if type(last).__module__.startswith('xgboost.') else 0.
     f = opened_features(m, [steps[:-1]], grid, x, absent)
     if f is None: return None
@@ -368,13 +306,13 @@ def _open_pipeline(m:FrameModel, grid:Grid, x:np.ndarray) -> _Opened|None: # Tra
     def part(source):
         if net is not None: return ModelPart(_link_of(m, own.threshold), _layers_fitted(source))
         new = parse_trees(source)
-        order = np.array(new.order) if new.order else np.arange(len(f.owner))
-        return _nodes_part(new._replace(link=new.link._replace(threshold=own.threshold)), order)
+        return ModelPart(new.link._replace(threshold=own.threshold), trees_on_features(new, f))
     def again(x, at, label, seed):
         if not behind:
             frame = m.write(x)
             behind['rows'] = asked_alike(partial(through_steps, steps[:-1]), own, frame)
-        return part(_reseeded(last, seed).fit(_quiet_rows(behind['rows'], at), label))
+        rows = behind['rows']
+        return part(_reseeded(last, seed).fit(rows.iloc[at] if hasattr(rows, 'iloc') else rows[at], label))
     def make(places, parts): return _OpenTrees(places, of, parts) if layers is None else _OpenLayers(places, layers, parts)
     return _Opened(make, part(last), again)
 

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from ..models.asking import account, charged, log_odds
 from ..models.decisions import METHODS, booster_says, model_answer, single_threaded, asked_alike, by_votes, FrameModel, of_labels
-from .bounds import table_bytes, check_table_size, Layers, LayerNet, TreeSplits
+from .bounds import Layers, LayerNet
 from .boxes import Grid, positions_of_rows
-from ..models.trees import MonotoneCurve, TreeEnsemble, EXPONENTIAL, SUM_LIMIT, Unreadable
+from ..models.trees import (
+    check_table_size, MonotoneCurve, TreeEnsemble, EXPONENTIAL, SUM_LIMIT, table_bytes, Trees, TreeSplits, Unreadable)
 from ..data.columns import MISSING
 
 # %% auto #0
@@ -469,37 +470,29 @@ def _codes_outside(grid:Grid, g:int) -> np.ndarray: # Positions
     at = grid.up_to(g, np.array(grid.columns[g].codes, float))
     return np.unique(at[(at < grid.low[g]) | (at > grid.high[g])])
 
-def _ways_of_codes(e:TreeEnsemble, f:Features, place:np.ndarray) -> dict: # Node -> where each code goes, and no level, bool
-    "Nodes that list levels, by the codes that features have for these."
+def trees_on_features(e:TreeEnsemble, f:Features) -> Trees:
+    "Trees that ask about the features of a table, and of levels by the codes that features have for these."
+    t,place = e.trees, np.array(e.order or range(len(f.owner)))
     by_place = dict(zip(f.levels, e.codes)) if isinstance(e.codes, list) else {place[i]: v for i,v in e.codes.items()}
-    out,start = {}, 0
-    for t in e.trees:
-        for i,codes in enumerate(t.listed):
-            if codes is None: continue
-            here = f.levels[j := place[t.feature[i]]]
-            known = by_place.get(j, here)
-            way = [known.index(v) in codes if v in known else t.missing[i] for v in here]
-            out[start + i] = np.array([*way, t.missing[i]], bool)
-        start += len(t.listed)
-    return out
+    feature,named,listed = np.where(t.feature < 0, -1, place[t.feature]), np.flatnonzero(t.listed >= 0), np.full(len(t.feature), -1)
+    listed[named],sets = np.arange(len(named)), np.zeros((len(named), max(map(len, f.levels.values()), default=0)), bool)
+    for line,i in zip(sets, named):
+        here,codes = f.levels[feature[i]], t.sets[t.listed[i]]
+        known = by_place.get(feature[i], here)
+        line[:len(here)] = [known.index(v) in codes if v in known else t.missing[i] for v in here]
+    return t._replace(feature=feature, listed=listed, sets=sets)
 
 def splits_behind(e:TreeEnsemble, f:Features, grid:Grid) -> TreeSplits|None:
     "What trees behind a pipeline do with the cells of its table; None where they list levels that are no column's own."
-    place = np.arange(len(f.owner)) if not e.order else np.array(e.order)
-    coded = _ways_of_codes(e, f, place)
-    asked = [np.where(t.feature < 0, -1, place[t.feature]) for t in e.trees]
-    group = [np.where(v < 0, -1, np.maximum(f.owner[v], 0)) for v in asked] # column 0 for what never moves
-    every = lambda name: np.concatenate([getattr(t, name) for t in e.trees])
-    feature,column,bound,missing = np.concatenate(asked), np.concatenate(group), every('bound'), every('missing')
-    if len(coded) and not grid.named[column[[*coded]]].all(): return None
+    t = trees_on_features(e, f)
+    feature,bound = t.feature, t.bound
+    column = np.where(feature < 0, -1, np.maximum(f.owner[feature], 0)) # column 0 for what never moves
+    if not grid.named[column[t.listed >= 0]].all(): return None
     steps,nodes = np.array([len(v) for v in f.values]), np.bincount(column[column >= 0], minlength=len(f.values))
     check_table_size(table_bytes(steps, nodes, 1, 64))
     def goes(values, g): # Features `(q, j)` -> bool `(nodes, q)`
         mine = np.flatnonzero(column == g)
-        v = values[:, feature[mine]].T
-        way = np.where(np.isnan(v), missing[mine][:, None], v <= bound[mine][:, None])
-        for i in np.flatnonzero(np.isin(mine, [*coded])): way[i] = coded[mine[i]][np.nan_to_num(v[i], nan=-1).astype(int)]
-        return way
+        return t.goes_left(mine[:, None], values[:, feature[mine]].T)
     def whole(values, g): # Features of a column beside those that never move
         rows = np.tile(f.still, (len(values), 1))
         rows[:, f.owner == g] = values
@@ -523,10 +516,7 @@ def splits_behind(e:TreeEnsemble, f:Features, grid:Grid) -> TreeSplits|None:
         edges.append(np.zeros(0, np.int64) if grid.named[g] else starts[1:] - 2)
         cells = way if len(at) else np.zeros((len(way), 1), bool)
         left.append(np.concatenate([cells, np.zeros((len(way), 1), bool)], 1))
-    def own(x):
-        rows = f.of(x)
-        return [goes(rows, g) for g in range(len(f.values))]
-    return TreeSplits(e, group, edges, left, own)
+    return TreeSplits(e._replace(trees=t), column, edges, left, f.of)
 
 # %% ../../nbs/search/08_pipelines.ipynb #p6
 def layers_behind(net:LayerNet, f:Features, grid:Grid) -> Layers|None:

@@ -15,7 +15,10 @@ import torch
 from torch import Tensor
 
 from ..core import Encoded, State, changed_groups, check_range
+from ..data.columns import MISSING
 from ..models.asking import evaluating, predict
+from ..models.fitted import parse_trees
+from ..models.trees import Trees
 from .composition import admissible, loss_grad
 from .goals import _Mix, _states_at, Logits, violation, logit_gap, merit, mix, max_changes_of
 from ..models.targets import in_target
@@ -53,62 +56,24 @@ def _lonely_among(rows:Tensor) -> Tensor: # `(m, d)` -> `(m,)`
     "How lonely each row is among the others."
     return loneliness(torch.cdist(rows, rows).fill_diagonal_(torch.inf))
 
-# %% ../../nbs/search/03_plausible.ipynb #c6
-_TREES,_SAMPLE,_LEVELS = 25, 256, 8 # Trees, rows that a tree sees, cuts in a row's way through it
-
-def _usual_depth(m:np.ndarray) -> np.ndarray: # Counts
-    "Mean depth at which `m` rows are told apart by random cuts."
-    return np.where(m > 2, 2*(np.log(np.maximum(m - 1, 1)) + np.euler_gamma) - 2*(m - 1)/np.maximum(m, 1), m == 2)
-
-def _trees(x:np.ndarray, draws:np.ndarray, rng, levels:int=_LEVELS) -> tuple: # Rows of each tree `(t, m)` -> `(t, 2^(levels+1) - 1)` each
-    "Columns, bounds and depths of random cuts, all trees at once; the children of node i are 2i + 1, up to the bound, and 2i + 2."
-    nodes,node = 2**(levels + 1) - 1, np.zeros(draws.size, int)
-    each = np.zeros(nodes, int), np.full(nodes, np.inf), np.log2(np.arange(nodes) + 1)//1
-    column,bound,depth = (np.tile(v, (len(draws), 1)) for v in each)
-    tree,rows = np.repeat(np.arange(len(draws)), draws.shape[1]), x[draws.ravel()]
-    for level in range(levels + 1):
-        order = np.lexsort((node, tree))
-        node,tree,rows = node[order], tree[order], rows[order]
-        first = np.flatnonzero(np.r_[True, np.diff(tree*nodes + node) != 0])
-        t,i,many = tree[first], node[first], np.diff(np.r_[first, len(node)])
-        alone = (i > 0) & np.isinf(bound[t, np.maximum(i - 1, 0)//2]) # nothing told their parent apart: they keep its depth
-        depth[t, i] = np.where(alone, depth[t, np.maximum(i - 1, 0)//2], level + _usual_depth(many))
-        if level == levels: break
-        low,high = (f.reduceat(rows, first) for f in (np.minimum, np.maximum))
-        varied = low < high
-        c = (varied.cumsum(1) > (rng.random(len(first))*varied.sum(1)).astype(int)[:, None]).argmax(1)
-        some,at = varied.any(1), np.arange(len(first))
-        column[t[some], i[some]] = c[some]
-        bound[t[some], i[some]] = (low[at, c] + rng.random(len(first))*(high - low)[at, c])[some]
-        node = 2*node + 1 + (rows[np.arange(len(rows)), column[tree, node]] > bound[tree, node])
-    return column, bound, depth
-
 # %% ../../nbs/search/03_plausible.ipynb #c11
-class _Forest(NamedTuple):
-    "Random cuts of rows, tree by tree: how strange others are."
-    column:Tensor # Entry that each node cuts, long `(t, m)`
-    bound:Tensor  # Where, `(t, m)`; inf where it does not
-    depth:Tensor  # How deep a row is that stays there, `(t, m)`
-    usual:float   # How deep rows are on average
+_TREES,_SAMPLE = 25, 256 # Trees, and rows that a tree sees
+
+class _Isolation(NamedTuple):
+    "An isolation forest: how strange rows are."
+    trees:Trees # Leaves add how deep they lie
+    usual:float # How deep random rows fall, in all trees together
 
     def __call__(self, x:Tensor) -> Tensor: # Rows `(n, d)` -> `(n,)`: .5 for anybody, larger for the strange
-        "How strange rows are."
-        cells,column,bound = (v.detach().cpu().numpy() for v in (x, self.column, self.bound)) # numpy picks faster
-        first,row = (np.arange(n)[:, None]*width for n,width in ((_TREES, column.shape[1]), x.shape))
-        node = np.zeros((len(x), _TREES), int)
-        for _ in range(_LEVELS):
-            at = node + first.T
-            node = 2*node + 1 + (cells.take(row + column.take(at)) > bound.take(at))
-        return 2**(-self.depth.take(torch.from_numpy(node + first.T).to(x.device)).mean(1)/self.usual)
+        return 2**(-torch.from_numpy(self.trees.scores(x.detach().cpu().double().numpy())[:, 0]).to(x)/self.usual)
 
-def _forest(rows:Tensor) -> _Forest: # Rows `(m, d)`
-    "Random cuts of rows."
-    x = rows.double().cpu().numpy()
-    rng = np.random.default_rng(0)
-    few = min(_SAMPLE, len(rows))
-    draws = np.stack([rng.choice(len(x), few, replace=False) for _ in range(_TREES)])
-    column,bound,depth = map(torch.from_numpy, _trees(x, draws, rng))
-    return _Forest(column.to(rows.device), bound.to(rows), depth.to(rows), float(_usual_depth(np.array(few))))
+def _isolation_of(rows:Tensor) -> _Isolation: # Rows `(m, d)`
+    "A forest of rows."
+    from sklearn import config_context
+    from sklearn.ensemble import IsolationForest
+    forest = IsolationForest(n_estimators=_TREES, max_samples=min(_SAMPLE, len(rows)), random_state=0, n_jobs=1)
+    with config_context(skip_parameter_validation=True): e = parse_trees(forest.fit(rows.double().cpu().numpy()))
+    return _Isolation(e.trees._replace(missing=e.trees.bound >= MISSING), e.link.calibrated[0].args[0])
 
 # %% ../../nbs/search/03_plausible.ipynb #ty02
 def _weaker(lonely:Tensor, strange:list, known:dict) -> Tensor: # `(n,)`, that of each forest -> in [0, 1], `(n,)`
@@ -127,7 +92,7 @@ def crowd(x:Tensor) -> Callable|None: # Held-back rows of one class `(m, *s)`; N
     rows = x.flatten(1)[:_MOST]
     if len(rows) < _FEWEST: return None
     halves = rows[::2], rows[1::2]
-    forests = [_forest(half) for half in halves]
+    forests = [_isolation_of(half) for half in halves]
     lonely,strange = _lonely_among(rows), [f(other) for f,other in zip(forests, halves[::-1])]
     known = dict(lonely=lonely.sort().values, strange=[v.sort().values for v in strange])
     sides = [_weaker(lonely[1 - j::2], [v], known | dict(strange=[known['strange'][j]])) for j,v in enumerate(strange)]
@@ -241,7 +206,7 @@ def nearest_prototypes(explainer, s:State, groups:Tensor, most:int=1) -> Tensor:
 # %% ../../nbs/search/03_plausible.ipynb #pc29
 _SMALLEST = 1e-6 # A class with one row has no spread
 
-def unsuitable(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`, ≥ 0
+def class_distance_score(explainer, s:State, groups:Tensor) -> Tensor: # Answers -> `(n,)`, ≥ 0
     "How far answers are from their class in all views, counted in its median row, and the share of groups they took."
     views,match = explainer.domain.views or (lambda x: x,), explainer.settings.match
     far:Any = sum(match(s._replace(logits=predict(explainer.model, view(s.xp)))) for view in views)
@@ -379,12 +344,12 @@ def usual_support(
 # %% ../../nbs/search/03_plausible.ipynb #c14
 _ROWS = 4096 # Rows of a class that are looked at
 
-class _Circle(NamedTuple):
+class _ClassReference(NamedTuple):
     "Rows of a target in two halves, and what they keep to."
     x:Tensor         # Rows, the first half before the second, `(2m, d)`
     squares:Tensor   # Their lengths, squared, `(2m,)`
     lonely:Tensor    # Loneliness among each half that a share of the other stays below, `(2,)`
-    forest:_Forest   # Grown on the first half
+    forest:_Isolation # Of the first half
     strange:Tensor   # Strangeness that a share of the second half stays below, `()`
     common:Any=None  # Support that values of each group have in a share of the rows, `(g,)`; of no length unasked
     told:str=''      # Which rows these are, in words
@@ -394,13 +359,13 @@ def _in_halves(x:Tensor) -> Tensor: # Rows `(m, d)` -> positions, long `(2k,)`
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:_ROWS]
     return order[:len(order)//2*2].to(x.device)
 
-def _circle(x:Tensor, share:float, usual:float, **more) -> _Circle: # Rows of a target, `(m, d)`
+def _class_reference(x:Tensor, share:float, usual:float, **more) -> _ClassReference: # Rows of a target, `(m, d)`
     "Learn what the rows of a target keep to."
     order = _in_halves(x)
     a,b = x[order].chunk(2)
-    far,forest = torch.cdist(a, b), _forest(a)
+    far,forest = torch.cdist(a, b), _isolation_of(a)
     lonely = torch.stack([loneliness(v).quantile(share) for v in (far.T, far)]) # of each half, by the rows of the other
-    return _Circle(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
+    return _ClassReference(x[order], (x[order]**2).sum(1), lonely, forest, forest(b).quantile(usual), **more)
 
 # %% ../../nbs/search/03_plausible.ipynb #c17
 def _allowed_numbers(column, v:Tensor) -> Tensor: # bool, as `v`, encoded
@@ -463,13 +428,7 @@ def _has_enough_rows(rows:Tensor) -> bool: return len(rows) >= _LEAST
 
 _CREDIT = 50 # Rows of a target whose own bar weighs as much as that of all rows
 
-def _shrunk_bar(circle:_Circle, x:Tensor, usual:float) -> _Circle: # Training rows of all targets, `(m, d)`
-    "A circle whose bar of strangeness is shrunk towards that of all rows, the more the fewer rows it has."
-    a,b = x[_in_halves(x)].chunk(2)
-    everywhere = _forest(a)(b).quantile(usual)
-    return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
-
-def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
+def _reference_of(company, label:Tensor) -> _ClassReference: # A class or an interval
     "The circle of a target; one with too few rows has one without bars, among the rows of all targets."
     own = in_target(company.z, label)
     kept = _among_their_own(company.x, own)
@@ -483,8 +442,11 @@ def _new_circle(company, label:Tensor) -> _Circle: # A class or an interval
     h = company.settings
     common = rows.new_zeros(0) # of no length where nobody asks
     if company.pairs is not None: common = usual_support(company.pairs, rows[:_ROWS], company.entries, h.pairs)
-    circle = _circle(rows, h.density, h.isolation, common=common, told=told)
-    if not few: return _shrunk_bar(circle, company.x, h.isolation)
+    circle = _class_reference(rows, h.density, h.isolation, common=common, told=told)
+    if not few: # an isolation bar shrinks towards that of all rows, the more the fewer rows it has
+        a,b = company.x[_in_halves(company.x)].chunk(2)
+        everywhere = _isolation_of(a)(b).quantile(h.isolation)
+        return circle._replace(strange=everywhere.lerp(circle.strange, len(circle.x)/(len(circle.x) + _CREDIT)))
     never = torch.full_like(circle.lonely, torch.inf), torch.full_like(circle.strange, torch.inf)
     return circle._replace(lonely=never[0], strange=never[1], common=torch.zeros_like(circle.common))
 
@@ -516,7 +478,7 @@ class Plausible(NamedTuple):
         unmet = torch.maximum(self.unmet, _unmet(self.company, self, s.xp[:, None])[:, 0])
         return self._replace(lonely=lonely, strange=strange, common=self.common - rare, unmet=unmet)
 
-def _nearest_rows(c:_Circle, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
+def _nearest_rows(c:_ClassReference, x:Tensor) -> Tensor: # Rows `(n, d)` -> long `(n, 2, k)`
     "The nearest rows of each half."
     half = len(c.x)//2
     far = torch.cdist(x, c.x).view(len(x), 2, half)
@@ -528,7 +490,7 @@ def _squared(t:Tensor, rows:Tensor) -> Tensor: # Candidates `(n, q, d)`, rows `(
     return ((t*t).sum(2, keepdim=True) + (rows*rows).sum(2)[:, None] - 2*t @ rows.transpose(1, 2)).clamp_min(0)
 
 # %% ../../nbs/search/03_plausible.ipynb #c27
-def _loneliness_of(c:_Circle, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
+def _loneliness_of(c:_ClassReference, near:Tensor, t:Tensor) -> Tensor: # Candidates `(n, q, d)` -> `(n, q, 2)`
     "How lonely candidates are among each half."
     (n,q,d),k = t.shape, min(_AROUND, len(c.x)//2)
     at = near[:, :, :k].flatten(1)
@@ -561,7 +523,7 @@ _UNMET = 10.                # … and of each pair that was never seen
 _KEPT_CIRCLES = 64          # Targets that are remembered
 _PASTED = 32                # Near rows of each half that are pasted over a row to see what is within reach
 
-def _pasted_rows(company, c:_Circle, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
+def _pasted_rows(company, c:_ClassReference, near:Tensor, enc:Encoded) -> Tensor: # `(n, q, d)`
     "Near rows pasted over rows, as far as these may change."
     frozen = torch.cat([enc.frozen[:, g, None].expand(-1, len(e)) for g,e in enumerate(company.entries)], 1)[:, None]
     t,x = c.x[near[:, :, :_PASTED].flatten(1)], enc.x[:, None]
@@ -623,7 +585,7 @@ class ReferenceSample:
         "The number of a target's circle, which is drawn when it is first asked for."
         key = str(label.tolist())
         if key not in self.place:
-            self.circles.append(_new_circle(self, label))
+            self.circles.append(_reference_of(self, label))
             self.place[key] = len(self.circles) - 1
         return self.place[key]
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from ..models.targets import CLASSES, levels
 from .goals import demanding, violation, leading, max_changes_of, without_margin
 from .shorten import try_all_values, _best_pair, _known_rounder, _rounder
-from .bounds import tree_bytes
 from .pipelines import entries_at, all_positions
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
@@ -34,7 +33,7 @@ from ..data.tables import column_cost as _function_price
 from ..models.asking import check_cancelled, predict
 from ..models.decisions import FrameModel
 from .sums import _by_sum
-from ..models.trees import TreeModel
+from ..models.trees import tree_bytes, TreeModel
 
 # %% auto #0
 __all__ = ['prove', 'proofs_lost', 'ways']
@@ -355,8 +354,8 @@ def _boxes_first(task:_Task) -> bool:
     "Whether boxes prove most rows by themselves, before anybody looks for an answer."
     readings = task.readings or ()
     if not readings or not task.cf.settings.legal or _beyond_decision(task): return False
-    if _plain_trees(readings) or all(r.of == 'sums' and not r.link.calibrated for r in readings): return True
-    return _of_columns(task) and {r.of for r in readings} <= {'lines', 'sums'}
+    if _plain_trees(readings) or all(r.kind == 'sums' and not r.link.calibrated for r in readings): return True
+    return _of_columns(task) and {r.kind for r in readings} <= {'lines', 'sums'}
 
 def _search_and_prove(task:_Task) -> tuple:
     "`_Certificate` of rows, and whether they were begun; held against real rows."

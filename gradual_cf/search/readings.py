@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from ..models.asking import JointModel, CastModel, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import replace_last_step, FrameModel
 from ..models.fitted import Affine, ask_through, parse_trees, recognised, TensorModel
-from .bounds import (
-    bend_last_units, elu, LayerBound, Layers, layers_on_table, leaf_bits, LeafLines, LayerNet, splits_of_trees, ramp, RELU,
-    SIGMOID, SOFTPLUS, TreeSplits, TANH, TreeBound, leaky_relu)
+from gradual_cf.search.bounds import (
+    bend_last_units, elu, LayerBound, Layers, layers_on_table, LayerNet, splits_of_trees, ramp, RELU, SIGMOID, SOFTPLUS, TANH, TreeBound,
+    leaky_relu)
 from .pipelines import (
     missing_value_of, output_curve, asked_features, layers_behind, splits_behind, opened_features, through_steps)
 from .boxes import Grid, grid_of, split_by_target, BoxQuestion, shared_places
@@ -28,7 +28,7 @@ from ..models.targets import arrived, at_level
 from .sums import (
     _additive_scores, _is_linear_whole, _SumBound, _Terms, _terms_behind, _terms_beside, _terms_on_lines, _terms_read)
 from .pipelines import steps_of
-from ..models.trees import TreeEnsemble, Link, read_exactly, TreeModel, Unreadable
+from ..models.trees import leaf_bits, TreeEnsemble, Link, read_exactly, TreeModel, TreeSplits, Unreadable
 
 # %% auto #0
 __all__ = ['told_by']
@@ -249,13 +249,13 @@ def _layers_fitted(last) -> LayerNet|None: # A fitted estimator of scikit-learn
     return LayerNet([weight], [np.broadcast_to(np.asarray(last.intercept_, float), (len(weight),)).copy()], [])
 
 # %% ../../nbs/search/10_readings.ipynb #lit90031
-class _Reading(NamedTuple):
+class _ParsedModel(NamedTuple):
     "A model whose scores can be bounded."
     link:Link      # What scores mean
-    bound:Any       # (question, `_Aim`) -> `_Condition`
+    bound:Any       # (question, `_Aim`) -> `Constraint`
     scores:Any      # Encoded rows `(n, d)` -> scores `(n, k)`
     slack:float=0.  # Room for rounding, in scores
-    of:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
+    kind:str='layers' # 'trees', 'leaves' (lines, or a sum beside), 'layers', 'lines' (exact), 'sums'
     layers:Any=None # `Layers`, where these were read
 
     def said(self, x:np.ndarray) -> np.ndarray: # Log-odds `(n, classes)`, or numbers
@@ -266,12 +266,12 @@ class _Reading(NamedTuple):
 def _link_of(model, threshold:float=.5, outputs:int=0) -> Link: # 0: as many sums as it has
     return Link(np.zeros(outputs), 'number' if answers_numbers(model) else 'logit', threshold=threshold)
 
-def _reading_of_layers(layers:Layers, model, threshold:float=.5) -> _Reading:
+def _reading_of_layers(layers:Layers, model, threshold:float=.5) -> _ParsedModel:
     "A reading of the layers of a model."
     link = _link_of(model, threshold, len(layers.net.bias[-1]))
     bound = lambda q, aim: LayerBound(q, layers, aim.weight, aim.need, aim.reading.slack)
     scores = lambda x: layers.scores(layers.of(x))
-    return _Reading(link, bound, scores, of='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
+    return _ParsedModel(link, bound, scores, kind='lines' if len(layers.net.weight) == 1 else 'layers', layers=layers)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90037
 def _bound_of_trees(nodes:TreeSplits, kept:dict, q:BoxQuestion, aim) -> TreeBound: # An `_Aim`
@@ -280,55 +280,28 @@ def _bound_of_trees(nodes:TreeSplits, kept:dict, q:BoxQuestion, aim) -> TreeBoun
     if key not in kept: kept[key] = leaf_bits(nodes, aim.weight)
     return TreeBound(q, nodes, kept[key], aim.need, aim.reading.slack)
 
-_AT_ONCE = 128 # Rows
-
-def _tree_scores(nodes:TreeSplits, x:np.ndarray) -> np.ndarray: # `(n, k)`
-    "The sums of leaves of rows, some rows at a time: where all nodes lead them is a large table."
-    if len(x) > _AT_ONCE: return np.concatenate([_tree_scores(nodes, x[i:i + _AT_ONCE]) for i in range(0, len(x), _AT_ONCE)])
-    column,start = np.concatenate(nodes.group), 0
-    goes = np.zeros((len(column), len(x)), bool) # left, at each node
-    for g,way in enumerate(nodes.own(x)): goes[column == g] = way
-    out = np.zeros((len(x), nodes.e.trees[0].value.shape[1]))
-    numbers = None if nodes.lines is None else nodes.lines.read(x)
-    for i,(t,group) in enumerate(zip(nodes.e.trees, nodes.group)):
-        at,rows = np.zeros(len(x), int), np.arange(len(x))
-        while (inner := group[at] >= 0).any():
-            at = np.where(inner, np.where(goes[start + at, rows], np.asarray(t.left)[at], np.asarray(t.right)[at]), at)
-        start += len(group)
-        out += t.value[at] if nodes.lines is None or numbers is None else _on_lines(nodes.lines, i, at, t.value[at], numbers)
-    return out
-
-def _on_lines(l:LeafLines, tree:int, at:np.ndarray, value:np.ndarray, numbers:np.ndarray) -> np.ndarray: # `(n, k)`
-    "What the leaves `at` of rows say in a tree of lines: their plain value where a number is missing."
-    p = np.flatnonzero(l.tree == tree)
-    if not len(p): return value
-    mine = at[:, None] == l.leaf[p]
-    v = np.where(mine, numbers[:, l.number[p]], 0.)
-    plain = ~mine.any(1) | np.isnan(v).any(1)
-    return np.where(plain[:, None], value, l.start[p[mine.argmax(1)]] + np.nan_to_num(v) @ l.slope[p])
-
-def _reading_of_trees(nodes:TreeSplits, threshold:float) -> _Reading:
+def _reading_of_trees(nodes:TreeSplits, threshold:float) -> _ParsedModel:
     "A reading of trees."
-    bound,scores = partial(_bound_of_trees, nodes, {}), partial(_tree_scores, nodes)
+    bound,scores = partial(_bound_of_trees, nodes, {}), nodes.scores
     kind = 'trees' if nodes.lines is None else 'leaves'
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, of=kind)
+    return _ParsedModel(nodes.e.link._replace(threshold=threshold), bound, scores, kind=kind)
 
 # %% ../../nbs/search/10_readings.ipynb #lit90040
 _ROUNDINGS = 4.  # Room for rounding, in differences seen on training rows
 
-def _reading_of_sum(terms:_Terms, link:Link) -> _Reading:
+def _reading_of_sum(terms:_Terms, link:Link) -> _ParsedModel:
     "A reading of a sum of one term a column."
     if not len(link.base): link = link._replace(base=np.zeros(len(terms.base)))
     bound = lambda q, aim: _SumBound(q, terms, link, aim)
-    return _Reading(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
+    return _ParsedModel(link, bound, terms.scores, _ROUNDINGS*terms.error, 'sums')
 
-def _reading_on_table(l:Layers, grid:Grid, x:np.ndarray, model, threshold:float=.5) -> _Reading: # Training rows `(n, d)`
+def _reading_on_table(l:Layers, grid:Grid, x:np.ndarray, model, threshold:float=.5) -> _ParsedModel: # Training rows `(n, d)`
     "A reading of layers; of one layer alone that of a sum, where a table of its values is not too long."
     terms = _terms_on_lines(l, grid, x) if len(l.net.weight) == 1 else None
     if terms is None: return _reading_of_layers(l, model, threshold)
     return _reading_of_sum(terms, _link_of(model, threshold))._replace(layers=l)
 
-def _read_sum(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
+def _read_sum(model:FrameModel, grid:Grid, x:np.ndarray) -> _ParsedModel|None:
     "The reading of a fitted model as a sum of one term a column, if it is one; `Unreadable` where steps before it prevent that."
     found = _additive_scores(model, x)
     terms = None if found is None else _terms_read(found[0], grid, x)
@@ -342,11 +315,11 @@ def _bound_beside_sum(nodes:TreeSplits, kept:dict, terms:_Terms, q:BoxQuestion, 
     out.width += out.sums.width
     return out
 
-def _reading_beside_sum(nodes:TreeSplits, terms:_Terms, threshold:float) -> _Reading:
+def _reading_beside_sum(nodes:TreeSplits, terms:_Terms, threshold:float) -> _ParsedModel:
     "A reading of trees and a sum of one term a column."
     bound = partial(_bound_beside_sum, nodes, {}, terms)
-    scores = lambda x: _tree_scores(nodes, x) + terms.scores(x)
-    return _Reading(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
+    scores = lambda x: nodes.scores(x) + terms.scores(x)
+    return _ParsedModel(nodes.e.link._replace(threshold=threshold), bound, scores, _ROUNDINGS*terms.error, 'leaves')
 
 # %% ../../nbs/search/10_readings.ipynb #lit90043
 _UNREAD = (AttributeError, KeyError, IndexError, TypeError, ValueError, NotImplementedError)
@@ -374,11 +347,10 @@ def _seen_through(e:TreeEnsemble, model:FrameModel, steps:list, x:np.ndarray) ->
     chains = [[*steps[:-1], *v] for v in views.values()]
     width = [asked_features(model, partial(through_steps, some))(x[:1]).shape[1] for some in chains]
     start = dict(zip(views, np.cumsum([0, *width])))
-    shift = lambda t, by: t._replace(feature=np.where(t.feature < 0, -1, t.feature + by))
-    trees = [shift(t, start[key(v)]) for t,v in zip(e.trees, e.views)]
-    return chains, e._replace(trees=trees)
+    feature = e.trees.feature + np.array([start[key(v)] for v in e.views])[e.trees.tree]
+    return chains, e._replace(trees=e.trees._replace(feature=np.where(e.trees.feature < 0, -1, feature)))
 
-def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
+def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _ParsedModel|None:
     "The reading of a fitted model behind its pipeline, if it has one; raises `Unreadable` with what prevents it."
     source,threshold = model.predictor.source, model.predictor.threshold
     if model.predictor.over: raise Unreadable('a predict that its numbers do not tell')
@@ -391,7 +363,7 @@ def _read_fitted(model:FrameModel, grid:Grid, x:np.ndarray) -> _Reading|None:
     if net is None and (e is None or len(steps) == 1 and not e.mixed): return None # trees alone were read before
     if e is not None and e.leans: raise Unreadable('linear leaves behind a step that changes what they read')
     terms = _terms_beside(e, model, grid, x) if e is not None and e.terms else None
-    if e is not None and terms is not None and not e.trees:
+    if e is not None and terms is not None and not len(e.trees.root):
         return _reading_of_sum(terms, e.link._replace(threshold=threshold))
     chains,e = _seen_through(e, model, steps, x) if e is not None and any(e.views) else ([steps[:-1]], e)
     try: f = opened_features(model, chains, grid, x, missing_value_of(steps[-1]))
@@ -434,7 +406,7 @@ def _log_odds_apart(a:np.ndarray, b:np.ndarray) -> tuple:
 _APART = dict(number=_numbers_apart, proba=_shares_apart, logit=_log_odds_apart) # Kind of scores -> how answers differ
 
 # %% ../../nbs/search/10_readings.ipynb #lit90052
-def _with_rounding(r:_Reading|None, z:np.ndarray, x:np.ndarray) -> _Reading|None: # What the model says of rows `x`
+def _with_rounding(r:_ParsedModel|None, z:np.ndarray, x:np.ndarray) -> _ParsedModel|None: # What the model says of rows `x`
     "A reading with its room for rounding; None where it does not say what the model says."
     if r is None: return None
     ours = r.said(x)
@@ -451,7 +423,7 @@ _COMPARED = 500  # Training rows that are compared
 _NOTHING_READ = 'an inside that nothing here reads'
 _INSIDE = dict(trees='trees', leaves='trees and lines', layers='layers', lines='lines', sums='a sum of one term a column')
 
-def _readings(cf, grid:Grid) -> list|None: # A `_Reading` of each model that has to agree
+def _readings(cf, grid:Grid) -> list|None: # A `_ParsedModel` of each model that has to agree
     "How the model of an explainer is read; None where a part of it is only asked. Fitted models are read once."
     now = (cf.model, cf.domain.features, cf.x_train)
     if cf.read is None or any(a is not b for a,b in zip(now, cf.read[0])):
@@ -503,7 +475,7 @@ def _behind_curve(model:FrameModel) -> tuple:
     known = cast(Any, recognised(replace_last_step(source, inner)))
     return ask_through(model, replace(known, names=model.predictor.names)), curve
 
-def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _Reading|None: # Training rows, encoded; `alone`: as a sum by its class
+def _read_model(m, grid:Grid, x:np.ndarray, alone:bool=False) -> _ParsedModel|None: # Training rows, encoded; `alone`: as a sum by its class
     "The reading of one model, not yet compared; raises `Unreadable` with what prevents it."
     if isinstance(m, TreeModel): return _reading_of_trees(splits_of_trees(m, grid), m.predictor.threshold)
     if not isinstance(m, FrameModel):
@@ -535,7 +507,7 @@ def _read_models(cf, grid:Grid) -> list|None: # As `_readings`
         except Unreadable as why: r,m.unread = None, m.unread or str(why)
         except _UNREAD: r = None
         if isinstance(m, FrameModel) and not isinstance(m, TreeModel):
-            m.inside,m.unread = (_INSIDE[r.of] + _steps_named(m), '') if r is not None else ('', m.unread or _NOTHING_READ)
+            m.inside,m.unread = (_INSIDE[r.kind] + _steps_named(m), '') if r is not None else ('', m.unread or _NOTHING_READ)
         if r is None: return None
         out.append(r)
     return out
@@ -598,12 +570,12 @@ _AIMS = dict(number=_interval_aims, proba=_share_aims, logit=_lead_aims) # Kind 
 
 class _Aim(NamedTuple):
     "What a weighted sum of the scores of one reading must reach."
-    reading:_Reading
+    reading:_ParsedModel
     weight:np.ndarray # Of each score, `(k,)`
     need:np.ndarray   # `(n,)`
     more:Any          # How far beyond that the decision is sure, `(n,)`, or one number
 
-    def bound(self, q:BoxQuestion): return self.reading.bound(q, self) # A `_Condition`
+    def bound(self, q:BoxQuestion): return self.reading.bound(q, self) # A `Constraint`
     def undone(self) -> _Aim: return self._replace(weight=-self.weight, need=-self.need - self.more) # The opposite
 
 def _bounded_aims(readings:list, label, level:np.ndarray, lead=None) -> list: # Of `_Aim`
@@ -622,7 +594,7 @@ _ROOM = 1e-6 # For the rounding of a sum of leaves, relative to what is needed
 
 def _ensembles(cf, readings:list|None) -> list: # Trees, link and slack of each model that is read as trees
     if isinstance(cf.model, TreeModel): return [(cf.model.ensemble, cf.model.link, cf.model.slack/cf.model.link.factor)]
-    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.of == 'trees']
+    return [(r.bound.args[0].e, r.link, r.slack) for r in readings or () if r.kind == 'trees']
 
 def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `(n,)`
     "Rows whose target is beyond the sum of the best leaves of all trees."
@@ -631,7 +603,7 @@ def _out_of_reach(cf, readings:list|None, target:Tensor) -> np.ndarray: # bool `
         if link.calibrated or link.curve is not None: continue # a curve follows
         for label,i in split_by_target(target):
             for aim,need,_ in _AIMS[link.kind](link, label, np.full(len(i), float(at_level(cf.tau, label)))):
-                most = sum((t.value[np.asarray(t.feature) < 0] @ aim).max() for t in e.trees)
+                most = np.maximum.reduceat(np.where(e.trees.feature < 0, e.trees.value @ aim, -np.inf), e.trees.root).sum()
                 out[i] |= most < need - slack - _ROOM*(1 + np.abs(need))
     return out
 

@@ -17,7 +17,7 @@ from ..core import changed_groups, Effort, Encoded, Question, State, Target, che
 from ..data.columns import MISSING
 from ..data.tables import check_names
 from ..models.asking import predict
-from .bounds import MISSING_BELOW, TreeSplits, TreeBound, leaf_bits
+from .bounds import MISSING_BELOW, TreeBound
 from .boxes import (
     levels_as_sets, Boxes, both_halves, boxes_with_corners, ENCODING_ERROR, distance_price, Grid, grid_of, legal_ends, split_by_target,
     positions_of_answers, positions_of_rows, cost_at, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch,
@@ -25,7 +25,7 @@ from .boxes import (
 from ..models.targets import at_level
 from .goals import max_changes_of, without_margin
 from .plausible import _AROUND, NEIGHBOURS
-from ..models.trees import TreeEnsemble, Link, TreeNodes
+from ..models.trees import leaf_bits, Link, TreeEnsemble, Trees, TreeSplits
 from .readings import _decided_for_target, _conditions, _conditions_kept, _readings
 
 # %% auto #0
@@ -51,7 +51,7 @@ def _most_within(c, far:float) -> int:
     return int(steps) + int(between.max(initial=0))
 
 class _Noise:
-    "Numbers that turn out otherwise, changed or not: which answers withstand that; a `_Condition`."
+    "Numbers that turn out otherwise, changed or not: which answers withstand that; a `Constraint`."
     phrase = '{} that withstand noise' # How a proof names such answers
     def __init__(self, demands, q:BoxQuestion, label, level:np.ndarray):
         rows,own = q.rows, q.rows.own
@@ -172,7 +172,7 @@ def _seen_between(q:BoxQuestion, b:Boxes, spare:Any) -> BoxBound: # (boxes, thei
     return BoxBound(most, corner, np.zeros(len(most)), column, _parted(q, b, column))
 
 class _LonelyBound:
-    "How lonely rows are at least, among near rows of their target: a `_Condition`."
+    "How lonely rows are at least, among near rows of their target: a `Constraint`."
     def __init__(self, q:BoxQuestion, company):
         circles,place = company.company.circles, company.circle.cpu().numpy()
         half = len(circles[place[0]].x)//2 # rows of one target
@@ -207,7 +207,7 @@ class _LonelyBound:
 _HAIR = 1e-6 # Room for rounding beside the end of a bin, encoded
 
 class _PairBound:
-    "How much support changed values have at most beside the others: a `_Condition`."
+    "How much support changed values have at most beside the others: a `Constraint`."
     def __init__(self, q:BoxQuestion, company):
         pairs = company.company.pairs
         self.q = q
@@ -238,65 +238,43 @@ class _PairBound:
     def __call__(self, b:Boxes, budget:np.ndarray) -> BoxBound: return _seen_between(self.q, b, self.spare)
 
 # %% ../../nbs/search/11_robust.ipynb #2b5f8a8f
-def _forest_nodes(column:np.ndarray, bound:np.ndarray, depth:np.ndarray) -> TreeNodes: # One tree, as `_tree` grows it
-    "The nodes of an isolation tree that a row can come to."
-    child = 2*np.arange(len(column)) + 1
-    inner = np.isfinite(bound) & (child + 1 < len(column))
-    seen = np.zeros(len(column), bool)
-    seen[0] = True
-    for i in np.flatnonzero(inner):
-        if seen[i]: seen[child[i]:child[i] + 2] = True
-    place,kept = np.cumsum(seen) - 1, np.flatnonzero(seen)
-    split = inner[kept]
-    left,right = (np.where(split, place[np.minimum(child[kept] + side, len(column) - 1)], -1) for side in (0, 1))
-    feature,missing = np.where(split, column[kept], -1), split & (MISSING <= bound[kept])
-    return TreeNodes(feature, bound[kept], [None]*len(kept), missing, left, right, depth[kept, None])
-
 def _last_below(grid:Grid, g:int, bound:np.ndarray) -> np.ndarray: # Encoded cuts `(m,)` -> positions `(m,)`
     "The last legal position up to each cut, as rows are encoded."
-    at = grid.up_to(g, grid.columns[g].decoded(bound.astype(float)))
+    at = grid.up_to(g, grid.columns[g].decoded(bound))
     for _ in range(2): # what rounding moved
-        at = np.where(grid.encoded(g, at + 2).astype(bound.dtype) <= bound, at + 2, at)
-        at = np.where(grid.encoded(g, at).astype(bound.dtype) > bound, at - 2, at)
+        at = np.where(grid.encoded(g, at + 2) <= bound, at + 2, at)
+        at = np.where(grid.encoded(g, at) > bound, at - 2, at)
     return at
 
-def _forest_splits(forest, grid:Grid) -> TreeSplits:
-    "What an isolation forest does with the cells of a table."
-    trees = [_forest_nodes(*v) for v in zip(*(v.cpu().numpy() for v in forest[:3]))]
-    owner = np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))
-    group = [np.where(t.feature < 0, -1, owner[t.feature]) for t in trees]
-    every = lambda name: np.concatenate([getattr(t, name) for t in trees])
-    entry,bound,missing = every('feature'), every('bound'), every('missing')
-    of = [np.flatnonzero(np.concatenate(group) == g) for g in range(len(grid.columns))]
-    edges,left = [], []
-    for g,mine in enumerate(of):
-        if grid.named[g]:
-            at = np.zeros(0, np.int64)
-            goes = np.eye(grid.columns[g].width)[entry[mine] - grid.first[g]] <= bound[mine, None]
+def _splits_on_entries(t:Trees, grid:Grid) -> TreeSplits:
+    "What trees that ask about encoded entries do with the cells of a table."
+    entry = np.where(t.feature < 0, -1, np.repeat(np.arange(len(grid.columns)), np.diff(grid.first))[t.feature])
+    edges,left = [np.zeros(0, np.int64) for _ in grid.columns], []
+    for g,c in enumerate(grid.columns):
+        mine = np.flatnonzero(entry == g)
+        if grid.named[g]: goes = t.goes_left(mine[:, None], np.eye(c.width)[t.feature[mine] - grid.first[g]])
         else:
-            last = _last_below(grid, g, bound[mine])
-            at = np.unique(last)
-            goes = np.arange(len(at) + 1) <= np.searchsorted(at, last)[:, None]
-        edges.append(at)
-        left.append(np.concatenate([goes, missing[mine, None]], 1))
-    own = lambda x: [x.astype(bound.dtype)[:, entry[mine]].T <= bound[mine, None] for mine in of]
-    return TreeSplits(TreeEnsemble(trees, Link(np.zeros(1), 'number')), group, edges, left, own)
+            last = _last_below(grid, g, t.bound[mine])
+            edges[g] = np.unique(last)
+            goes = np.arange(len(edges[g]) + 1) <= np.searchsorted(edges[g], last)[:, None]
+        left.append(np.concatenate([goes, t.missing[mine, None]], 1))
+    return TreeSplits(TreeEnsemble(t, Link(np.zeros(1), 'number')), entry, edges, left, lambda x: x)
 
 _DEPTH_SLACK = 1e-3 # Room for rounding in a sum of depths
 
-def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `TreeSplits`, `_Words`
+def _forest_read(company, number:int, grid:Grid) -> tuple: # Of a circle -> `TreeSplits`, `LeafBits`
     "What the forest of a circle does with the cells of a table; read once."
     if number not in company.read or company.read[number][0] is not grid:
-        nodes = _forest_splits(company.circles[number].forest, grid)
+        nodes = _splits_on_entries(company.circles[number].forest.trees, grid)
         company.read[number] = grid, nodes, leaf_bits(nodes, np.ones(1))
     return company.read[number][1:]
 
-def _company_bounds(company, q:BoxQuestion) -> list: # Of `_Condition`, for rows of one target
+def _company_bounds(company, q:BoxQuestion) -> list: # Of `Constraint`, for rows of one target
     "What the company of real rows demands; nothing of a target with too few."
     if not company.lonely.isfinite().all(): return []
     number = int(company.circle[0])
     forest,(nodes,words) = company.company.circles[number].forest, _forest_read(company.company, number, q.grid)
-    need = -len(nodes.e.trees)*forest.usual*np.log2(company.strange.double().cpu().numpy())
+    need = -forest.usual*np.log2(company.strange.double().cpu().numpy())
     strange = TreeBound(q, nodes, words, need, _DEPTH_SLACK)
     pairs = [_PairBound(q, company)] if company.common.shape[1] else []
     return [_LonelyBound(q, company), strange, *pairs]
@@ -313,7 +291,7 @@ class _Demands(NamedTuple):
 
     def take(self, i) -> _Demands: return self._replace(enc=self.enc.take(i), aim=self.aim.take(i)) # The rows `i`
 
-    def conditions(self, q:BoxQuestion, label) -> tuple: # Of `_Condition`, and those that are asked besides the model
+    def conditions(self, q:BoxQuestion, label) -> tuple: # Of `Constraint`, and those that are asked besides the model
         "Everything that rows of one target must reach."
         level,lead = np.full(len(q.rows.x), float(at_level(self.tau, label))), self.aim.lead
         out = _conditions(self.readings, q, label, level, None if lead is None else float(lead[0]))

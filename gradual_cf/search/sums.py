@@ -246,7 +246,7 @@ class _Peaks:
         return out
 
 class _SumBound:
-    "A bound of a sum for some rows of a question: a `_Condition`."
+    "A bound of a sum for some rows of a question: a `Constraint`."
     def __init__(self, q:BoxQuestion, terms:_Terms, link:Link, aim): # `_Aim`: weights of scores, what to reach, slack
         self.q,self.terms,self.link = q, terms, link
         self.need,self.sign = aim.need, aim.weight[0]
