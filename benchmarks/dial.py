@@ -154,7 +154,7 @@ class Case:
                 ms['one'] = 1000*(time.process_time() - batch)/2
             found = answers[answers.valid]
             if s == 1: usual = found.changed
-            met = cf.content(found.enc, found.xp, found.tensors.target).double().mean().item()
+            met = cf.satisfies_settings(found.enc, found.xp, found.tensors.target).double().mean().item()
             legal = np.asarray(self.domain.legal(found.data, found.raw)).all(1).mean()
             yield self.told(s, found.raw, found.changed, valid=answers.valid.mean(), legal=legal, met=met,
                             columns=found.changed.sum(1).mean(), **ms)

@@ -11,7 +11,7 @@ from textwrap import dedent
 
 from fastcore.docments import docments
 
-from gradual_cf.search.explainer import _setting_rows
+from gradual_cf.search.settings import _setting_rows
 
 
 @dataclass

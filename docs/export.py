@@ -148,6 +148,8 @@ def main():
         source = in_place(file.read_text(), new)
         ast.parse(source)
         file.write_text(source)
+    import layout
+    layout.DRAWING.write_text(layout.drawing())
 
 
 if __name__ == '__main__': main()

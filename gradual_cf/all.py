@@ -10,7 +10,8 @@ from .answers import Counterfactuals
 from .core import (block_groups, box, chain, column_groups, Display, Domain, Effort, Encoded, Question, State, steps,
     Target, token_groups)
 from .use.alternatives import minimal, Plan
-from .search.explainer import Common, Explainer, from_frames
+from .search.answer import Explainer, from_frames
+from .search.settings import Common
 from .models.asking import predict
 from .search.goals import (cost, fit_logits, l2_distance, logit_gap, logit_gap_norm, logit_gap_sum, mix,
                                      shortfall, target_score, total_variation)

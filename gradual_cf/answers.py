@@ -720,10 +720,10 @@ class Counterfactuals(Exports):
         at = list(told).index('distance') + 1
         told.insert(at, 'nearest_row', _nearest_row(self))
         if self.domain.cost is not None: told.insert(at, 'cost', as_array(paid_for(self.domain, self.x, self.xp)))
-        all_read = hasattr(self.explainer, 'missed') and not self.unread.any()
+        all_read = hasattr(self.explainer, 'unmet_demands') and not self.unread.any()
         if all_read and self.confirmed is None and (expected := self.explainer.expected_agreement(self)) is not None:
             told['confirmed'] = expected # what models trained again are expected to say, until others are asked
-        missed = self.explainer.missed(self) if all_read else None
+        missed = self.explainer.unmet_demands(self) if all_read else None
         if missed is not None: told.insert(len(told.columns) - 1, 'missed', missed)
         return told
 

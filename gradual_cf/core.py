@@ -17,7 +17,7 @@ import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 # %% auto #0
-__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Question', 'Effort', 'Display', 'never_again', 'Domain', 'column_groups',
+__all__ = ['Encoded', 'Target', 'State', 'take_rows', 'Question', 'Effort', 'Display', 'no_retry', 'Domain', 'column_groups',
            'block_groups', 'token_groups', 'box', 'steps', 'chain']
 
 # %% ../nbs/00_core.ipynb #c18
@@ -74,14 +74,14 @@ class Target(NamedTuple):
     near : Tensor | None, default None
         A typical input of the class, `(n, *s)`
     demands : tuple, default ()
-        What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`,
-        `words` …
+        What else rows must reach: `missing(state)`, `kept`, `without_margin`, `parts`, `take(i)`, `label`,
+        `phrase` …
     """
     label:Tensor          # Target class, long `(n,)`; for numbers, the interval `(n, 2)`
     level:Tensor          # Probability that counts as reached, in (0, 1), `(n,)`
     mu:Tensor=_LATER      # Mean logits of the class, `(n, k)`
     near:Tensor|None=None # A typical input of the class, `(n, *s)`
-    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `required`, `parts`, `take(i)`, `about`, `words` …
+    demands:tuple=()      # What else rows must reach: `missing(state)`, `kept`, `without_margin`, `parts`, `take(i)`, `label`, `phrase` …
 
     take = rows_of # (self, i) -> the rows `i`: a slice, an index or a mask
 
@@ -91,7 +91,7 @@ class Target(NamedTuple):
     def only(self, which:Callable) -> Target: # Demand -> whether it stays
         return self._replace(demands=tuple(filter(which, self.demands)))
 
-    def uncompared(self) -> Target: return self.only(lambda d: not d.compares) # What logits alone tell
+    def uncompared(self) -> Target: return self.only(lambda d: not d.needs_reference) # What logits alone tell
 
     def of(self, name): return next((getattr(d, name) for d in self.demands if name in d._fields), None) # None if not computed
 
@@ -102,7 +102,7 @@ class Target(NamedTuple):
     def lead(self) -> Any: return self.of('lead') # Smallest lead of its logit that is wanted, `(n,)`
 
     @property
-    def company(self) -> Any: return next((d for d in self.demands if d.compares), None) # What each row is compared with
+    def company(self) -> Any: return next((d for d in self.demands if d.needs_reference), None) # What each row is compared with
 
 # %% ../nbs/00_core.ipynb #c23
 class State(NamedTuple):
@@ -315,7 +315,7 @@ def _same_domain(domain, data): return domain # A domain that learns nothing
 def _no_measures(cfs): return {}      # `Counterfactuals` of which nothing more is to be said
 def _no_notes(enc, data): return enc  # Rows of which nothing more is to be known
 def _second_reading(xp, again): return again # What was written counts
-def never_again(enc, xp, arrived): return arrived.nonzero()[:0, 0], enc # No row is searched twice
+def no_retry(enc, xp, arrived): return arrived.nonzero()[:0, 0], enc # No row is searched twice
 
 @dataclass(frozen=True, repr=False)
 class Domain:
@@ -387,7 +387,7 @@ class Domain:
         (domain, raw training rows) -> the same domain that has learnt from them
     note : Callable, default _no_notes
         (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
-    again : Callable, default never_again
+    retry : Callable, default no_retry
         (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     told : tuple, default ()
         What was found in the training rows, in sentences
@@ -430,7 +430,7 @@ class Domain:
     suit:Callable|None=None      # (model, '', 'advise', 'last' or 'keep') -> the same domain as answers need it; None for this one
     learn:Callable=_same_domain  # (domain, raw training rows) -> the same domain that has learnt from them
     note:Callable=_no_notes      # (`Encoded`, raw) -> `Encoded` with notes on the rows of a question
-    again:Callable=never_again   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
+    retry:Callable=no_retry   # (`Encoded`, xp, arrived) -> rows to search again, long `(m,)`, and all rows
     told:tuple=()                # What was found in the training rows, in sentences
     confirm:Callable=_second_reading    # (xp as found, the same decoded and encoded again) -> xp to be measured
     about:Callable|None=None     # () -> a frame of what is known of each group; None where there is no more to say

@@ -10,22 +10,20 @@ from functools import partial
 from math import log
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from gradual_cf.core import (by_target, Domain, Effort, Encoded, Question, State, Target, never_again, check_range, door, group_sums,
-    RULES, work_of)
+from .core import (
+    by_target, Domain, Effort, Encoded, Question, State, Target, no_retry, check_range, door, group_sums, RULES, work_of)
 from .models.asking import is_differentiable, given_model, answers_numbers, evaluating, predict
 from .search.confirmed import EnsembleAgreement, ensemble_of
 from .search.composition import admissible, compose, init_composite, loss_grad
-from gradual_cf.search.explainer import (
-    KINDS, Common, domain_of, Explainer, restored_on_error, short_repr, default_settings, suited_domain, setting,
-    document_settings)
+from .search.answer import Explainer
+from .search.question import domain_of, restored_on_error, suited_domain
+from .search.settings import KINDS, Common, default_settings, document_settings, setting, short_repr
 from .search.goals import (
-    unreached_rows, fit_logits, Lead, Match, content, violation, l2_distance, leading, logit_gap, mix, max_changes_of, required,
-    prototype_distance, violation_required, total_variation)
+    unreached_rows, fit_logits, Lead, Match, satisfies_settings, violation, l2_distance, leading, logit_gap, mix, max_changes_of,
+    without_margin, prototype_distance, violation_required, total_variation)
 from .models.targets import arrived, CLASSES, NUMBERS, goal_of, lead_of, levels, said, target_prob
 from .search.lookahead import lookahead
 from .search.masking import gain_groups, in_group, rank_groups, sensitivity
@@ -232,7 +230,9 @@ def _aim_at_class(cf, label:Tensor) -> Target:
     match = () if h.quantile is None else (Match(_reachable(cf.stats, label, h.quantile), h.match),)
     lead = leading(label, level, cf.tau, log((1 + h.tau_slack)/(1 - h.tau_slack)) if by_lead else 0.)
     if h.agree is not None and (panel := ensemble_of(cf)) is not None: # else a lead says what can be said
-        return Target(label, level, mu, demands=match + lead + (_jurors_for(cf, panel, label),))
+        want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
+        share = torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device)
+        return Target(label, level, mu, demands=(*match, *lead, EnsembleAgreement(share, panel)))
     if h.logit_margin is not None: lead = Lead(_lead_asked(cf, label)),
     return Target(label, level, mu, demands=match + lead)
 
@@ -246,11 +246,6 @@ def _aim_inside(cf, interval:Tensor) -> Target:
     middle = torch.where(low.isinf(), high - ahead, torch.where(high.isinf(), low + ahead, (low + high)/2))
     return Target(interval, torch.full_like(low, .5), middle.where(middle.isfinite(), 0.)[:, None])
 
-def _jurors_for(cf, panel, label:Tensor) -> EnsembleAgreement:
-    "That jurors decide for the target too."
-    want = {t: panel.goal(cf, t)['agreed'] for t in label.unique().tolist()}
-    return EnsembleAgreement(torch.tensor([want[t] for t in label.tolist()], dtype=torch.float64, device=label.device), panel)
-
 _AIMS = {CLASSES: _aim_at_class, NUMBERS: _aim_inside}
 
 # %% ../nbs/07_gradual.ipynb #c37
@@ -261,7 +256,7 @@ class Parts(NamedTuple):
     probe:Callable   # (explainer, rows, free) -> the best value of the best group
     compose:Callable # (explainer, rows, groups, watch) -> rows with their values
     steps:tuple      # (explainer, `State`, watch) -> states, one step after the other
-    again:Callable=never_again # As `Domain.again`
+    retry:Callable=no_retry # As `Domain.retry`
     quick:Any=None            # Parts of a search that is quick rather than short; None where there is none
     lists:bool=False          # Whether it tries every value of a group
     greedy:bool=False         # Whether it returns the best single change wherever one arrives
@@ -279,7 +274,7 @@ def _from_prototypes(cf, s, seed):
     "A prototype for every start of the rows, which may be held near it; their inputs where they are there already."
     todo,starts = ~arrived(s.logits, s.target.label, cf.tau), s.x[:, None]
     if todo.any():
-        asked = s._replace(target=required(cf, s.target)).take(todo)
+        asked = s._replace(target=without_margin(cf, s.target)).take(todo)
         found = nearest_prototypes(cf, asked, cf.groups(s.x), cf.settings.n_prototypes)
         starts = starts.expand(-1, found.shape[1], *s.x.shape[1:]).clone()
         starts[todo] = found
@@ -398,12 +393,12 @@ def _probing(cf, parts:Parts) -> Parts:
     listed,among = domain.probe is None, h.plausibility is not None # all values listed? among real rows?
     find = lookahead(*domain.probe) if domain.probe else try_all_values
     quick = parts._replace(probe=find, compose=_placed)
-    once = domain.again is never_again
+    once = domain.retry is no_retry
     composes = any(getattr(h, v) != getattr(SPARSE, v) for v in _COMPOSED) or h.sigma not in (0, SPARSE.sigma)
     judged = bool(listed and domain.features and not composes)
     steps = (search_step,) if judged else (construct,)
     return quick._replace(probe=find, compose=_composed_if_needed if h.keep == 'nearest' and h.sigma else _composed,
-                          steps=steps, again=domain.again, quick=quick if once and not judged else None,
+                          steps=steps, retry=domain.retry, quick=quick if once and not judged else None,
                           lists=listed and not among, greedy=not among and not composes and h.steps == SPARSE.steps, judged=judged)
 
 def assembled(cf) -> Parts: # Of a `GradualCF`
@@ -464,7 +459,7 @@ def _search_with_retries(cf, enc, target, seed=0) -> tuple[Tensor, Encoded, Tens
     "Each row's answer, what it was asked at last, and which start led there; a domain may have rows searched again."
     xp,place = _search_with_restarts(cf, enc, target, seed)
     while True:
-        rows,enc = cf.parts.again(enc, xp, _arrived(cf, xp, target))
+        rows,enc = cf.parts.retry(enc, xp, _arrived(cf, xp, target))
         if not len(rows): return xp, enc, place
         new,_ = _search_with_restarts(cf, enc.take(rows), target[rows], seed)
         lost = _arrived(cf, xp[rows], target[rows]) & ~_arrived(cf, new, target[rows])
@@ -568,11 +563,6 @@ def _curve(loss, states:list) -> pd.DataFrame: # One-row `State`s, in order -> o
     return df.assign(iteration=range(len(states)), prob=read(lambda s: target_prob(s.logits, s.target.label)),
                      gap=read(logit_gap), dist=read(l2_distance))
 
-def _chosen_group(new, old, groups):
-    "The group that one step of one row chose."
-    size = group_sums((new.xp - old.xp).abs(), groups)
-    return int((size + FAR*(new.on & ~old.on)).argmax())
-
 def _recorded(cf, s):
     "All steps of one row up to its best: copied states, the groups they chose, curves."
     best = _BestSoFar(cf, s)
@@ -581,7 +571,8 @@ def _recorded(cf, s):
     for s in cf.steps(s, lambda w: seen.append(w._replace(xp=w.xp.clone()))):
         best.update(s)
         now = _state_copy(s)
-        out.append((now, _chosen_group(now, old, cf.groups(s.x)), _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
+        chosen = int((group_sums((now.xp - old.xp).abs(), cf.groups(s.x)) + FAR*(now.on & ~old.on)).argmax())
+        out.append((now, chosen, _curve(cf.loss, seen or [now._replace(on=None, c=None)])))
         old,_ = now,seen.clear()
     out = out[:int(best.step)]
     return tuple(map(list, zip(*out))) if out else ([], [], [])
@@ -608,8 +599,8 @@ def _unmet_demands(cf, cfs) -> list|None: # None where settings ask for nothing 
     target = cfs.tensors.target
     s = State(enc, cfs.xp, predict(cf.model, cfs.xp), cf.aim(target, enc))
     words:list = [[] for _ in range(len(cfs))]
-    for d in required(cf, s.target).demands:
-        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.about else (): words[i].append(d.about)
+    for d in without_margin(cf, s.target).demands:
+        for i in (d.missing(s) > _MISSED).nonzero()[:, 0].tolist() if d.label else (): words[i].append(d.label)
     for i,t in enumerate(target):
         if not cf.company.compares(t): words[i].append('company (too few rows)')
     return [', '.join(w) for w in words]
@@ -843,8 +834,7 @@ class GradualCF(Explainer):
         """
         return work_of('load')(cls, folder, model, trusted)
 
-    @property
-    def parts(self) -> Parts: return assembled(self) # What its search is made of
+    parts = property(assembled) # What its search is made of
 
     def _loss_at(self, spread:float): return _loss_of(self.settings, self.domain.kind, spread) # Logits in shares of it
 
@@ -875,8 +865,7 @@ class GradualCF(Explainer):
 
     def __getstate__(self): return super().__getstate__() | dict(panel=None, judged=None) # Another process makes them for itself
 
-    def missed(self, cfs) -> list|None: return _unmet_demands(self, cfs) # Its answers -> words, '' where nothing is missed
-    def expected_agreement(self, cfs) -> np.ndarray|None: return _expected_of(self, cfs) # Its answers -> in [0, 1], `(n,)`
+    unmet_demands,expected_agreement = _unmet_demands, _expected_of
 
     def starts(self, enc:Encoded, label:Tensor, seed:int=0) -> list: # `State`s
         """What the loop may start from, the most promising first.
@@ -906,8 +895,8 @@ class GradualCF(Explainer):
         if not self.parts.judged: return _search_with_retries(self, question.enc, question.target, effort.seed)[0]
         return _best_moved(self, question)
 
-    def content(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
-        return content(self, enc, xp, target)
+    def satisfies_settings(self, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # bool `(n,)`
+        return satisfies_settings(self, enc, xp, target)
 
     @property
     def greedy(self) -> bool: return self.parts.greedy # Whether it returns the best single change wherever one arrives

@@ -26,7 +26,7 @@ from gradual_cf.all import GradualCF, plausible, prove, tabular
 from gradual_cf.models.networks import seeded
 from gradual_cf.search.boxes import grid_of
 from gradual_cf.search.proven import ways
-from gradual_cf.search.ranges import region
+from gradual_cf.search.robust import region
 from gradual_cf.search.readings import _readings
 from gradual_cf.use.evidence import answer_schema, evidence
 
@@ -537,7 +537,7 @@ def content(q, i):
     "Which rows are as plausible as is asked for."
     x,(_,enc,_,label) = q.cf.encode(q.every).x, q.cf.ask(q.rows, q.target, **q.told)
     same = torch.full((len(x),), i)
-    return q.cf.content(enc.take(same), x, label[same]).numpy()
+    return q.cf.satisfies_settings(enc.take(same), x, label[same]).numpy()
 
 
 def certified(q, answers, allowed, ways_of):

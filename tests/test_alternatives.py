@@ -55,7 +55,7 @@ def holds(e, many, k, target=None):
         less = torch.where(groups == g, a.x[i], a.xp[i])[None]
         if not arrived(e.model(less), a.tensors.target[i:i + 1], e.tau): continue
         asked = a.enc.take(slice(i, i + 1))
-        assert not e.content(asked, less, a.tensors.target[i:i + 1]) and e.content(asked, a.xp[i:i + 1], a.tensors.target[i:i + 1])
+        assert not e.satisfies_settings(asked, less, a.tensors.target[i:i + 1]) and e.satisfies_settings(asked, a.xp[i:i + 1], a.tensors.target[i:i + 1])
 
 
 @pytest.mark.parametrize('problem,how', cover(toy.PROBLEMS, ['default', 'paper', 'noise']))
@@ -257,7 +257,7 @@ def test_believable_answers_where_they_are_asked_for(loans):
     many = e.explain(df.iloc[:6], k=3)
     many = found_in(many)
     a = many.answers
-    content = e.content(a.enc, a.xp, a.tensors.target)
+    content = e.satisfies_settings(a.enc, a.xp, a.tensors.target)
     assert a.valid.all() and minimal(e, a).all() and content.any() and a.typical is not None
     for i in set(many.row.tolist()):                        # all of a row, or none because it has none
         assert len(content[np.flatnonzero(many.row == i).tolist()].unique()) == 1

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
-from gradual_cf.search.confirmed import _agreed, _bootstrap, jury
+from gradual_cf.search.confirmed import _agreed, _bootstrap, retrained_ensemble
 
 
 def people(n=300, seed=0):
@@ -79,8 +79,8 @@ def test_jurors_are_of_the_kind_of_the_model(kind):
                  function=lambda: lambda x: torch.stack([x[:, 1], x[:, 0]], 1)*4)[kind]()
     cf = GradualCF(model, tabular(X), 'sparse').fit(X)
     weights, random = [p.clone() for p in getattr(model, 'parameters', list)()], torch.get_rng_state()
-    some = jury(cf, 2)
-    assert jury(cf, 2) == some and len(cf.jurors) == 2
+    some = retrained_ensemble(cf, 2)
+    assert retrained_ensemble(cf, 2) == some and len(cf.jurors) == 2
     for m in some: assert m(cf.x_train).shape == (len(X), 2) and m(cf.x_train).isfinite().all()
     assert torch.equal(random, torch.get_rng_state()) and all(torch.equal(a, b) for a, b in zip(weights, getattr(model, 'parameters', list)()))
     assert cf.fit(X).jurors == []  # of other rows, other jurors

@@ -292,7 +292,7 @@ def test_a_quick_search_finds_about_as_many_and_a_row_that_is_there_takes_no_ste
     found,fresh = cf.search(question), cf.search_quickly(question)
     there = lambda xp: predict(p.model, xp).softmax(1).gather(1, s.target.label[:, None])[:, 0] >= .6
     assert not torch.equal(found, s.x) and there(fresh).sum() >= there(found).sum() - 1 and cf.settings.sigma == 50
-    assert cf.content(s.enc, found, s.target.label)[there(found)].all() and not cf.content(s.enc, s.x, s.target.label)[~there(s.x)].any()
+    assert cf.satisfies_settings(s.enc, found, s.target.label)[there(found)].all() and not cf.satisfies_settings(s.enc, s.x, s.target.label)[~there(s.x)].any()
     assert len(GradualCF(p.model, p.domain, 'sparse').fit(p.x).trace(p.x[1:2], target=int(predict(p.model, p.x[1:2]).argmax()))) == 0
 
 

@@ -505,7 +505,7 @@ def test_locks_limits_directions_and_numbers_of_changes_hold(name):
 def test_no_change_is_idle(name):
     "Each change undone alone loses the target, or leaves a row that no answer may be; of a row that has all that its setting asks for, also what it asks for."
     c, there = fitted_case(name), usual(name)
-    content = lambda i, xp: name in PLAIN or c.cf.content(there.enc.take(torch.tensor([i])), xp, there.tensors.target[i:i + 1]).item()
+    content = lambda i, xp: name in PLAIN or c.cf.satisfies_settings(there.enc.take(torch.tensor([i])), xp, there.tensors.target[i:i + 1]).item()
     met = [content(i, there.xp[i:i + 1]) for i in range(len(there))]
     assert any(met) or there.quality().missed.str.len().gt(0).all()  # which is told where nobody has all of it
     for i, k in zip(*np.nonzero(moved(c.rows, there.raw) & (there.valid & ~there.already & met)[:, None])):

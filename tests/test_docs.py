@@ -116,7 +116,7 @@ def test_a_run_depends_on_the_results_that_it_names(tmp_path, monkeypatch):
 
 @pytest.fixture(scope='module')
 def syms():
-    found = api.symbols({m: m for m in ('core', 'answers', 'models.asking', 'search.explainer', 'search.goals', 'gradual')})
+    found = api.symbols({m: m for m in ('core', 'answers', 'models.asking', 'search.question', 'search.answer', 'search.goals', 'gradual')})
     for s in found: s.at['api'] = f'api-{s.module}-{s.name}'.lower()
     return found
 

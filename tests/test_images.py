@@ -151,5 +151,5 @@ def test_no_block_is_needless_without_images():
     task = load_task('digits')
     cf = GradualCF(task.model, task.domain, without_images()).fit(task.X)
     cfs = cf.explain(np.array(task.X_test[:12]), (np.array(task.y_test[:12]) + 1) % 10)
-    inside = cf.content(cfs.enc, cfs.xp, cfs.tensors.target)
+    inside = cf.satisfies_settings(cfs.enc, cfs.xp, cfs.tensors.target)
     assert inside.double().mean() > .5 and improve(cf, cfs, (put_back,)).xp[inside].equal(cfs.xp[inside])

@@ -42,7 +42,7 @@ def test_what_is_robust_has_what_it_is_asked_for(robust):
     "The model decides so by its own `predict`; the lead and the company are there, or `quality` says what is missed."
     kind, cf, model, rows, answers = robust
     assert (model.predict(answers.raw) == 1).all()
-    met = cf.content(answers.enc, answers.xp, answers.tensors.target).numpy()
+    met = cf.satisfies_settings(answers.enc, answers.xp, answers.tensors.target).numpy()
     missed = answers.quality().missed.to_numpy()
     assert np.array_equal(missed == '', met) and met.any()
 

@@ -18,6 +18,7 @@ CODE, PAGES = 24_150, 60  # most lines of code (2% above what is there) and most
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT/'docs'))
 import doors  # noqa: E402
+import layout  # noqa: E402
 
 NOTEBOOKS = sorted((ROOT/'nbs').rglob('[0-9]*.ipynb'))  # those that write modules
 SHELVES = 'models search data baselines measures use scale paper'.split()
@@ -140,13 +141,33 @@ def test_imports_go_one_way(imported):
     TopologicalSorter(imported).prepare()  # raises where there is a circle
 
 
-FLOORS = 'core render options models answers data search gradual measures use scale baselines paper all cli'.split()  # what stands below comes first
 UPWARD = {'measures.metrics use.alternatives'}  # arrows between folders that go up all the same: what is `minimal` is told by changes put back
 
 
 def test_no_new_arrow_goes_up(imported):
-    floor = lambda m: FLOORS.index(m.partition('.')[0])
-    assert {f'{m} {other}' for m, others in imported.items() for other in others if floor(other) > floor(m)} <= UPWARD
+    assert {f'{m} {other}' for m, others in imported.items() for other in others if layout.floor(other) > layout.floor(m)} <= UPWARD
+
+
+def test_the_drawing_of_the_house_is_what_the_imports_say(imported):
+    read = layout.package()[1]
+    assert {m: others - {m} for m, others in imported.items()} == read  # two readers of imports agree
+    assert layout.DRAWING.read_text() == layout.drawing(), 'run `make export`'
+    assert sum(n for (a, b), n in layout.arrows(read).items() if b > a) == len(UPWARD)
+
+
+def test_the_walk_of_one_row_passes_functions_that_there_are():
+    text = (ROOT/'CONTRIBUTING.md').read_text()
+    walk = re.findall(r'^\d+\. `([\w.]+)`: (.+)$', text.split(layout.MARKS[0])[1].split(layout.MARKS[1])[0], re.M)
+    assert len(walk) > 15 and layout.put_walk(text, ['1.']) != text == layout.put_walk(text, [f'{i}. `{m}`: {names}' for i, (m, names) in enumerate(walk, 1)])
+    for m, names in walk:
+        tree = ast.parse((ROOT/'gradual_cf'/f'{m.replace(".", "/")}.py').read_text())
+        there = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+        assert not {part for name in names.split(', ') for part in name.split('.')} - there, f'{m}: run python docs/layout.py'
+
+
+def test_a_walk_has_each_function_once_in_the_order_of_its_turn():
+    from gradual_cf.core import check_range
+    assert layout.walk(lambda: [check_range('k', 1, least=0), check_range('k', 2)]) == {'core': ['check_range']}
 
 
 def test_no_import_is_hidden():
@@ -170,7 +191,7 @@ def test_every_shelf_has_an_index(imported):
 
 def test_data_does_not_know_the_explainer(imported):
     for m, others in imported.items():
-        if m.startswith(('data.', 'models.')): assert not others & {'gradual', 'search.explainer', 'search.steps', 'search.plausible'}, m
+        if m.startswith(('data.', 'models.')): assert not others & {'gradual', 'search.settings', 'search.question', 'search.answer', 'search.steps', 'search.plausible'}, m
 
 
 def test_the_package_is_what_the_notebooks_export():

@@ -18,7 +18,7 @@ from gradual_cf.all import GradualCF, predict, predictor, prove, tabular
 from gradual_cf.search.boxes import grid_of
 from gradual_cf.models.targets import arrived
 from gradual_cf.search.proven import _counted, _proof
-from gradual_cf.search.ranges import region
+from gradual_cf.search.robust import region
 from gradual_cf.search.readings import _readings
 
 INFEASIBLE = 'none exists'

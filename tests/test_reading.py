@@ -63,7 +63,7 @@ def test_nothing_installed(monkeypatch):
     train, _ = load_toy_reviews(60, 2)
     v = corpus_vectors(train['text'], 8)
     plain = sentences(v, length=20)
-    assert all(getattr(plain, does) is getattr(Domain, does) for does in ('note', 'again', 'learn'))   # nothing
+    assert all(getattr(plain, does) is getattr(Domain, does) for does in ('note', 'retry', 'learn'))   # nothing
     assert sentences(v, length=20, reads=reads_well(tagger=None)).note is not Domain.note
 
 
@@ -87,13 +87,13 @@ def test_the_whole_text_is_judged_at_the_end(heard):
     arrived = torch.ones(len(cfs), dtype=torch.bool)
     rows, _, drops = text._swap_drops(reader, enc.notes, cfs.xp, moved)
     over = drops > ear.limit(ear.lowered(enc.notes, moved.sum(1)))[rows]
-    again, later = cf.domain.again(enc, cfs.xp, arrived)
+    again, later = cf.domain.retry(enc, cfs.xp, arrived)
     assert sorted(set(rows[over].tolist())) == again.tolist()
-    again, later = cf.domain.again(enc, cfs.xp, ~arrived)
+    again, later = cf.domain.retry(enc, cfs.xp, ~arrived)
     assert len(again) == len(cfs) and (later.notes.rung == 1).all()
     last = enc._replace(notes=enc.notes._replace(rung=torch.full_like(enc.notes.rung, len(ear.most))))
-    assert not len(cf.domain.again(last, cfs.xp, ~arrived)[0])
-    assert not len(cf.domain.again(enc._replace(notes=None), cfs.xp, ~arrived)[0])
+    assert not len(cf.domain.retry(last, cfs.xp, ~arrived)[0])
+    assert not len(cf.domain.retry(enc._replace(notes=None), cfs.xp, ~arrived)[0])
 
 
 def test_an_answer_is_not_given_up_for_none():
@@ -104,7 +104,7 @@ def test_an_answer_is_not_given_up_for_none():
         rows = torch.arange(len(xp)) if len(calls) == 1 else torch.zeros(0, dtype=torch.long)
         return rows, enc._replace(frozen=torch.ones_like(enc.frozen))
     once = GradualCF(p.model, p.domain, 'sparse').fit(p.x).explain(p.x[:40])
-    twice = GradualCF(p.model, replace(p.domain, again=again), 'sparse').fit(p.x).explain(p.x[:40])
+    twice = GradualCF(p.model, replace(p.domain, retry=again), 'sparse').fit(p.x).explain(p.x[:40])
     assert len(calls) == 2 and np.array_equal(once.valid, twice.valid) and torch.equal(once.xp, twice.xp)
 
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gradual_cf.all import PLAUSIBLE, GradualCF, plausible, tabular
 from gradual_cf.search.boxes import grid_of
-from gradual_cf.search.ranges import _upwards
+from gradual_cf.search.robust import _upwards
 
 SETTINGS = dict(sparse='sparse', half=replace(plausible(.5), logit_margin=.35), PLAUSIBLE=PLAUSIBLE)
 MODELS = dict(boosted=lambda: HistGradientBoostingClassifier(max_iter=20, random_state=0),
@@ -48,7 +48,7 @@ def nearest(cf, X, rows, rules):
         if not len(put): continue
         xp = cf.encode(put).x
         many = enc.take(np.full(len(put), i))
-        put = xp[cf.content(many, xp, target[[i]].expand(len(put)))]
+        put = xp[cf.satisfies_settings(many, xp, target[[i]].expand(len(put)))]
         if len(put): out[:, i] = [(put - enc.x[i]).norm(dim=1).min(), (put - enc.x[i]).abs().sum(1).min()]
     return out
 

@@ -36,7 +36,7 @@ from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.models.fingerprints import fingerprint
 from gradual_cf.scale.workers import open_source
 from gradual_cf.search.proven import ways
-from gradual_cf.search.ranges import region
+from gradual_cf.search.robust import region
 from gradual_cf.templates.evidence import check_evidence as checker
 from gradual_cf.use.evidence import evidence
 from gradual_cf.use.reasons import against_direction

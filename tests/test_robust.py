@@ -27,7 +27,7 @@ def test_plausible_answers_are_the_nearest_among_those_whose_pairs_are_met():
     x, (_, enc, _, label) = cf.encode(every).x, cf.ask(rows, target)
     for i in range(len(rows)):
         same = torch.full((len(x),), i)
-        fine = cf.content(enc.take(same), x, label[same]).numpy() & (model.predict(every) == target[i])
+        fine = cf.satisfies_settings(enc.take(same), x, label[same]).numpy() & (model.predict(every) == target[i])
         least = (x - enc.x[i]).abs().sum(1).numpy()[fine].min() if fine.any() else np.inf
         assert (found.size[i], found.proof[i]) == (pytest.approx(least, abs=2e-6), _IS_OPTIMAL if fine.any() else NONE_EXISTS)
 

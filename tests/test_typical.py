@@ -215,7 +215,7 @@ def test_what_an_answer_lacks(case, tmp_path):
         cfs = explainer.explain(rows, 1, immutable=['debt'])
         said = lacks(explainer, cfs)
         assert list(said) == ['probability', 'lead', 'lonely', 'strange', 'pairs'] and len(said) == len(rows) and (said.fillna(0) >= 0).all().all()
-        assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.content(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
+        assert ((said.fillna(0) <= 1e-5).all(axis=1) == explainer.satisfies_settings(cfs.enc, cfs.xp, cfs.tensors.target).numpy()).all()
     assert said.pairs.notna().all() and lacks(cf, cfs).pairs.isna().all()
     again = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), domain)
     pd.testing.assert_frame_equal(lacks(strict, again), lacks(strict, replace(cfs, enc=None)))

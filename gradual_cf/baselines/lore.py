@@ -20,7 +20,8 @@ from ..models.asking import predict
 from ..models.networks import load_model, register_network, save_model
 from ..models.fingerprints import kept
 from ..search.composition import admissible
-from ..search.explainer import Common, Explainer, setting, document_settings
+from ..search.answer import Explainer
+from ..search.settings import Common, setting, document_settings
 from ..models.targets import arrived, class_words
 
 # %% auto #0

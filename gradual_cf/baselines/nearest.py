@@ -18,7 +18,8 @@ from ..core import changed_groups, Effort, Encoded, per_row, Question, State
 from ..models.asking import evaluating, input_grad, predict, put_to, with_graph
 from ..models.networks import seeded
 from ..search.composition import admissible
-from ..search.explainer import Common, Explainer, setting, document_settings
+from ..search.answer import Explainer
+from ..search.settings import Common, setting, document_settings
 from ..models.targets import arrived, levels, target_prob
 from ..search.shorten import change_sizes, put_back_smallest
 

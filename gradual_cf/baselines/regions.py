@@ -15,7 +15,7 @@ from torch.nn.functional import one_hot
 from .nearest import (_admitted, _fixed, _odds_slope, _OfImages, _probability_with_margin, _searched, _through)
 from ..core import Effort, Encoded, per_row, Question, bisected
 from ..models.asking import evaluating, predict
-from ..search.explainer import Common, setting, document_settings
+from ..search.settings import Common, setting, document_settings
 from ..models.targets import arrived, log_prob
 
 # %% auto #0

@@ -195,10 +195,10 @@ def _last_legal_place(c:Column, v:np.ndarray) -> np.ndarray: # Raw numbers `(n,)
 
 def _number_at(c:Column, place:np.ndarray) -> np.ndarray: # Whole numbers `(n,)` -> raw ones
     "The legal number at each place."
+    if not len(c.between): return c.multiple(place)
     places = np.floor(c.between/c.step).astype(np.int64) + np.arange(1, len(c.between) + 1) # of values between steps
     before = np.searchsorted(places, place)
     v = c.multiple(place - before)
-    if not len(places): return v
     near = np.minimum(before, len(places) - 1)
     return np.where(places[near] == place, c.between[near], v)
 
@@ -301,26 +301,26 @@ class Column:
     scalable = True                      # Whether `scale` may say what one step is
     touched = 1                          # Entries that one change moves
 
-    @property
+    @cached_property
     def width(self) -> int: return 1 # Encoded entries
-    @property
+    @cached_property
     def grain(self) -> float: # Raw distance between values that can be written
         return self.unit or (self.every if self.uneven else 10.**-self.digits)
     @cached_property
     def uneven(self) -> bool: # Whether a step takes more decimals than people write, as of whole numbers that were scaled
         return self.every > 0 and round(self.every, _MOST_DECIMALS) != self.every
-    @property
+    @cached_property
     def step(self) -> float: return self.every or self.grain # Raw distance between legal values
-    @property
+    @cached_property
     def parts(self) -> float: # What can be written, in parts of a step
         if self.uneven: return self.every*10.**self.digits
         return float(np.rint(self.every*10.**self.digits)) if self.every else 1.
-    @property
+    @cached_property
     def even(self) -> tuple: # Raw distance, origin and span where values lie evenly; (0, 0, 1) elsewhere
         return (self.step, self.origin, self.span) if self.knots is None else (0., 0., 1.)
-    @property
+    @cached_property
     def scale(self) -> float: return 10.**self.digits # Parts of one that cells tell apart
-    @property
+    @cached_property
     def places(self) -> int: return 0 if self.unit else self.digits if self.known is None else _MOST_DECIMALS # Decimals that cells have
     @cached_property
     def between(self) -> np.ndarray: # Legal numbers between the steps, which training rows have, ascending
@@ -364,7 +364,8 @@ class Column:
     def read(self, df:pd.DataFrame) -> np.ndarray: return read_numbers(self, df[self.sources[0]])[:, None] # Raw entries, `(n, w)`
     def exact(self, x:np.ndarray) -> np.ndarray: return decoded_numbers(self, x[:, 0])[:, None] # Entries -> raw ones, `(n, w)`
     def multiple(self, k:np.ndarray) -> np.ndarray: # Whole numbers -> so many steps, as cells hold them
-        v = self.stored(k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.)
+        v = k*self.step if self.uneven else np.round(k*self.step, self.digits) + 0.
+        if self.bits: v = self.stored(v)
         if not self.uneven or self.known is None: return v
         near = _nearest(self.known, v) # as training rows have it, to the last bit
         return np.where(np.abs(near - v) <= _ULPS*np.abs(v), near, v)
@@ -380,8 +381,7 @@ class Column:
         if not len(self.between): return near
         other = _nearest(self.between, v)
         return np.where(np.abs(other - v) < np.abs(near - v), other, near)
-    def place(self, v:np.ndarray) -> np.ndarray: return _last_legal_place(self, v) # Numbers `(n,)` -> place of the last up to each
-    def at(self, place:np.ndarray) -> np.ndarray: return _number_at(self, place) # The legal numbers at places `(n,)`
+    place,at = _last_legal_place, _number_at # Numbers `(n,)` -> place of the last up to each; places -> legal numbers
     def one(self, v:np.ndarray) -> np.ndarray: return v[:, 0] # Raw entries `(n, w)` -> `(n,)`, NaN where missing
     def entries(self, v:np.ndarray) -> np.ndarray: return v[:, None] # The inverse of `one`
 
@@ -451,9 +451,6 @@ _APART,_FAR = .25, 3   # Gap beside a number that reads like a code, and beside 
 _GAPS,_FEW_OTHERS = 5, 5 # … and in their largest gaps; fewer other values than these tell less
 _OFTEN_NONE = .1       # Share of rows of which -1 is no number where it is the only one below 0
 
-def _reads_as_code(code:float, least:float) -> bool: # A number, and the smallest of the others
-    return code < 0 <= least or _CODE.fullmatch(value_text(abs(code)).replace('.', '').replace(',', '')) is not None
-
 def _codes_apart(v:np.ndarray) -> tuple:
     "Numbers that no other is near: repeated, at an end, behind a gap as none of the others leave."
     u,n = np.unique(v, return_counts=True)
@@ -465,7 +462,8 @@ def _codes_apart(v:np.ndarray) -> tuple:
         core,few = u[i:len(u) - j], len(u) - i - j < _FEW_OTHERS
         with np.errstate(over='ignore'): largest,width = np.diff(core).max(), core[-1] - core[0]
         def apart(codes, gap):
-            read = all(_reads_as_code(code, core[0]) for code in codes.tolist())
+            as_code = lambda v: v < 0 <= core[0] or _CODE.fullmatch(value_text(abs(v)).replace('.', '').replace(',', ''))
+            read = all(map(as_code, codes.tolist()))
             far = _FAR if not read else 1 if few else _APART
             return not len(codes) or gap >= max(_GAPS*largest, far*width) and (read or not few)
         if apart(u[:i], steps[i - 1]) and apart(u[len(u) - j:], steps[-j]): return tuple(np.r_[u[:i], u[len(u) - j:]].tolist())
@@ -571,7 +569,7 @@ class Category(Column):
     step:ClassVar[Any] = 1.
     even:ClassVar[Any] = 0., 0., 1.
 
-    @property
+    @cached_property
     def width(self) -> int: return len(self.levels)
     @property
     def wants(self) -> str: return f'one of {list(self.levels)}'

@@ -134,10 +134,6 @@ def _category_sets(df:pd.DataFrame, names:list) -> list: # (columns, whether the
     return [([names[j] for j in some], apart) for some,apart in out]
 
 # %% ../../nbs/data/04_found.ipynb #5ad27c90
-def _sum_text(cells:pd.Series) -> str: # '0.4 job_a + 0.6 job_b'
-    "Cells that are no level, as what they add up to."
-    return ' + '.join(f'{name}' if v == 1 else f'{v:g} {name}' for name,v in cells.items() if v) or _NONE
-
 @dataclass(frozen=True)
 class Indicators(Category):
     "A category that comes as 0/1 columns; `known` holds the cells of each level, None for one column a level."
@@ -158,7 +154,9 @@ class Indicators(Category):
         return {source: _in_dtype(one, dtypes[source]) for source,one in zip(self.sources, (v @ self.rows).T)}
     def named(self, df:pd.DataFrame) -> np.ndarray:
         out = _objects(self.levels)[self.has(df).argmax(1)]
-        for i in np.flatnonzero(self.unknown(df)): out[i] = _sum_text(df[list(self.sources)].iloc[i])
+        for i in np.flatnonzero(self.unknown(df)): # what cells that are no level add up to
+            cells = df[list(self.sources)].iloc[i]
+            out[i] = ' + '.join(f'{name}' if v == 1 else f'{v:g} {name}' for name,v in cells.items() if v) or _NONE
         return out
     def unknown(self, df:pd.DataFrame) -> np.ndarray: # NaN is missing
         return ~self.has(df).any(1) & np.isfinite(df[list(self.sources)].to_numpy(float)).all(1)

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from ..answers import aimed_at, Counterfactuals
 from ..core import Display, Domain, door, Encoded, token_groups, check_range
 from ..models.asking import Adapted
-from ..models.decisions import FrameModel
-from ..models.of_texts import framed, of_texts
+from ..models.decisions import FrameModel, Predictor
+from ..models.fitted import recognised
 from .images import _kept_names
 from .words import (
     _can_tag, _CLITIC, content_word, _fluency_model, _fitting_proposals, _ids_now, _in_place, lookup_form, _nearest_words,
@@ -95,8 +95,6 @@ def _read_once(reader, text) -> tuple:
     return found
 
 # %% ../../nbs/06_texts.ipynb #c21
-def _no_verdict(i, text): return ValueError(f'data must have a known word in every text, got none in row {i}: {text[:40]!r}')
-
 def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts, positions `(n, l)` or -1, which may change
     "Look up the words of texts; raises `ValueError` for a text without any known word."
     texts = _raw_texts(data)
@@ -104,7 +102,7 @@ def _look_up_texts(reader:_Reader, data) -> tuple[list, Tensor, Tensor]: # Texts
     loose = torch.zeros(len(texts), reader.length, dtype=torch.bool)
     for i,t in enumerate(texts):
         _,own,apart = _read_once(reader, t)
-        if not any(r >= 0 for r in own): raise _no_verdict(i, t)
+        if not any(r >= 0 for r in own): raise ValueError(f'data must have a known word in every text, got none in row {i}: {t[:40]!r}')
         ids[i, :len(own)],loose[i, :len(own)] = torch.tensor(own), torch.tensor(apart)
     return texts, ids, loose & (ids >= 0) & (reader.classes[ids.clamp_min(0)] >= 0)
 
@@ -322,11 +320,6 @@ def _fluency_of(reads):
     if isinstance(reads, str) and reads == 'auto': return reads_well() if _can_tag() else None
     raise ValueError(f"reads must be a rule of reads_well, None or 'auto', got {reads!r}")
 
-def _learnable(reader, make) -> Domain:
-    "The domain of a reader; its rule learns from the texts of `fit` where it has none of its own."
-    if reader.reads is None or reader.reads.texts is not None: return make(reader)
-    return replace(make(reader), learn=partial(_learn_fluency, reader, make))
-
 def _learn_fluency(reader, make, domain, raw):
     "The domain that listens to training texts."
     told = replace(reader, reads=reader.reads._replace(texts=_raw_texts(raw)), kept={})
@@ -334,8 +327,8 @@ def _learn_fluency(reader, make, domain, raw):
 
 def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candidates, their pool, beam and depth
     "What the domains of all readers have in common, and their own: field -> what fills it; some need a rule."
-    own = dict(measures=_text_measures, note=_noted, again=_search_again) | own
-    heard = () if reader.reads is not None else ('note', 'again') # which need one
+    own = dict(measures=_text_measures, note=_noted, retry=_search_again) | own
+    heard = () if reader.reads is not None else ('note', 'retry') # which need one
     of:dict[str, Any] = {name: partial(f, reader) for name,f in own.items() if name not in heard}
     shown = dict(changes=_changed_words, show=_show_texts, text=_terminal)
     names:dict[str, Any] = dict(names=reader.groups, columns=('text',))
@@ -346,6 +339,68 @@ def _domain_of(reader:Any, own:dict, probe:tuple=(), **more) -> Domain: # Candid
 
 _TEXTS = dict(encode=_encode_texts, decode=_decode_texts, legal=_legal_words, words=known_word_places,
               project=_to_words) # What a reader gives
+
+# %% ../../nbs/06_texts.ipynb #ot6
+TEXT = 'text' # The one column of a frame of texts
+
+def framed(texts) -> pd.DataFrame: return pd.DataFrame({TEXT: pd.Series(list(texts), dtype=object)}) # As a model is asked
+
+def _ask_texts(ask:Callable, frame:pd.DataFrame) -> Any: return ask(frame[TEXT].tolist()) # A function of a list of texts
+
+# %% ../../nbs/06_texts.ipynb #ot8
+def _shares(out, n:int) -> np.ndarray: # What a plain function returned for `n` texts -> `(n, k)`
+    "Probabilities; raises `ValueError` for labels, one column, or another number of rows."
+    got = np.asarray(out.detach().cpu() if hasattr(out, 'detach') else out)
+    want = f'model must return a probability for each class, shape ({n}, k) with k ≥ 2'
+    if got.dtype.kind not in 'fiub': raise ValueError(f'{want}, got {got.ravel()[:1].tolist()!r}: labels are no probabilities')
+    if len(got.shape) and got.shape[0] != n: raise ValueError(f'{want}, got {got.shape[0]} rows for {n} texts')
+    if got.ndim != 2 or got.shape[1] < 2: raise ValueError(f"{want}, got shape {got.shape}: return [1 - p, p] for one probability p")
+    return got
+
+def _of_function(f:Callable, frame:pd.DataFrame) -> np.ndarray: return _shares(f(frame[TEXT].tolist()), len(frame))
+
+# %% ../../nbs/06_texts.ipynb #ot11
+def _hugging_face(model, texts) -> np.ndarray: # A pipeline for text classification -> `(n, k)`
+    "Scores by label, in the order of the network's outputs."
+    names = [model.model.config.id2label[i] for i in sorted(model.model.config.id2label)]
+    said = [{one['label']: one['score'] for one in row} for row in model(texts, top_k=None, truncation=True)]
+    return np.array([[row[name] for name in names] for row in said], float)
+
+def _spacy(model, labels, texts) -> np.ndarray: # `(n, k)`
+    "Scores of a text classifier by label."
+    return np.array([[doc.cats[name] for name in labels] for doc in model.pipe(texts)], float)
+
+def _of_library(model) -> Predictor|None:
+    "A pipeline of Hugging Face or spaCy; raises `ValueError` for one that gives no probabilities of exclusive classes."
+    library = type(model).__module__
+    if library.startswith('transformers.pipelines'):
+        names:Any = getattr(getattr(model, 'model', None), 'config', None)
+        if getattr(model, 'task', '') != 'text-classification' or len(getattr(names, 'id2label', ())) < 2:
+            raise ValueError(f'model must classify texts into two classes or more, got a pipeline for {model.task!r}')
+        classes = tuple(names.id2label[i] for i in sorted(names.id2label))
+        return Predictor(partial(_ask_texts, partial(_hugging_face, model)), source=model, classes=classes)
+    if not library.startswith('spacy.'): return None
+    if 'textcat' not in model.pipe_names:
+        raise ValueError(f"model must have a 'textcat', whose classes exclude each other, got {model.pipe_names}")
+    labels = tuple(model.get_pipe('textcat').labels)
+    return Predictor(partial(_ask_texts, partial(_spacy, model, labels)), source=model, classes=labels)
+
+# %% ../../nbs/06_texts.ipynb #ot12
+def _as_lists(p:Predictor) -> Predictor: # A fitted model, asked with frames
+    "The same predictor, given lists of texts; one that was fitted on a frame is given that."
+    if p.names: return p
+    ask = lambda f: None if f is None else partial(_ask_texts, f)
+    return replace(p, ask=ask(p.ask), labels=ask(p.labels), instead=tuple((ask(f), kind) for f,kind in p.instead))
+
+def of_texts(model) -> Predictor: # Anything that can be asked about texts
+    "How a function of texts is asked; raises `ValueError` for what is none."
+    if isinstance(model, Predictor): return model
+    if (known := _of_library(model)) is not None: return known
+    if (known := recognised(model)) is not None: return _as_lists(known)
+    if hasattr(model, 'parameters') or isinstance(model, type):
+        raise ValueError(f'model must be a function of texts for sentences(texts), got {type(model).__name__}: '
+                         'a network of vectors is explained with sentences(vectors), a transformer as its pipeline')
+    return Predictor(partial(_of_function, model))
 
 # %% ../../nbs/06_texts.ipynb #sp2
 _PLAIN = re.compile(r"\w+(?:['’]\w+)*")
@@ -397,8 +452,6 @@ def _encode_spliced(reader:_Spliced, data) -> Encoded: # `(n, l + 2)`
         frozen[i, :len(spans)] = torch.tensor([not reader.may(t[a:b]) for a,b in spans])
     return Encoded(x, frozen)
 
-def _word_at(reader:_Spliced, v:float) -> str: return '' if v < 0 else reader.vectors.words[round((v - 1)/TEXT_UNIT)]
-
 def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> list[str]:
     "The original of each row with its words exchanged; gaps, punctuation and capitals stay."
     rows = x.detach().cpu().double()
@@ -408,7 +461,8 @@ def _decode_spliced(reader:_Spliced, x:Tensor, raw=None, legal:bool=True) -> lis
         lost = [i for i,k in enumerate(keys) if k not in reader.seen]
         if lost: raise ValueError(f'x must come from texts that this domain encoded, got another original in row {lost[0]}')
         texts = [reader.seen[k] for k in keys]
-    new = [{p: _word_at(reader, row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
+    word = lambda v: '' if v < 0 else reader.vectors.words[round((v - 1)/TEXT_UNIT)]
+    new = [{p: word(row[p].item()) for p in row[:-2].nonzero()[:, 0].tolist()} for row in rows]
     return [rewrite_words(t, known_word_places(reader, t), n) if n else t for t,n in zip(texts, new)]
 
 def _groups_spliced(shape) -> Tensor: # Long `(l + 2,)`
@@ -529,7 +583,9 @@ def sentences(
     _check_text_settings(length, *told)
     reader = _Reader(vectors, length, tokenizer, _word_classes(vectors, allow, tokenizer), rule)
     probe = _word_candidates, _Pool._make([*told, common]), beam, depth
-    return _learnable(reader, partial(_domain_of, own=_TEXTS, probe=probe, groups=token_groups, defaults='text'))
+    make = partial(_domain_of, own=_TEXTS, probe=probe, groups=token_groups, defaults='text')
+    if rule is None or rule.texts is not None: return make(reader)
+    return replace(make(reader), learn=partial(_learn_fluency, reader, make)) # the rule learns from the texts of `fit`
 
 # %% ../../nbs/06_texts.ipynb #c90
 class _Lookup(nn.Module):

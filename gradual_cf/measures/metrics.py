@@ -19,9 +19,10 @@ from ..core import changed_groups, check_range, comparable, door, Encoded, State
 from ..data.columns import MISSING
 from ..models.asking import adapt_model, labels_of, predict
 from ..render import plot_text, subplots
-from ..search.explainer import Explainer, unbound_model
+from ..search.answer import Explainer
+from ..search.question import unbound_model
 from ..models.targets import in_target, levels, NUMBERS
-from ..search.goals import fit_logits, leading, required, shortfall
+from ..search.goals import fit_logits, leading, without_margin, shortfall
 from ..search.shorten import put_back_smallest
 from ..use.alternatives import minimal
 
@@ -316,11 +317,6 @@ def _metric_line(metric, v):
     return dict(metric=metric, eps=None, mean=v.mean().item(), std=v.std(correction=0).item(), share=None)
 
 # %% ../../nbs/measures/00_metrics.ipynb #c39
-def _way_to_target(cf, z, target) -> Tensor: # Logits `(n, k)`, targets -> `(n,)`
-    "How far logits are from the mean of the target's, or numbers from their interval."
-    if cf.numbers: return NUMBERS.beyond(z[:, 0], target).clamp_min(0)
-    return (z - fit_logits(cf.z_train, getattr(cf.settings, 'n_ref', 100)).mu[target]).abs().mean(1)
-
 def measures(
     explainer:Explainer,  # Fitted
     cfs:Counterfactuals,  # What it found
@@ -359,7 +355,9 @@ def measures(
     last = domain.measures(cfs)
     if domain.legal: last = last | dict(legal=cfs.legal)
 
-    gap = _way_to_target(explainer, predict(explainer.model, xp), target)
+    z,ask = predict(explainer.model, xp), getattr(explainer.settings, 'n_ref', 100)
+    gap = NUMBERS.beyond(z[:, 0], target).clamp_min(0) if explainer.numbers else \
+        (z - fit_logits(explainer.z_train, ask).mu[target]).abs().mean(1)
     last = last | dict(
         in_range=in_range(xp, train) | ~in_range(x, train), out_of_range=out_of_range(x, xp, train), logit_gap=gap,
         plausibility=plausibility(xp, target, train, explainer.z_train), redundancy=_redundant(explainer, cfs),
@@ -434,7 +432,7 @@ def lacks(
     explainer.check_fitted()
     enc = explainer.enc_of(cfs)
     s = State(enc, cfs.xp, predict(explainer.model, cfs.xp), explainer.aim(cfs.tensors.target, enc))
-    s = s._replace(target=required(explainer, s.target))
+    s = s._replace(target=without_margin(explainer, s.target))
     found = dict(probability=shortfall(s._replace(target=s.target._replace(demands=()))))
     for d in s.target.demands: found |= d.parts(s)
     company = explainer.company

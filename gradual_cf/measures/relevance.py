@@ -120,8 +120,6 @@ def z_box(
     """
     return _custom(lambda rule, x, r: _box_shares(rule.module, x, r, low, high))
 
-def _hand_on(): return _custom(lambda rule, x, r: r.reshape(x.shape)) # Relevance as it is, in the shape of the input
-
 # %% ../../nbs/measures/01_relevance.ipynb #c27
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _KINDS = ('Max', 'Avg', 'AdaptiveMax', 'AdaptiveAvg')
@@ -132,7 +130,7 @@ _LAYERS = [((nn.ReLU, nn.Dropout, nn.Tanh), None),
           ((nn.Linear, *_CONVOLUTIONS), epsilon),
           (_POOLS, partial(epsilon, 1e-9)),
           ((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), epsilon),
-          (_ENTRYWISE, _hand_on)]
+          (_ENTRYWISE, lambda: _custom(lambda rule, x, r: r.reshape(x.shape)))] # As it is, in the shape of the input
 _PIXELS = [(_CONVOLUTIONS, gamma)]
 
 # %% ../../nbs/measures/01_relevance.ipynb #c30

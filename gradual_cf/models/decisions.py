@@ -117,7 +117,8 @@ def _with_quick(p:Predictor, rows:pd.DataFrame) -> Predictor: # Rows on which bo
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('error')
-            alone = [(quick(v[[i]]), p.ask(rows.iloc[[i]])) for i in range(0, len(v), max(1, len(v)//_ALONE))] # as networks round
+            some = range(0, len(v), max(1, len(v)//_ALONE)) # alone, where a network rounds otherwise
+            alone = [(quick(v[[i]]), p.ask(rows.iloc[[i]])) for i in some]
             same = all(np.array_equal(*both) for both in [(quick(v), p.ask(rows)), *alone])
     except Exception: return p # whatever a library does without a frame
     return replace(p, quick=quick) if same else p

@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote, unquote
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor, nn
 
 from .asking import predict

@@ -22,7 +22,8 @@ from ..core import arrow_frame, arrow_table, atomic, check_range, door, Question
 from ..data.columns import MISSING
 from ..gradual import GradualCF
 from ..models.asking import predict
-from ..search.explainer import Explainer, why_unread, insert_unread
+from ..search.answer import Explainer, insert_unread
+from ..search.question import why_unread
 from ..models.targets import CLASSES, listed, NUMBERS
 from .workers import cut, open_source, processes
 from ..models.fingerprints import fingerprints_of, fingerprint, versions_of

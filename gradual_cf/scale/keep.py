@@ -26,7 +26,7 @@ from ..models.fitted import Affine, ONNX_MODELS, read_model_file, all_values, lo
 from ..models.networks import load_model, save_model
 from ..render import from_plain, read_values, to_plain, write_values
 from ..search.confirmed import ensemble_to_record, ensemble_from_record
-from ..search.explainer import checked_model
+from ..search.question import checked_model
 from ..search.goals import logit_gap, logit_gap_norm, logit_gap_sum, Logits, total_variation
 from ..search.judge import held_places
 from ..search.opened import ModelPart

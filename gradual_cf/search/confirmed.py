@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor, nn
 
 from ..core import Effort, Question
@@ -23,7 +22,7 @@ from .boxes import grid_of
 from .opened import _lead_in, _opened, _places_of, _reseeded
 
 # %% auto #0
-__all__ = ['jury', 'places_tried', 'until_confirmed']
+__all__ = ['retrained_ensemble', 'places_tried', 'until_confirmed']
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf7
 _ROWS = 4096 # Rows of a draw, at most
@@ -89,7 +88,7 @@ def _is_network(cf, model) -> bool: # Whether it is one that can be trained agai
 
 _APART = 101 # Seed of the first of them: no juror of a search learnt from the same draw
 
-def jury(cf, k:int) -> list: # Functions of encoded rows
+def retrained_ensemble(cf, k:int) -> list: # Functions of encoded rows
     """Models of the same kind, trained again on resampled rows; made once for a fitted explainer.
 
     Parameters
@@ -206,7 +205,7 @@ def places_tried(cf): # A fitted explainer of a table -> `_Places`
 
 # %% ../../nbs/search/15_confirmed.ipynb #ro02x0
 def ensemble_of(cf) -> _Panel|None: # A fitted explainer of a table; None where its model cannot be trained again
-    "Its jury, made once."
+    "Its models, made once."
     key = cf.x_train, cf.model
     if cf.panel is None or any(a is not b for a,b in zip(cf.panel[0], key)):
         cf.panel = key, _new_jury(cf)
@@ -250,30 +249,30 @@ def _bar_of(want:float, k:int=_JURY) -> float:
 class EnsembleAgreement(NamedTuple):
     "Jurors shall decide for the target too."
     want:Tensor  # Share of further models that are to agree, `(n,)`
-    jury:Any     # `_Panel`
+    ensemble:Any # `_Panel`
 
-    about,compares,inside = 'other models', False, False
-    words,unproven = '', 'hold'
+    label,needs_reference,is_margin = 'other models', False, False
+    phrase,refusal = '', 'hold'
     @property
-    def bar(self) -> float: return _bar_of(float(self.want[0]) + self.jury.slack) # Of rows of one target
+    def bar(self) -> float: return _bar_of(float(self.want[0]) + self.ensemble.slack) # Of rows of one target
     def parts(self, s) -> dict: return {}
-    def take(self, i) -> EnsembleAgreement: return EnsembleAgreement(self.want[i], self.jury) # Rows `i`
+    def take(self, i) -> EnsembleAgreement: return EnsembleAgreement(self.want[i], self.ensemble) # Rows `i`
     def agreed(self, s) -> Tensor: # In [0, 1], `(2, n)`
         "The share that is expected to agree, less what flatters, and that of the jurors who do."
         out = self.want.new_zeros(2, len(self.want))
         for label in s.target.label.unique().tolist():
             i = (s.target.label == label).nonzero()[:, 0]
-            lead = self.jury.leads(s.xp[i], label)
-            out[:, i] = torch.from_numpy(np.stack([_expected_agreement(lead) - self.jury.slack, (lead > 0).mean(0)])).to(out)
+            lead = self.ensemble.leads(s.xp[i], label)
+            out[:, i] = torch.from_numpy(np.stack([_expected_agreement(lead) - self.ensemble.slack, (lead > 0).mean(0)])).to(out)
         return out
 
     def missing(self, s) -> Tensor:
         expected,voted = self.agreed(s)
-        return torch.maximum(self.want.clamp_max(_CERTAIN - self.jury.slack) - expected, self.want - voted).to(s.xp)
+        return torch.maximum(self.want.clamp_max(_CERTAIN - self.ensemble.slack) - expected, self.want - voted).to(s.xp)
 
-    def required(self, asked:bool) -> EnsembleAgreement: return self
+    def without_margin(self, asked:bool) -> EnsembleAgreement: return self
     def kept(self, s) -> EnsembleAgreement: # As they stand
-        return EnsembleAgreement(torch.minimum(self.want, self.agreed(s).amin(0)), self.jury)
+        return EnsembleAgreement(torch.minimum(self.want, self.agreed(s).amin(0)), self.ensemble)
 
 # %% ../../nbs/search/15_confirmed.ipynb #cf15
 def until_confirmed(
@@ -307,7 +306,7 @@ def until_confirmed(
     """
     if not hasattr(cf.settings, 'logit_margin') or cf.numbers or not cf.domain.features:
         raise ValueError(f'hold needs GradualCF, a table and a model of classes, got {cf!r}')
-    models,sure = jury(cf, _JURORS), cf.under(replace(cf.settings, hold=dict(margin=share)))
+    models,sure = retrained_ensemble(cf, _JURORS), cf.under(replace(cf.settings, hold=dict(margin=share)))
     places,opened = (cf.judged[1].places, cf.judged[1].opened) if cf.judged else (places_tried(cf), None)
     sure.panel = (cf.x_train, cf.model), _Panel(cf, places, opened, models, share)
     answers = sure.measure(question, sure.usual(question, effort))

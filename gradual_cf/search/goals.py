@@ -332,23 +332,23 @@ class Match(NamedTuple):
     gap:Tensor    # Largest match that counts as inside, `(n,)`
     term:Callable # How far logits are from the class, a loss term
 
-    about,compares,inside = '', False, True # What people read; are rows compared with real ones, or how far inside are they
-    words,unproven = '', 'the setting quantile' # How a proof names the answers that have it; what no proof covers
+    label,needs_reference,is_margin = '', False, True # What people read; are rows compared with real ones, or how far inside are they
+    phrase,refusal = '', 'the setting quantile' # How a proof names the answers that have it; what no proof covers
     take = rows_of
     def parts(self, s) -> dict: return {} # What it lacks, by name, `(n,)` each
     def missing(self, s) -> Tensor: return self.term(s) - self.gap   # How far the logits are outside, `(n,)`
     def kept(self, s) -> Match: # What rows must keep, from what they have
         return Match(torch.maximum(self.gap, self.term(s)*(2 - _EXACT)), self.term)
 
-    def required(self, asked:bool) -> Match: return self # Without a margin that nobody asked for
+    def without_margin(self, asked:bool) -> Match: return self # Without a margin that nobody asked for
 
 # %% ../../nbs/02_goals.ipynb #c81
 class Lead(NamedTuple):
     "The target's logit shall lead."
     lead:Tensor # By how much at least, `(n,)`
 
-    about,compares,inside = 'the lead', False, True
-    words,unproven = '{} well within the decision', ''
+    label,needs_reference,is_margin = 'the lead', False, True
+    phrase,refusal = '{} well within the decision', ''
     take = rows_of
     def parts(self, s) -> dict: return dict(lead=self.missing(s))
     def missing(self, s) -> Tensor: # What it lacks beyond what its probability lacks, `(n,)`
@@ -357,20 +357,20 @@ class Lead(NamedTuple):
     def kept(self, s) -> Lead: # What rows must keep, from what they have
         return Lead(torch.minimum(self.lead, lead_of(s.logits, s.target.label)))
 
-    def required(self, asked:bool) -> Lead: return self if asked else Lead(self.lead.clamp_max(0.))
+    def without_margin(self, asked:bool) -> Lead: return self if asked else Lead(self.lead.clamp_max(0.))
 
 def leading(label:Tensor, level:Tensor, tau, ahead:float=0.) -> tuple: # Targets, levels `(n,)`, `tau` -> demands
     "That the target leads, by as much as `ahead`, where `tau` alone does not say so."
     return () if lowest(tau) >= .5 or goal_of(label).numbers else (Lead(torch.full_like(level, ahead)),)
 
 def demanding(explainer) -> bool: # Whether settings ask for more than the decision, of which a proof has to speak
-    return any(kind.words for kind in explainer.demanded)
+    return any(kind.phrase for kind in explainer.demanded)
 
-def required(explainer, target:Target) -> Target: # What rows shall have -> what they must have
+def without_margin(explainer, target:Target) -> Target: # What rows shall have -> what they must have
     "The same without the margin: `tau` and the lead."
     asked = getattr(explainer.settings, 'logit_margin', None) is not None # a lead that is demanded, and no margin
     level = levels(explainer.tau, target.label, target.level)
-    return target._replace(level=level, demands=tuple(d.required(asked) for d in target.demands))
+    return target._replace(level=level, demands=tuple(d.without_margin(asked) for d in target.demands))
 
 # %% ../../nbs/02_goals.ipynb #c84
 def shortfall(
@@ -403,11 +403,11 @@ def violation(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`,
 
 def violation_required(explainer, s:State) -> Tensor: # Rows with their logits -> `(n,)`, at most 0 where a row may stop
     "What rows lack to stop: `tau` without the margin."
-    return violation(explainer, s._replace(target=required(explainer, s.target)))
+    return violation(explainer, s._replace(target=without_margin(explainer, s.target)))
 
 _ROUNDING = 1e-5 # Room for the rounding of a logarithm
 
-def content(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
+def satisfies_settings(explainer, enc:Encoded, xp:Tensor, target:Tensor) -> Tensor: # Inputs, answers, targets -> bool `(n,)`
     "Whether answers have all that the settings ask for."
     return violation_required(explainer, State(enc, xp, predict(explainer.model, xp), explainer.aim(target, enc))) <= _ROUNDING
 

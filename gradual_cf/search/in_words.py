@@ -5,11 +5,11 @@
 # %% ../../nbs/search/18_in_words.ipynb #iw3
 from __future__ import annotations
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import torch
+import numpy as np, torch
 from torch import Tensor
 
 from ..answers import Counterfactuals
@@ -17,12 +17,87 @@ from ..core import Encoded, Question
 from ..data.words import lookup_form
 from ..data.texts import known_word_places, rewrite_words, TEXT_UNIT
 from ..models.asking import run_until_limit, account, predict
-from ..models.of_texts import Weights, weights_of
+from ..models.decisions import FrameModel
 from ..models.targets import arrived, goal_of
+from ..models.trees import Unreadable
 from .goals import max_changes_of
 
 # %% auto #0
 __all__ = []
+
+# %% ../../nbs/search/18_in_words.ipynb #ot15
+class Weights(NamedTuple):
+    "A linear model of counts: its lead is `w·v/|v| + b` with `v = counts·idf`, or `w·v + b`."
+    tokens:Callable # Text -> its words, as the vectorizer reads them
+    index:dict      # Word -> position
+    idf:np.ndarray  # `(d,)`
+    w:np.ndarray    # `(d,)`
+    b:float
+    normed:bool     # Whether it is divided by the norm, before what `w` knows of
+
+    def lead(self, text:str) -> float: # Of the second of two classes
+        "What the model says of a text, as it was read."
+        at = np.array([i for t in self.tokens(text) if (i := self.index.get(t)) is not None], int)
+        v = np.bincount(at, minlength=len(self.w))*self.idf
+        return float(self.w @ v/(np.sqrt(v @ v) or 1. if self.normed else 1.) + self.b)
+
+def _counts_words(step):
+    "Raise `Unreadable` for a vectorizer that does more than count words."
+    kind = type(step).__name__
+    if kind not in ('TfidfVectorizer', 'CountVectorizer'): raise Unreadable(f'{kind} is no vectorizer of words that is read')
+    more = dict(ngram_range=(1, 1), analyzer='word', binary=False) # what is read
+    told = {name: getattr(step, name) for name,v in more.items() if getattr(step, name) != v}
+    if getattr(step, 'sublinear_tf', False): told['sublinear_tf'] = True
+    if told: raise Unreadable(f'{kind} has {", ".join(f"{k}={v!r}" for k,v in told.items())}')
+
+def _normed(step) -> bool:
+    "Whether a Tf-idf step divides by the Euclidean norm; raises `Unreadable` for another norm."
+    if step.norm not in ('l2', None): raise Unreadable(f'{type(step).__name__} has norm={step.norm!r}')
+    if getattr(step, 'sublinear_tf', False): raise Unreadable(f'{type(step).__name__} has sublinear_tf=True')
+    return step.norm == 'l2'
+
+def _last_weights(last) -> tuple: # `(d,)`, number
+    "The lead of the second class, by the features that reach the last step."
+    if type(last).__name__ == 'MultinomialNB' and len(last.classes_) == 2:
+        (a,b),(p,q) = last.feature_log_prob_, last.class_log_prior_
+        return b - a, float(q - p)
+    w = getattr(last, 'coef_', None)
+    linear = w is not None and type(last).__module__.startswith('sklearn.linear_model') or type(last).__name__ == 'LinearSVC'
+    if not linear or len(getattr(last, 'classes_', ())) != 2: raise Unreadable(f'{type(last).__name__} is no linear model of two classes')
+    return np.asarray(w, float).ravel(), float(np.ravel(last.intercept_)[0])
+
+def _weights_of(model) -> Weights:
+    "The weights of a pipeline; raises `Unreadable` with the step that prevents it."
+    steps = [step for _,step in getattr(model, 'steps', ()) if step is not None and step != 'passthrough']
+    if len(steps) < 2: raise Unreadable(f'{type(model).__name__} is no pipeline of a vectorizer and a model')
+    first,*middle,last = steps
+    _counts_words(first)
+    d = len(first.vocabulary_)
+    idf,normed = np.ones(d), False
+    if type(first).__name__ == 'TfidfVectorizer': idf,normed = np.asarray(first.idf_ if first.use_idf else idf), _normed(first)
+    (w,b),basis = _last_weights(last), None
+    for step in middle:
+        kind = type(step).__name__
+        if kind == 'TfidfTransformer' and basis is None and not normed:
+            idf,normed = idf*(step.idf_ if step.use_idf else 1.), _normed(step)
+        elif kind == 'TruncatedSVD' and basis is None: basis = step.components_
+        else: raise Unreadable(f'{kind} is a step that is not read')
+    if basis is not None: w = basis.T @ w
+    return Weights(first.build_analyzer(), first.vocabulary_, idf, w, b, normed)
+
+# %% ../../nbs/search/18_in_words.ipynb #ot17
+_FAR,_SAME = 20., 1e-6 # Log-odds beyond which a probability no longer tells them; relative difference of leads that counts as none
+
+def weights_of(model:FrameModel, texts:Sequence, z) -> tuple: # What it said, `(n, 2)` -> `Weights` or None, and why not
+    "The weights of a linear pipeline of words, if it is one; else which step cannot be read."
+    p = model.predictor
+    if p.over or p.source is None: return None, 'a function is asked, not read' if p.source is None else 'its predict decides otherwise'
+    try: found = _weights_of(p.source)
+    except (Unreadable, AttributeError) as e: return None, str(e)
+    shift,said = float(np.log(p.threshold/(1 - p.threshold))), np.asarray(z[:, 1] - z[:, 0])
+    ours,near = np.array([found.lead(t) for t in texts]) - shift, np.abs(said) < _FAR
+    if not np.allclose(ours[near], said[near], rtol=_SAME, atol=_SAME): return None, 'its weights do not say what it says'
+    return found._replace(b=found.b - shift), ''
 
 # %% ../../nbs/search/18_in_words.ipynb #iw6
 _ENOUGH = 20 # Texts that use a word, of a thousand; of fewer texts as large a share, but two

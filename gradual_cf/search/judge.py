@@ -17,7 +17,7 @@ from .boxes import grid_of, are_lawful, changed_columns, positions_of_answers, b
 from .confirmed import _agreement, EnsembleAgreement, _network_learnt, ensemble_of, places_tried
 from .composition import admissible
 from ..models.targets import arrived, at_level, in_target
-from .goals import violation, Lead, max_changes_of, required, _undecided
+from .goals import violation, Lead, max_changes_of, without_margin, _undecided
 from .compiled import _address, _library
 from .opened import _Itself, _lead_in, _opened, _OpenLayers, _OpenTrees, _Places, ModelPart
 from .plausible import Plausible, _allowed_numbers
@@ -72,7 +72,7 @@ class _Judge:
         self.grid,self.owner = self.places.grid, self.places.owner
         self.x = enc.x.detach().cpu().numpy()
         self.label = tuple(target[0].tolist()) if cf.numbers else int(target[0])
-        aim = required(cf, cf.aim(target, enc)).only(lambda d: (company or not d.compares) and (share > 0 or not d.about))
+        aim = without_margin(cf, cf.aim(target, enc)).only(lambda d: (company or not d.needs_reference) and (share > 0 or not d.label))
         shared = lambda d: d._replace(want=d.want*share) if isinstance(d, EnsembleAgreement) else d
         self.aim = aim._replace(demands=tuple(map(shared, aim.demands)))
         self.company:Any = next((d for d in self.aim.demands if isinstance(d, Plausible)), None)
@@ -241,7 +241,7 @@ class _Judge:
         if len(slots): self._write(x, row, slots, may, spare, leads)
         ok = may & (spare >= 0)
         if leads is not None:
-            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.jury.slack)
+            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.ensemble.slack)
             ok &= enough
             sure = np.minimum(sure, self.jury.bar + _CLIP)
         else: sure = np.minimum(spare/(self.cf.spread if self.cf.numbers else 1.), _CLIP)
@@ -342,7 +342,7 @@ class _Judge:
         else: spare,leads = self._told(x, row, False)
         ok,sure = spare >= 0, spare
         if leads is not None:
-            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.jury.slack)
+            sure,enough = _agreement(leads, float(self.jury.want[0]), self.jury.ensemble.slack)
             ok &= enough
         i = np.flatnonzero(ok)
         ok[i] = self.accompanied(x[i], row[i])
@@ -428,7 +428,7 @@ def _has_rows(cf) -> bool: # An explainer
 
 def _states_of_rows(cf, enc:Encoded, target:Tensor) -> State:
     "Rows at their inputs, and what they must have."
-    return State(enc, enc.x.clone(), cast(Any, None), required(cf, cf.aim(target, enc)))
+    return State(enc, enc.x.clone(), cast(Any, None), without_margin(cf, cf.aim(target, enc)))
 
 def _asked_at(cf, s:State, xp:Tensor) -> Tensor: # Rows, other values for them -> bool `(n,)`
     "Whether rows have all that is asked of answers."

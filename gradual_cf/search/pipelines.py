@@ -9,9 +9,7 @@ from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.asking import account, charged, log_odds

@@ -464,14 +464,14 @@ class Plausible(NamedTuple):
     x:Tensor       # The inputs, `(n, d)`
     company:Any    # `ReferenceSample`: how they are compared
 
-    about,compares,inside = 'company', True, False
-    words,unproven = 'plausible {}', ''
+    label,needs_reference,is_margin = 'company', True, False
+    phrase,refusal = 'plausible {}', ''
     def parts(self, s:State) -> dict: # What is beyond its bars
         return dict(zip(('lonely', 'strange', 'pairs'), (v[:, 0] for v in self.company.beyond(self, s.xp[:, None]))))
 
     def take(self, i) -> Plausible: return Plausible._make([*(v[i] for v in self[:-1]), self.company]) # Rows `i`
     def missing(self, s:State) -> Tensor: return self.company.lacks(self, s.xp[:, None])[:, 0] # `(n,)`
-    def required(self, asked:bool) -> Plausible: return self
+    def without_margin(self, asked:bool) -> Plausible: return self
     def kept(self, s:State) -> Plausible: # Bars that rows are within as they stand: what a refinement must keep
         lonely,strange,rare = (v[:, 0] for v in self.company.of(self, s.xp[:, None]))
         lonely,strange = torch.maximum(self.lonely, lonely), torch.maximum(self.strange, strange)

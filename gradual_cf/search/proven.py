@@ -11,29 +11,26 @@ from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import pandas as pd
-import torch
+import numpy as np, pandas as pd, torch
 from torch import Tensor
 
 from ..models.targets import CLASSES, levels
-from .goals import demanding, violation, leading, max_changes_of, required
+from .goals import demanding, violation, leading, max_changes_of, without_margin
 from .shorten import try_all_values, _best_pair, _known_rounder, _rounder
 from .pipelines import entries_at, all_positions
 from .compiled import _by_engine, _engine_of, _library, _plain_trees, _serves
 from .readings import _decided_for_target, _out_of_reach, _readings
 from .judge import _asked_at, _has_rows, _lawful_rows, _put_over, _rows_of_target, _states_of_rows
-from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _firmer
+from .robust import _scope, _check_robust, _whether_compared, _Demands, _demands_of, _retry_with_margin
 from .boxes import (
-    FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers,
-    Price, BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
+    FEW_COLUMNS, ROWS_TOGETHER, check_price, distance_price, SearchResult, Grid, grid_of, split_by_target, positions_of_answers, Price,
+    BoxQuestion, box_question, PlacedRows, rows_at, BoxSearch, shared_places)
 from ..data.columns import MISSING
 from ..answers import Counterfactuals
 from ..core import Effort, Encoded, Question, State, Target, changed_groups, rows_of, check_range
 from ..data.found import log_findings
 from ..data.tables import column_cost as _function_price
 from ..models.asking import check_cancelled, predict
-
 from ..models.decisions import FrameModel
 from .sums import _by_sum
 from ..models.trees import tree_bytes, TreeModel
@@ -136,7 +133,7 @@ def _check_question(cf, optimal:str, seconds, gap:float):
         raise ValueError(f'proof must be left out for a table with relations, got {optimal!r}: '
                          'explain with a limit of seconds instead')
     for kind in cf.demanded:
-        if kind.unproven: raise ValueError(f'proof must be left out with {kind.unproven}, got {optimal!r}')
+        if kind.refusal: raise ValueError(f'proof must be left out with {kind.refusal}, got {optimal!r}')
     if optimal == _COST and cf.domain.cost is None:
         raise ValueError("proof='cost' needs a table with costs, got none: write tabular(X, cost={'income': 2})")
 
@@ -226,8 +223,7 @@ def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), lea
     "Search all rows under a price, a function of grid and rows: `SearchResult`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
     grid = grid_of(cf.domain.features)
-    most = torch.minimum(max_changes_of(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
-    q,tolls = box_question(grid, enc, most), np.zeros(len(target))
+    q,tolls = box_question(grid, enc, _most_columns(cf, enc)), np.zeros(len(target))
     if least is not None: q = q._replace(rows=q.rows._replace(least=least))
     begin = [xp.cpu().double().numpy() for xp in starts]
     n = len(target)
@@ -291,18 +287,16 @@ def _light_readings(cf) -> list|None:
 def is_nearest_search(cf) -> bool:
     "Whether an explainer asks for few and small changes that reach the target, and for nothing else."
     h,tied = cf.settings, any(v is not None for v in cf.ties.values())
-    return cf.greedy and not tied and h.legal and not any(kind.inside for kind in cf.demanded)
+    return cf.greedy and not tied and h.legal and not any(kind.is_margin for kind in cf.demanded)
 
 # %% ../../nbs/search/13_proven.ipynb #bb7322x0
-def _agreeing(cf) -> bool: return getattr(cf.settings, 'agree', None) is not None # Are models trained again to agree?
-
 def _deciding_alone(cf) -> Any: # An explainer
     "The same without what presets demand besides the decision."
     return cf.under(replace(cf.settings, hold=None, plausibility=None, logit_margin=None, sparsity_weight=0.))
 
 def _of_decision(cf) -> Any: # An explainer
     "What proofs ask: where models trained again shall agree, which no bound covers, the decision alone."
-    return _deciding_alone(cf) if _agreeing(cf) else cf
+    return cf if getattr(cf.settings, 'agree', None) is None else _deciding_alone(cf)
 
 def _proves_by_default(cf) -> bool:
     "Whether an explainer proves the fewest columns by itself; behind demands that takes long and finds little."
@@ -382,7 +376,7 @@ def _known_of_rows(task:_Task) -> tuple: # As `_search_and_prove`
     left = task.take(at)
     enc,target = left.q.enc, left.q.target
     xp,begun[i] = cf.find(left.q, effort)
-    if more and readings: xp,there = _firmer(left.demands(), xp, effort.until)
+    if more and readings: xp,there = _retry_with_margin(left.demands(), xp, effort.until)
     else: there = _decided_for_target(cf, xp.double().cpu().numpy(), target, cf.tau)
     lost = torch.from_numpy(~there & np.isinf(known.size[i]))
     if robust is None: known.xp[at[lost]] = xp[lost].to(known.xp) # how far a search came
@@ -461,7 +455,7 @@ def _handed_out(cf, q:Question, xp:Tensor, begun:np.ndarray, effort:Effort) -> t
     if not len(i): return xp, {}
     priced = cf.ties['price'] is not None and not demanding(cf)
     plain = cf if priced or not hasattr(cf.settings, 'plausibility') else _deciding_alone(cf)
-    if not plain.greedy or demanding(plain) or any(kind.unproven for kind in plain.demanded): return xp, {}
+    if not plain.greedy or demanding(plain) or any(kind.refusal for kind in plain.demanded): return xp, {}
     if not (readings := _light_readings(cf)) and isinstance(cf.model, FrameModel): return xp, {}
     plain.read = cf.read # a model is read once
     effort,rows = effort._replace(progress=False, calm=effort.until < np.inf), q.take(i)
@@ -524,8 +518,8 @@ _NORMS = dict(l0='columns', l1='distance', cost='columns, then distance') # How 
 def _question_of_answer(cf, answer:Counterfactuals) -> State:
     "Rows at their inputs, and what was asked for, without a margin."
     enc = cf.enc_of(answer)
-    target,tau = required(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
-    target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.about)
+    target,tau = without_margin(cf, cf.aim(answer.tensors.target)), cf.level(answer.tau) # what was asked for, if anything was
+    target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.label)
     lead = () if target.lead is not None else leading(target.label, target.level, tau)
     return State(enc, enc.x.clone(), predict(cf.model, enc.x), target._replace(demands=target.demands + lead))
 

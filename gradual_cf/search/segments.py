@@ -16,7 +16,7 @@ from ..core import changed_groups, State, by_target
 from ..data.series import n_segments
 from ..models.asking import is_differentiable, evaluating, predict, with_graph
 from .composition import admissible, compose
-from .goals import _closed_form, violation, max_changes_of, required, shortfall
+from .goals import _closed_form, violation, max_changes_of, without_margin, shortfall
 from ..models.targets import arrived, goal_of, in_target, leading_by
 
 # %% auto #0
@@ -25,11 +25,6 @@ __all__ = ['pasted', 'variation', 'composed']
 # %% ../../nbs/search/14_segments.ipynb #t25
 _DONORS,_LAGS = 12, (-2, -1, 0, 1, 2) # Real series of each row; shifts, in fortieths of the length
 _MOST = 1000 # Training series that are looked at
-
-def _shifted(v:Tensor, lag:int) -> Tensor:
-    "Series moved in time; their ends repeat themselves."
-    L = v.shape[-1]
-    return v[..., (torch.arange(L, device=v.device) - lag).clamp(0, L - 1)]
 
 def _lenders(cf, s:State, row:int) -> Tensor: # Series of the target of a row, `(m, c, length)`
     "Training series that have what the row must reach; where there are none, all of the target."
@@ -43,7 +38,8 @@ def _donors(cf, s:State) -> Tensor: # `(n, d, c, length)`
     for _,rows in by_target(s.target.label):
         pool = _lenders(cf, s, int(rows[0]))
         if not len(pool): continue
-        moved = torch.stack([_shifted(pool, lag*size) for lag in _LAGS])
+        L = pool.shape[-1]
+        moved = torch.stack([pool[..., (torch.arange(L, device=pool.device) - lag*size).clamp(0, L - 1)] for lag in _LAGS]) # ends repeat
         far = torch.cdist(s.x[rows].flatten(1), moved.flatten(0, 1).flatten(1))
         far,lag = far.view(len(rows), len(_LAGS), -1).min(1)
         few = min(_DONORS, len(pool))
@@ -282,7 +278,7 @@ def pasted(
     yield from _paste(cf, s, live, s.target.take(live), outlier)
     lost = live[violation(cf, s.take(live)) > 0]
     asked = s.target.take(lost)
-    yield from _paste(cf, s, lost, required(cf, asked), outlier)
+    yield from _paste(cf, s, lost, without_margin(cf, asked), outlier)
 
 # %% ../../nbs/search/14_segments.ipynb #t37
 def _variation_grad(s):

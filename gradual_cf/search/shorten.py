@@ -394,7 +394,7 @@ def _instead(explainer, s:State, target:Tensor, beside:Callable, most:float) -> 
     own = row[i].unique() # … and whether the answers themselves have it
     rows,both = torch.cat([own, row[i]]), torch.cat([s.xp[own], xp[i]])
     enc,label = s.enc.take(rows), target[rows]
-    ok = arrived(predict(explainer.model, both), label, explainer.tau) & explainer.content(enc, both, label)
+    ok = arrived(predict(explainer.model, both), label, explainer.tau) & explainer.satisfies_settings(enc, both, label)
     good = torch.zeros(len(s.xp), dtype=torch.bool, device=ok.device).index_copy_(0, own, ok[:len(own)])
     out,i = s.xp.clone(), i[ok[len(own):] & good[row[i]]]
     order = np.lexsort([cost[i].double().cpu().numpy(), kept[i.cpu().numpy()]])[::-1] # the best is written last

@@ -272,7 +272,7 @@ def effects_of(explainer, cfs:Counterfactuals) -> pd.DataFrame: # `n` lines, a c
 # %% ../../nbs/use/00_alternatives.ipynb #c8
 def _meet_demands(explainer, cfs, enc):
     "Whether answers are legal, and have what the settings ask for beside the target, bool `(n,)` each."
-    return torch.stack([_legal_steps(cfs), explainer.content(enc, cfs.xp, cfs.tensors.target)])
+    return torch.stack([_legal_steps(cfs), explainer.satisfies_settings(enc, cfs.xp, cfs.tensors.target)])
 
 def _idle(explainer, cfs) -> Tensor: # bool `(n, g)`
     "Changes that can be put back one by one."
@@ -379,7 +379,7 @@ class _Alternatives:
         xp = cfs.xp.clone()
         idle = good[good] if fewest is None else ~torch.as_tensor(fewest, device=good.device)[good]
         if idle.any(): xp[idle] = _reduced(self.explainer, cfs[idle]).xp
-        content = self.explainer.content(self.enc.take(row), xp, cfs.tensors.target)
+        content = self.explainer.satisfies_settings(self.enc.take(row), xp, cfs.tensors.target)
         self.row,self.xp = torch.cat([self.row, row]), torch.cat([self.xp, xp])
         self.content = torch.cat([self.content, content])
         if time.perf_counter() > self.until: raise TimeOver

@@ -18,7 +18,8 @@ from ..answers import aimed_at, Counterfactuals, group_name, paid_for
 from ..core import changed_groups, check_range, comparable, door, Effort, Question, RULES
 from ..data.columns import decoded_numbers, entry_slices
 from ..render import count_text, Exports, plot_text, render, share_text, subplots, value_text
-from ..search.explainer import Explainer, wanted_of
+from ..search.answer import Explainer
+from ..search.question import wanted_of
 from ..models.targets import leading_by
 from .alternatives import _legal_steps, _own_changes, several
 

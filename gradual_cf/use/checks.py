@@ -15,7 +15,8 @@ from ..answers import Counterfactuals, told_of
 from ..core import check_range, door, take_rows
 from ..measures.metrics import frames_of_parts
 from ..render import bound_text, Exports, plot_text, render, share_text, subplots, terminal
-from ..search.explainer import Explainer, wanted_of
+from ..search.answer import Explainer
+from ..search.question import wanted_of
 from ..models.targets import in_target
 from ..search.goals import distance_or_cost
 from .audit import _axis_limits, _cohorts, _holm, _read_by, share_with_interval, _told_apart

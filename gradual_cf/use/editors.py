@@ -20,7 +20,7 @@ from ..gradual import by_name, GradualCF, INTENTS, PRESETS, suited_settings
 from ..models.asking import Cancelled, cancelled_when
 from ..models.decisions import FrameModel
 from ..render import ENGLISH, Language, N_, value_text, with_unit
-from ..search.explainer import Explainer
+from ..search.answer import Explainer
 from ..search.proven import NONE_EXISTS, NONE_FOUND, is_nearest_search, ways
 from ..search.readings import has_bounds
 from .drawing import _answer_sentence, _margin_said, _PLAIN, _ColumnNames, _unit_text

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from ..answers import display_name, aimed_at, firsts, needed, one_target
 from ..core import door
 from ..render import csv_text, language_of, N_, render
-from ..search.explainer import Explainer
+from ..search.answer import Explainer
 from ..models.targets import class_words
 from .drawing import (
     _others_picture, _change_picture, _pixels_png, _PLAIN, _margin_said, _plan_picture, _score_text, _SHEET,

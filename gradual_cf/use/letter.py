@@ -25,7 +25,7 @@ from ..models.asking import JointModel
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
                                LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
 from ..models.fingerprints import fingerprints_of
-from ..search.explainer import Explainer
+from ..search.answer import Explainer
 from ..models.targets import class_words, in_target, NUMBERS
 from ..templates.evidence import check_evidence as checker
 from .enough import (certified, _column_texts, _Enough, enough_of, _in_language, with_usual_steps, _line_said,

@@ -20,7 +20,8 @@ from ..data.columns import MISSING
 from ..models.fitted import decisions
 from ..render import ENGLISH, Exports, Language, language_of, N_, plot_text, render, subplots, value_text
 from .enough import _way_taken
-from ..search.explainer import Explainer, wanted_of, readable_question
+from ..search.answer import Explainer
+from ..search.question import wanted_of, readable_question
 from ..models.targets import in_target, leading_by
 from ..search.shorten import add_followers
 
