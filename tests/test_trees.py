@@ -4,7 +4,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import ensemble, tree
+from sklearn import ensemble, neighbors, tree
 from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
@@ -124,7 +124,9 @@ def test_the_explainer_says_whether_a_model_is_read_or_asked():
     cf = GradualCF(source, tabular(data), 'sparse').fit(data)
     assert 'HistGradientBoostingClassifier, probabilities, 20 trees read exactly' in repr(cf) and 'read exactly' in repr(cf.model)
     cf = GradualCF(LogisticRegression().fit(PLAIN, Y), tabular(PLAIN), 'sparse').fit(PLAIN)
-    assert 'LogisticRegression, probabilities, asked' in repr(cf) and 'asked' in repr(cf.model)
+    assert 'LogisticRegression, probabilities, read as a sum' in repr(cf) and 'read as a sum' in repr(cf.model)
+    cf = GradualCF(neighbors.KNeighborsClassifier(3).fit(PLAIN, Y), tabular(PLAIN), 'sparse').fit(PLAIN)
+    assert 'KNeighborsClassifier, probabilities, asked' in repr(cf) and 'asked' in repr(cf.model)
 
 
 def test_what_cannot_be_read_goes_through_the_frame():

@@ -213,7 +213,7 @@ def _state_in_words(trace:Trace, i:int) -> str: # Three sentences
     what = f'{len(changed)} changed: {", ".join(changed) or "nothing"}.' if i else 'The input, nothing changed yet.'
     told = f'Step {i} of {len(trace)}. {what}'
     if trace.goal is NUMBERS: return f'{told} The model predicts {z.item():.4g}; the target is {trace.wanted}.'
-    best,prob = class_name(z.argmax().item(), trace.classes), said(z, trace.target.label, trace.cut).item()
+    best,prob = class_name(int(z.argmax()), trace.classes), said(z, trace.target.label, trace.cut).item()
     gap = (z - trace.target.mu).abs().mean().item()
     return f'{told} The network predicts {best}; probability of {trace.wanted} {prob:.2f}, logit gap {gap:.2f}.'
 
