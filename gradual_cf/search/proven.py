@@ -219,6 +219,9 @@ def _found_in_python(demands:_Demands, q:BoxQuestion, label, start:Sequence, eff
     for mine,new in zip(found or (), searched): mine[rest] = new
     return found or searched, search.stopped
 
+def _most_columns(cf, enc:Encoded) -> np.ndarray: # That may change, `(n,)`
+    return torch.minimum(max_changes_of(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
+
 def _searched_under_price(demands:_Demands, price, effort:Effort, starts=(), least=None) -> tuple: # As in `PlacedRows`
     "Search all rows under a price, a function of grid and rows: `SearchResult`, encoded answers, tolls `(n,)`."
     cf,enc,target = demands.cf, demands.enc, demands.aim.label
@@ -522,9 +525,6 @@ def _question_of_answer(cf, answer:Counterfactuals) -> State:
     target = target._replace(level=levels(tau, target.label, target.level)).only(lambda d: d.label)
     lead = () if target.lead is not None else leading(target.label, target.level, tau)
     return State(enc, enc.x.clone(), predict(cf.model, enc.x), target._replace(demands=target.demands + lead))
-
-def _most_columns(cf, enc:Encoded) -> np.ndarray: # That may change, `(n,)`
-    return torch.minimum(max_changes_of(cf, enc), (~enc.frozen).sum(1)).cpu().numpy()
 
 def _of_answer(cf, answer:Counterfactuals, enc:Encoded) -> _Certificate:
     "What answers say of their rows before anything is proven; nothing where they miss the target or break a rule."
