@@ -152,7 +152,7 @@ def test_a_smaller_change_is_handed_back():
 
 def test_trees_too_large_for_tables_have_no_bounds(monkeypatch):
     cf, model, X = fitted(np.random.default_rng(17), 'forest')
-    monkeypatch.setattr('gradual_cf.search.bounds._MOST_BYTES', 1000)
+    monkeypatch.setattr('gradual_cf.models.trees._MOST_BYTES', 1000)
     with pytest.raises(ValueError, match='a model that can be bounded'): cheapest(cf, X.head(2))
 
 
