@@ -210,6 +210,7 @@ def whence(p):
 def relink(src, ps):
     "Links to notebooks become links to pages."
     names = {p.path.name: f'{p.stem}.ipynb' for p in ps} | {p.rel: f'{p.stem}.ipynb' for p in ps}
+    src = src.replace('](../images/', '](images/') # all pages stand in one folder
     return re.sub(r'\]\((?:\.\./)*(?:\w+/)*?((?:\w+/)?([\w.-]+\.ipynb))', lambda m: f"]({names.get(m[1]) or names.get(m[2], m[2])}", src)
 
 
