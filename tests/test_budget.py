@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn import neighbors
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -164,3 +165,14 @@ def test_a_bar_counts_calls(capsys):
     answers = cf.under(progress=True).explain(rows.iloc[:1], limit=dict(rows=40))
     shown = capsys.readouterr().err
     assert 'calls: ' in shown and f'{answers.calls}it' in shown
+
+
+def test_a_limit_gives_the_same_answers_without_a_compiler(monkeypatch):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 5)).round(2), columns=list('abcde'))
+    model = neighbors.KNeighborsClassifier(5).fit(X, X.a + X.b > 0)
+    told = []
+    for module in ('judge', 'opened'):
+        told.append(GradualCF(model, tabular(X), 'sparse').fit(X).explain(X.iloc[:4], limit=dict(rows=60)))
+        monkeypatch.setattr(f'gradual_cf.search.{module}._library', lambda: None)
+    told.append(GradualCF(model, tabular(X), 'sparse').fit(X).explain(X.iloc[:4], limit=dict(rows=60)))
+    assert told[0].valid.all() and all(answers.raw.equals(told[0].raw) for answers in told[1:])

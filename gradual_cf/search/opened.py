@@ -187,8 +187,16 @@ class _OpenTrees:
     def __del__(self):
         if getattr(self, 'handle', None): self.lib.opened_free(self.handle)
 
+    def _walked(self, x:np.ndarray) -> np.ndarray: # As `sums`, where there is no compiler
+        return np.concatenate([p.inside.scores(self.of(x)) @ _score_weights(p.link, k) for p,k in zip(self.parts, self.k)], 1)
+
+    def _after(self, row:np.ndarray) -> np.ndarray: # `(d,)` -> `(M, P)`
+        every = np.arange(len(self.places.owner))
+        return self._walked(self.places.put(np.repeat(row[None], len(every), 0), every)).T
+
     def sums(self, x:np.ndarray, whole:bool) -> tuple: # Encoded rows `(n, d)` -> `(n, M)`; after every change `(n, M, P)`
         "The sums of rows, and with `whole` those after every single change."
+        if self.lib is None: return self._walked(x), np.stack([self._after(row) for row in x]) if whole else np.empty(0)
         v = np.ascontiguousarray(self.of(x), float)
         base,change = np.empty((len(x), self.M)), np.empty((len(x), self.M, len(self.places.owner)) if whole else 0)
         if not self.lib.opened_sums(self.handle, _address(v), *v.shape, _address(base), _address(change) if whole else None):

@@ -21,7 +21,6 @@ from ..core import changed_groups, check_range, Effort, Encoded, per_row, Questi
 from ..models.asking import NO_MORE_CALLS, run_until_limit, Account, account, counting, predict, Spent
 from ..models.fitted import may_deny, parse_trees
 from ..models.targets import arrived, goal_of, in_target, lead_of, NUMBERS
-from .compiled import _library
 from .confirmed import places_tried
 from .goals import max_changes_of
 from .judge import _Judge, _Known, _put_over, _rows_of_target, _thinned
@@ -304,7 +303,7 @@ def _one(cf, own:Account, q:Question, effort:Effort) -> tuple: # Answer `(1, *s)
     "The answer to one row."
     own.seen = []
     enc,target = q.enc, q.target[0]
-    planned = cf.domain.features and cf.x_train is not None and cf.summary is None and _library() is not None # trees are opened in C
+    planned = cf.domain.features and cf.x_train is not None and cf.summary is None
     if planned and not isinstance(cf.model, TreeModel):
         p = _Plan(cf, q, own.left[1])
         end = run_until_limit(lambda: _carried_out(p))
