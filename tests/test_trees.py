@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 
 from gradual_cf.all import GradualCF, tabular
 from gradual_cf.models.decisions import FrameModel
-from gradual_cf.models.fitted import recognised, parse_trees, _rounded_down
+from gradual_cf.models.fitted import recognised
 from gradual_cf.models.trees import widen_to_64
-from gradual_cf.models.glass import _below
+from gradual_cf.models.parsers import _below, _rounded_down, parse_trees
 from gradual_cf.models.trees import _same_scores, exact
 
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from ..models.asking import given_model, JointModel
 from ..models.decisions import asked_alike, FrameModel
-from ..models.fitted import parse_trees
+from ..models.parsers import parse_trees
 from ..data.columns import MISSING
 from .boxes import Grid, positions_of_rows, shared_places, written_rows
 from .bounds import Layers, layers_on_table

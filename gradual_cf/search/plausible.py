@@ -17,7 +17,7 @@ from torch import Tensor
 from ..core import Encoded, State, changed_groups, check_range
 from ..data.columns import MISSING
 from ..models.asking import evaluating, predict
-from ..models.fitted import parse_trees
+from ..models.parsers import parse_trees
 from ..models.trees import Trees
 from .composition import admissible, loss_grad
 from .goals import _Mix, _states_at, Logits, violation, logit_gap, merit, mix, max_changes_of

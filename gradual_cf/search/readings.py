@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from ..models.asking import JointModel, CastModel, answers_numbers, log_odds, predict, two_classes
 from ..models.decisions import replace_last_step, FrameModel
-from ..models.fitted import Affine, ask_through, parse_trees, recognised, TensorModel
+from ..models.fitted import Affine, ask_through, recognised, TensorModel
+from ..models.parsers import parse_trees
 from gradual_cf.search.bounds import (
     bend_last_units, elu, LayerBound, Layers, layers_on_table, LayerNet, splits_of_trees, ramp, RELU, SIGMOID, SOFTPLUS, TANH, TreeBound,
     leaky_relu)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..models.decisions import FrameModel
-from ..models.fitted import curve_of_fold
+from ..models.parsers import curve_of_fold
 from .bounds import Layers, cheapest_shares, LayerNet, gain_per_cost
 from .pipelines import (
     all_positions, Features, asked_features, TABLE_NUMBERS, keeps_sums, MOST_VALUES, raw_sources, sources_of, steps_of, through_steps)

@@ -19,7 +19,8 @@ from tqdm.auto import tqdm
 from ..answers import Counterfactuals
 from ..core import changed_groups, check_range, Effort, Encoded, per_row, Question, take_rows
 from ..models.asking import NO_MORE_CALLS, run_until_limit, Account, account, counting, predict, Spent
-from ..models.fitted import may_deny, parse_trees
+from ..models.fitted import may_deny
+from ..models.parsers import parse_trees
 from ..models.targets import arrived, goal_of, in_target, lead_of, NUMBERS
 from .confirmed import places_tried
 from .goals import max_changes_of
