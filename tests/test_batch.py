@@ -25,9 +25,8 @@ from toy import sharpen, stretches
 from written import load_task
 
 from gradual_cf.all import PAPER, GradualCF, explain_dataset, load_digits, plot_summary, save_model, summary, tabular, tabular_mlp
-from gradual_cf.scale.batch import _MANIFEST, _parts_in, check_folder
+from gradual_cf.scale.batch import _MANIFEST, _parts_in, check_folder, cut, open_source
 from gradual_cf.models.fingerprints import fingerprints_of, fingerprint
-from gradual_cf.scale.workers import cut, open_source
 from shell import forked, shell
 
 ROOT = Path(__file__).resolve().parent.parent

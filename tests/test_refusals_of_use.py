@@ -34,7 +34,7 @@ from gradual_cf.paper.reproduce import results
 from gradual_cf.render import language_of, plain_json
 from gradual_cf.scale.serve import _load_pyfunc, log_explainer, service
 from gradual_cf.models.fingerprints import fingerprint
-from gradual_cf.scale.workers import open_source
+from gradual_cf.scale.batch import open_source
 from gradual_cf.search.proven import ways
 from gradual_cf.search.robust import region
 from gradual_cf.templates.evidence import check_evidence as checker

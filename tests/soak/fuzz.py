@@ -18,7 +18,7 @@ from written import load_task
 
 from gradual_cf.all import Counterfactuals, GradualCF, explain_dataset, check_evidence, letter, load_glove, load_model, save_model, tabular, tabular_mlp
 from gradual_cf.models.fitted import load_fitted
-from gradual_cf.scale.workers import open_source
+from gradual_cf.scale.batch import open_source
 
 SECONDS = 10
 MEBIBYTES = 1024
