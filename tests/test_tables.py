@@ -26,7 +26,7 @@ from sklearn.preprocessing import OneHotEncoder
 from gradual_cf.all import (PAPER, Counterfactuals, GradualCF, explain_dataset, improve, measures, predictor, prove, summary, tabular, tabular_mlp)
 from gradual_cf.data import tables
 from gradual_cf.data.columns import MISSING
-from gradual_cf.data.tables import _model_frame
+from gradual_cf.data.rows import model_frame
 from gradual_cf.models.fingerprints import fingerprint
 
 DATA = os.environ.get('GRADUAL_CF_DATA')
@@ -157,9 +157,9 @@ def test_encoded_rows_are_written_as_they_were():
     df = some_rows()
     domain = tabular(df)
     table,x = domain.decode.args[0], domain.encode(df).x
-    pd.testing.assert_frame_equal(_model_frame(table, x), df)
+    pd.testing.assert_frame_equal(model_frame(table, x), df)
     pd.testing.assert_frame_equal(domain.decode(x, df), df)
-    pd.testing.assert_frame_equal(_model_frame(table, x[7:9]), df[7:9].reset_index(drop=True))
+    pd.testing.assert_frame_equal(model_frame(table, x[7:9]), df[7:9].reset_index(drop=True))
     assert domain.legal(df, df).all()
 
 
@@ -172,7 +172,7 @@ def test_encoded_rows_are_written_as_they_were():
 def test_numbers_of_any_size_are_written_as_they_were(values):
     df = pd.DataFrame({'v': pd.Series(values, dtype=float), 'x': filler(len(values))})
     domain = tabular(df)
-    x,back = domain.encode(df).x, _model_frame(domain.decode.args[0], domain.encode(df).x)
+    x,back = domain.encode(df).x, model_frame(domain.decode.args[0], domain.encode(df).x)
     v,at = df.v.fillna(-2e15).to_numpy(), x[:, 0].nan_to_num(-1.).double().numpy()  # 1 and 1.1 beside 1e15 are encoded alike, but for a rounding
     told = ~((np.abs(at[:, None] - at) < 1e-14) & (v[:, None] != v)).any(1)
     pd.testing.assert_frame_equal(back[told], df[told], check_exact=True)
@@ -181,11 +181,11 @@ def test_numbers_of_any_size_are_written_as_they_were(values):
 def test_siblings_and_names_are_written_as_they_were():
     hot = pd.DataFrame({'red': [1, 0]*9, 'x': filler(18), 'blue': [False, True]*9})
     domain = tabular(hot, categorical={'colour': ['red', 'blue']})
-    pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], domain.encode(hot).x), hot)
+    pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], domain.encode(hot).x), hot)
     two = pd.MultiIndex.from_tuples([('money', 'in'), ('money', 'out')], names=['what', 'where'])
     money = pd.DataFrame(np.column_stack([filler(9), filler(9, 1)]), columns=two)
     domain = tabular(money)
-    pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], domain.encode(money).x), money)
+    pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], domain.encode(money).x), money)
 
 
 # Missing cells
@@ -250,7 +250,7 @@ def test_a_column_without_any_cell_is_frozen():
     domain = tabular(df, bounds={'v': (0, 1)})
     assert domain.encode(df).frozen.all(0).tolist() == [True]*4 + [False]
     assert domain.encode(df.assign(v=1.)).frozen.all(0).tolist() == [True]*4 + [False]
-    pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], domain.encode(df).x), df)
+    pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], domain.encode(df).x), df)
     assert explainer(df).explain(df).raw.iloc[:, :4].isna().all(axis=None)
 
 
@@ -271,7 +271,7 @@ def test_ordered_levels_are_positions():
     assert (c.kind, c.width, c.levels, c.offered, c.codes) == ('ordinal', 1, tuple(SIZES), ('XS', 'S', 'L', 'XL'), (2,))
     at = df['size'].cat.codes.to_numpy()
     assert (x[:, 0].numpy()[at >= 0] == at[at >= 0]/4).all() and (x[:, 0].numpy()[at < 0] == MISSING).all()
-    pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], x), df)
+    pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], x), df)
     pd.testing.assert_frame_equal(domain.decode(x, df), df)
     assert tabular(df, categorical=['size']).features[0].kind == 'category'
 
@@ -290,7 +290,7 @@ def test_a_scale_says_what_is_far_and_nothing_else(case):
     a,b = domain.features,tabular(df, bounds={'n': (3, 30)}).features
     assert [(c.low, c.high, c.codes, c.digits) for c in a] == [(c.low, c.high, c.codes, c.digits) for c in b] and a != b
     table,enc = domain.decode.args[0], domain.encode(df)
-    pd.testing.assert_frame_equal(_model_frame(table, enc.x), df)
+    pd.testing.assert_frame_equal(model_frame(table, enc.x), df)
     cf = explainer(df, domain=domain)
     for how in (cf, GradualCF(cf.model, domain, 'sparse', sigma=20).fit(df)):
         cfs = how.explain(df, increase_only=['v'], bounds={'day': (DAYS[9], None)})
@@ -382,7 +382,7 @@ def test_answers_of_every_dtype_are_written_as_they_are_decoded_and_survive_a_fi
     cf = explainer(df)
     cfs = cf.explain(df)
     assert len(cfs.changes()) and cf.domain.legal(df, cfs.raw).all()
-    pd.testing.assert_frame_equal(_model_frame(cf.domain.decode.args[0], cf.domain.encode(cfs.raw).x), cfs.raw)
+    pd.testing.assert_frame_equal(model_frame(cf.domain.decode.args[0], cf.domain.encode(cfs.raw).x), cfs.raw)
     back = Counterfactuals.load(cfs.save(tmp_path/'a.zip'), cf.domain)
     for name in ('data', 'raw'): pd.testing.assert_frame_equal(getattr(back, name), getattr(cfs, name))
     assert [type(v) for v in back.raw['objects 3']] == [type(v) for v in cfs.raw['objects 3']]
@@ -516,7 +516,7 @@ class TestRealTables:
             domain = tabular(rows, read=dict(scale=scale))
             x = domain.encode(rows).x
             assert len(domain.features) == df.shape[1] and domain.legal(rows, rows).all()
-            pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], x), rows)
+            pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], x), rows)
             pd.testing.assert_frame_equal(domain.decode(x, rows), rows)
 
     def test_compas_has_dates(self):
@@ -572,7 +572,7 @@ def test_one_category_in_several_columns_is_found_kept_and_told_and_proofs_speak
     domain = tabular(df)
     assert sorted(sorted(c.sources) for c in domain.features if c.kind == 'category') == sorted(map(sorted, parts.values()))
     assert [r.message for r in caplog.records] == list(domain.told) and sum('one category' in t for t in domain.told) == 3
-    pd.testing.assert_frame_equal(_model_frame(domain.decode.args[0], domain.encode(df).x), df)
+    pd.testing.assert_frame_equal(model_frame(domain.decode.args[0], domain.encode(df).x), df)
     rows = df[~source.predict(df)].head(4)
     cf = GradualCF(source, domain, 'sparse').fit(df)
     everything = np.stack(np.meshgrid(*[np.arange(c.width) if c.kind == 'category' else np.arange(18, 28) for c in domain.features], indexing='ij'), -1).reshape(-1, 4)

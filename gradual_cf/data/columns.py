@@ -66,13 +66,6 @@ def read_numbers(c:Column, s:pd.Series) -> np.ndarray: # Raw numbers, NaN where 
     if (bad := ~np.isfinite(v) & s.notna().to_numpy(bool)).any(): raise ValueError(c.misread(s[bad].iloc[0], v[bad][0]))
     return v
 
-def _plain_numbers(columns, df:pd.DataFrame) -> set: # Positions of columns
-    "Columns of numbers that are all there, found out in one look."
-    kinds = {name: dtype.kind if isinstance(dtype, np.dtype) else 'O' for name,dtype in df.dtypes.items()}
-    some = [i for i,c in enumerate(columns) if c.ordered and len(c.sources) == 1 and kinds[c.sources[0]] in 'iuf']
-    there = np.isfinite(df[[columns[i].sources[0] for i in some]].to_numpy(float)).all(0)
-    return {i for i,fine in zip(some, there) if fine}
-
 # %% ../../nbs/data/00_columns.ipynb #c15
 _FARTHEST,_DAY = 106_000, 86_400 # Days from 1970 that pandas can write in nanoseconds; seconds
 
@@ -847,11 +840,6 @@ def _fit_ordinal(s:pd.Series, listed=None) -> Column:
                    known=pd.Categorical([*levels, None], dtype=s.dtype), **_blank(s))
 
 # %% ../../nbs/data/00_columns.ipynb #c111
-def _unstepped(columns, groups) -> tuple: # Columns, and positions of some
-    "The same columns, some of which take what can be written: what follows from others cannot be rounded."
-    free = lambda c: replace(c, every=0., usual=0.) if c.every or c.usual else c
-    return tuple(free(c) if g in groups else c for g,c in enumerate(columns))
-
 def _fit_columns(df, bounds, integer, siblings, categorical, decided, levels, special=None, more=None) -> list:
     "Read the columns of a frame, as `tabular` was told about them; `more`: what else is learnt of each."
     owner,out = {c: name for name,cols in siblings.items() for c in cols.sources}, {}
@@ -872,66 +860,3 @@ def entry_slices(columns:Sequence[Column]) -> list: # A slice for each column
     "Where the entries of each column stand."
     ends = np.cumsum([c.width for c in columns]).tolist()
     return [slice(end - c.width, end) for c,end in zip(columns, ends)]
-
-# %% ../../nbs/data/00_columns.ipynb #c115
-def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
-    "Columns whose missing cells are kept, levels of their own, or filled; raises `ValueError` where all are missing."
-    if missing == 'keep': return columns, {}
-    if missing == 'level': return [c if c.name in levels else c.leaving() for c in columns], {}
-    cells = {c.name: df[c.name].dropna() for c in columns if len(c.sources) == 1}
-    for name,s in cells.items():
-        if not len(s): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {name!r}")
-    return [c.present() for c in columns], {c.name: c.filling(cells[c.name]) for c in columns if c.name in cells}
-
-# %% ../../nbs/data/00_columns.ipynb #c118
-_SCALERS = dict(StandardScaler=('mean_', 'scale_'), RobustScaler=('center_', 'scale_'), MaxAbsScaler=(None, 'scale_'),
-                MinMaxScaler=('min_', 'scale_')) # What each subtracts and divides by; the last one adds and multiplies
-
-def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
-    "What a fitted scaler says about each column; raises `ValueError` for another thing, and for other columns."
-    make,scalable = type(scaler).__name__, [c.name for c in columns if c.scalable]
-    if make not in _SCALERS:
-        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
-    if (n := getattr(scaler, 'n_features_in_', None)) is None:
-        raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
-    shift,stretch = _SCALERS[make]
-    if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
-    origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v
-                   for part,default in ((shift, 0.), (stretch, 1.)))
-    if make == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
-    names = list(getattr(scaler, 'feature_names_in_', scalable))
-    if len(names) != n or any(name not in scalable for name in names):
-        raise ValueError(f'scale must be fitted on columns of numbers, {scalable}, got {n}: {names}')
-    return dict(zip(names, np.stack([origin, span]).T.tolist()))
-
-# %% ../../nbs/data/00_columns.ipynb #c121
-_QUANTILES = 100 # Shares of the rows at which a line of quantiles has knots
-
-def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers, shares of rows below them, `(2, k)`
-    "Knots of a line from numbers to ranks; half of the rows that tie lie below. Outside of the range it has its slope."
-    values,counts = np.unique(v, return_counts=True)
-    share = (counts.cumsum() - counts/2)/len(v)
-    above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
-    at,span = np.union1d(np.maximum(above - 1, 0), above), values[-1] - values[0] or 1.
-    ends = np.r_[values[0] - span, values[at], values[-1] + span]
-    return np.stack([ends, np.r_[share[0] - 1, share[at], share[-1] + 1]])
-
-# %% ../../nbs/data/00_columns.ipynb #c124
-_RULES = dict( # Training numbers -> fields of a `Column`
-    standard=lambda v: dict(origin=float(v.mean()), span=float(v.std() or 1.)),
-    quantile=lambda v: dict(origin=None, span=None, knots=_quantiles(v)))
-
-def _rescaled(columns, df, scale) -> list[Column]:
-    "Columns with another scale; a column that a scaler does not know keeps its range."
-    if isinstance(scale, str) and scale == 'range': return columns
-    rule,out = _RULES.get(scale) if isinstance(scale, str) else None, []
-    told = {} if rule else _scaler_columns(scale, columns)
-    for c in columns:
-        if c.scalable and c.low <= c.high and (rule or c.name in told):
-            v = read_numbers(c, df[c.name])
-            v = v[~np.isnan(v)]
-            new:dict = rule(v) if rule else dict(zip(('origin', 'span'), told[c.name]))
-            if c.missing and new['span']: new['origin'] = float(v.min()) # what is missing stands below all numbers
-            c = _precise(replace(c, **new), v)
-        out.append(c)
-    return out

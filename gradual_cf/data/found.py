@@ -541,7 +541,7 @@ def _guesses(columns:Sequence[Column], df:pd.DataFrame, named:dict, special, lis
         if told := [word for word,on in words.items() if on]: out[c.name] = ', '.join(told)
     return out
 
-def _columns_in_words(table) -> pd.DataFrame: # Of a `_Table`; one line a column
+def _columns_in_words(table) -> pd.DataFrame: # Of a `FittedTable`; one line a column
     "What is known of each column, in words."
     lines,ties = [], {t[1][0]: _as_relation(table.columns, t) for t in table.hangs if t[0] != '!'}
     for g,c in enumerate(table.columns):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 import ast, difflib, re, warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import combinations
 from numbers import Real
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from .columns import _unstepped, Column
+from .columns import Column
 from ..core import Encoded, State, bisected
 
 # %% auto #0
@@ -683,6 +684,11 @@ def _at_fault(ties:TableRelations, old:pd.DataFrame, new:pd.DataFrame) -> np.nda
     return out
 
 # %% ../../nbs/data/01_relations.ipynb #c83
+def _without_steps(columns, groups) -> tuple: # Columns, and positions of some
+    "The same columns, some of which take what can be written: what follows from others cannot be rounded."
+    free = lambda c: replace(c, every=0., usual=0.) if c.every or c.usual else c
+    return tuple(free(c) if g in groups else c for g,c in enumerate(columns))
+
 def _check_computed(followers, columns, named:dict):
     "Raise `ValueError` where a column that is computed is also told what it may become."
     for f in followers:
@@ -690,7 +696,7 @@ def _check_computed(followers, columns, named:dict):
             if (name := columns[f.group].name) in names:
                 raise ValueError(f'{arg} must not name a column that is computed, got {name!r} ({f.told})')
 
-def _ties(table, df, links:tuple, fixed:dict) -> TableRelations: # A `_Table`; relations, `derive` and `causes`
+def _ties(table, df, links:tuple, fixed:dict) -> TableRelations: # A `FittedTable`; relations, `derive` and `causes`
     "Read all relations; raises `ValueError` for contradictions and circles. `fixed`: argument -> columns."
     columns,(relations,*more) = table.columns, links
     derive,causes = (told or {} for told in more)
@@ -706,7 +712,7 @@ def _ties(table, df, links:tuple, fixed:dict) -> TableRelations: # A `_Table`; r
     _check_moves(told, columns, fixed)
     led = [f for f in map(consequence_of, told) if f and columns[f.group].name not in fixed['immutable']]
     _check_computed([f for f in led if f.when is None], columns, {k: fixed[k] for k in ('levels', 'cost')})
-    columns = _unstepped(columns, {f.group for f in (*computed, *led)})
+    columns = _without_steps(columns, {f.group for f in (*computed, *led)})
     env,ties = _numbers_of(columns, df), TableRelations(columns, table.at, told, ordered_followers([*computed, *led], columns), derive)
     _check_together(ties, env)
     _warn_of_rows(ties, env, df)

@@ -5,551 +5,34 @@
 # %% ../../nbs/04_tables.ipynb #c4
 from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np, pandas as pd, torch
 from torch import Tensor
 
-from .columns import (
-    _bare, _bounds_inside, entry_slices, _fit_category, _fit_columns, _floats, _in_dtype, _interval, inward_to_steps,
-    _level_places, _objects, _offered, _plain_numbers, _rescaled, _treated, _ULPS, _unstepped, Category, Column, Integer, MISSING)
 from ..answers import cell_with_unit, display_name, aimed_at, CHANGED, Counterfactuals, region_lines, row_titles, went
-from ..core import (arrow_frame, arrow_table, chain, check_range, comparable, Display, Domain, door, Encoded,
-                             Entrywise, same_cells, steps)
-from ..render import plot_text, subplots, value_text
-from ..models.fitted import as_module, coded_columns
+from ..core import arrow_frame, arrow_table, check_range, comparable, Display, Domain, door
+from .columns import _bare, _fit_category, _fit_columns, _objects, _offered, _precise, Column, Integer, read_numbers
 from .found import (
     _as_relation, _contradictions, _change_notes, _columns_in_words, _found_categories, _found_roles, _guesses, _hanging,
-    _hanging_told, _named_category, _pointing, _roles_told, log_findings, _with_step, Indicators)
+    _hanging_told, _named_category, _pointing, _roles_told, log_findings, _with_step)
 from .relations import (
-    _at_fault, consequence_of, ordered_followers, _names_in, parse_relation, Relations, TableRelations, _ties)
+    _at_fault, consequence_of, ordered_followers, _names_in, parse_relation, Relations, TableRelations, _ties, _without_steps)
+from .rows import (
+    category_names, check_names, check_reach, coded_rows, constrain_rows, decode_rows, encode_rows, FittedTable, fitted_columns,
+    legal_columns, model_frame, propose_values, read_directions, unread_reasons)
+from ..models.fitted import as_module, coded_columns
+from ..render import plot_text, subplots, value_text
 
 # %% auto #0
 __all__ = ['tabular']
 
-# %% ../../nbs/04_tables.ipynb #c6
-class _Scales(NamedTuple):
-    "How entries are scaled and written, as arrays over all of them."
-    origin:np.ndarray # Raw value that is encoded as 0, `(d,)`; 0 for levels
-    span:np.ndarray   # Raw distance that is encoded as 1, `(d,)`; 1 for levels
-    digits:np.ndarray # Decimals of legal numbers, `(d,)` …
-    parts:np.ndarray  # … and how many units of the last one make a step, `(d,)`
-    scale:np.ndarray  # Parts of one that cells tell apart, `(d,)`
-    uneven:list       # Columns with knots, and where their entries stand
-    between:list      # Columns with legal numbers between their steps, and where
-    own:list          # Columns that find the very cell in their own way, and where
-    missing:list      # Columns with missing cells, by position
-    plain:bool        # Whether cells are numbers in all columns, read as they are
-    block:Any         # The one dtype of such cells; None where there are several
-
-def _scales(table) -> _Scales: # Of a `_Table`
-    "The scales of its columns."
-    each,part = list(zip(table.columns, table.at)), table.entries
-    even = np.array([(c.origin, c.span) if c.knots is None else (0., 1.) for c in table.columns], float)
-    alike = [c.ordered and c.knots is None and (c.known is None or len(c.levels) > 0) for c in table.columns]
-    plain,kinds = all(type(c) in (Column, Integer) for c in table.columns), set(table.dtypes.values())
-    return _Scales(even[table.group, 0], even[table.group, 1], part('digits'), part('parts'), part('scale'),
-                   [(c, at) for c,at in each if c.knots is not None], [(c, at) for c,at in each if len(c.between) or c.bits],
-                   [v for v,one in zip(each, alike) if not one], [g for g,c in enumerate(table.columns) if c.missing],
-                   plain, kinds.pop() if plain and len(kinds) == 1 else None)
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    "The fitted columns of a frame, and the values they may take."
-    columns:tuple     # A `Column` for each group
-    labels:pd.Index   # Raw columns, in order
-    dtypes:dict       # Their dtypes
-    frozen:np.ndarray # Columns that may not change, bool `(g,)`
-    up:np.ndarray     # Columns that may only increase, bool `(g,)`
-    down:np.ndarray   # Columns that may only decrease, bool `(g,)`
-    most:int|None     # Most columns changed in a row
-    grid:int          # Candidate values of a wide column
-    keep:bool=True    # Whether a missing cell stays missing
-    computed:Any=False# Columns that cannot be chosen and may follow others, bool `(g,)`
-    relations:Any=None# Relations between columns, `Relations`; None if there are none
-    price:Any=None    # What changes cost, `_Cost`; None where nobody says so
-    fill:dict=field(default_factory=dict) # Raw column -> the cell that is read for a missing one
-    told:tuple=()     # What was found in the training rows, in sentences
-    hangs:tuple=()    # What holds between columns in all training rows: (kind, positions, levels)
-    unseen:dict=field(default_factory=dict) # Column, by position -> positions of levels that only a question has
-    guessed:dict=field(default_factory=dict) # Column -> what of it nobody said, in words
-    roles:dict=field(default_factory=dict) # Column -> (role, why), where it is not free
-    coded:dict=field(default_factory=dict) # Column of numbers -> its cells, for models that read them as categories
-    advice:str='' # 'advise' where answers are advice, 'last' where directions bind no longer; '' for explanations
-    looks:dict=field(default_factory=dict) # As `Display` holds them
-
-    @cached_property
-    def names(self) -> list: return list(self.labels)
-
-    def __repr__(self): return f'_Table({len(self.names)} columns, {(~self.frozen).sum()} may change)'
-
-    # What follows from the fields is worked out once: a single row is asked about many times
-    @cached_property
-    def at(self) -> list: return entry_slices(self.columns) # A slice for each column
-
-    @cached_property
-    def group(self) -> np.ndarray: # Column of each entry, `(d,)`
-        return np.repeat(np.arange(len(self.columns)), [c.width for c in self.columns])
-
-    @cached_property
-    def scales(self) -> _Scales: return _scales(self)
-
-    @cached_property
-    def shared(self) -> tuple: # Limits of each entry, raw `(d,)` each, and what rows may become that have no others
-        ends = self.entries('low'), self.entries('high')
-        return *ends, _legal_room(self, *np.atleast_2d(*ends))
-
-    @cached_property
-    def moves(self) -> tuple: # Columns that stay, only grow, only fall, bool `(g,)` each, and those whose codes stay
-        who = np.array([self.roles.get(c.name, ('',))[0] == 'person' for c in self.columns]) & (self.advice != '')
-        still = self.frozen | self.computed
-        if (still | who).all(): who &= False # somebody who may change nothing else
-        better = np.array([c.better for c in self.columns])*(self.advice == 'advise')
-        codes = [g for g,c in enumerate(self.columns) if c.codes and not c.levels and c.ordered] if self.advice == 'advise' else []
-        return still | who, self.up | (better > 0) & ~self.down, self.down | (better < 0) & ~self.up, codes
-
-    @cached_property
-    def tried(self) -> list: # Candidate values of each column, encoded, `(q, w)`
-        return [torch.tensor(c.encoded(c.candidates(self.grid))) for c in self.columns]
-
-    @cached_property
-    def project(self) -> Callable: return _projection(self) # (c, x) -> the admissible c
-
-    def encoded(self, raw:np.ndarray) -> np.ndarray: # `(…, d)`
-        out = (raw - self.scales.origin)/self.scales.span
-        for c,at in self.scales.uneven: out[..., at] = c.encoded(raw[..., at])
-        return out
-
-    def entries(self, field:str) -> np.ndarray: # A field of its column for each entry, `(d,)`
-        return np.array([getattr(c, field) for c in self.columns], float)[self.group]
-
-# %% ../../nbs/04_tables.ipynb #c10
-def cast_column(s:pd.Series, dtype) -> pd.Series:
-    "A column in another dtype where that holds all of its values, else as it is."
-    if isinstance(dtype, pd.CategoricalDtype) and not s.dropna().isin(dtype.categories).all(): return s
-    try: new = s.astype(dtype)
-    except (TypeError, ValueError, ArithmeticError): return s
-    return new if (comparable(new) == comparable(s)).all() else s
-
-def _columns_replaced(df:pd.DataFrame, new:dict) -> pd.DataFrame:
-    "Rows with some columns replaced; the very frame where there are none."
-    if not new: return df
-    df = df.copy()
-    for c,s in new.items(): df[c] = s
-    return df
-
-# %% ../../nbs/04_tables.ipynb #c12
-def _cells_frame(rows:list) -> pd.DataFrame:
-    "Rows of cells by their names; where a number is larger than any dtype holds, columns stay objects."
-    try: return pd.DataFrame(rows)
-    except OverflowError: return pd.DataFrame(rows, dtype=object)
-
-def _as_frame(data, names:Sequence) -> pd.DataFrame: # Names of the fitted columns, for arrays
-    "Rows of any type as a frame; raises `ValueError` if there are none."
-    if isinstance(data, pd.DataFrame): return data
-    if isinstance(data, dict): return _cells_frame([data])
-    if isinstance(data, pd.Series): return pd.DataFrame([data.to_list()], columns=data.index, index=[data.name])
-    if (there := arrow_table(data)) is not None: return arrow_frame(there) # of Arrow, Polars, DuckDB and others
-    if hasattr(data, 'to_pandas'): return data.to_pandas()
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data): return _cells_frame(data)
-    if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == len(names):
-        return pd.DataFrame(data, columns=list(names)).infer_objects()
-    got = f'{type(data).__name__} of shape {data.shape}' if isinstance(data, np.ndarray) else type(data).__name__
-    raise ValueError(f'data must be a frame, a Series, a dict, a list of dicts, or an array `(n, {len(names)})`, got {got}')
-
-def _fitted_columns(table:_Table, data) -> pd.DataFrame:
-    "Raw rows as a frame of the fitted columns in their order, others left out; raises `ValueError` if one is missing."
-    df,names = _as_frame(data, table.names), table.names
-    got = names if df.columns.equals(table.labels) else list(df.columns)
-    if got != names and df.columns.is_unique and all(c in df.columns for c in names): df,got = df[names], names
-    if got == names:
-        other = [c for (c,dtype),own in zip(table.dtypes.items(), df.dtypes) if own is not dtype and own != dtype]
-        df = _columns_replaced(df, {c: cast_column(df[c], table.dtypes[c]) for c in other})
-        gone = {c: cell for c,cell in table.fill.items() if df[c].isna().any()}
-        return _columns_replaced(df, {c: df[c].where(df[c].notna(), cell) for c,cell in gone.items()})
-    if not (missing := [c for c in names if c not in got]): raise ValueError(f'data must have distinct columns, got {got}')
-    extra = [c for c in got if c not in names]
-    raise ValueError(f'data must have the columns it was fitted on, got missing {missing} and extra {extra}')
-
-# %% ../../nbs/04_tables.ipynb #c16
-def _legal_room(table:_Table, low:np.ndarray, high:np.ndarray) -> tuple: # Raw, `(n or 1, d)` each -> encoded
-    "Limits moved inward to legal values."
-    ends = [end.copy() for end in inward_to_steps(low, high, table.scales.digits, table.scales.parts)]
-    for c,at in table.scales.between:
-        i = at.start
-        ends[0][:, i],ends[1][:, i] = _bounds_inside(c, low[:, i], high[:, i])
-    return tuple(torch.from_numpy(table.encoded(end)) for end in ends)
-
-def _room_of_entries(table:_Table, raw:np.ndarray, room:Sequence, up:np.ndarray, down:np.ndarray) -> tuple:
-    "The values that each entry of each row may take, of a `room` given; limits that all rows share are held once."
-    low,high = room
-    if up.any(): low = np.where(up, np.fmax(low, raw), low)       # a missing value is no limit
-    if down.any(): high = np.where(down, np.fmin(high, raw), high)
-    ends = _legal_room(table, *np.broadcast_arrays(*np.atleast_2d(low, high)))
-    return tuple(end.expand(raw.shape) for end in ends)
-
-def _shut(table:_Table, low:Tensor, high:Tensor) -> Tensor: # bool `(n, g)`
-    "Columns of which no value is left."
-    bad = (low > high).numpy()
-    if not bad.any(): return torch.zeros(len(bad), len(table.columns), dtype=torch.bool)
-    return torch.from_numpy(np.stack([bad[:, at].any(1) for at in table.at], 1))
-
-# %% ../../nbs/04_tables.ipynb #c18
-def _raw(table:_Table, data) -> np.ndarray: # `(n, d)`, NaN for a missing number
-    "Rows as numbers in raw units."
-    df = _fitted_columns(table, data)
-    if not len(df): raise ValueError('data must have at least one row, got an empty frame')
-    if table.scales.plain and all(isinstance(d, np.dtype) and d.kind in 'iuf' for d in df.dtypes):
-        v = df.to_numpy(float)
-        if np.isfinite(v).all(): return np.ascontiguousarray(v) # numbers only, none missing: read at once
-    return np.concatenate([c.read(df) for c in table.columns], 1)
-
-def _encode_table(table:_Table, data) -> Encoded: # `(n, d)` in 64-bit floats
-    "Rows as the network reads them, and what may become of them."
-    raw,group = _raw(table, data), table.group
-    x = torch.from_numpy(table.encoded(raw)).nan_to_num_(MISSING)
-    *ends,room = table.shared
-    fixed,up,down,coded = table.moves
-    if (up | down).any(): low,high = _room_of_entries(table, raw, ends, up[group], down[group])
-    else: low,high = (end.expand(raw.shape) for end in room)
-    most = None if table.most is None else torch.full((len(x),), table.most)
-    frozen = torch.from_numpy(fixed) | _shut(table, low, high)
-    for g in coded: # so does what is no number
-        frozen[:, g] |= torch.from_numpy(np.isin(raw[:, table.at[g].start], table.columns[g].codes))
-    for g,levels in table.unseen.items(): # what no training row has stays
-        frozen[:, g] |= torch.from_numpy(raw[:, table.at[g]][:, levels].any(1))
-    for g in table.scales.missing if table.keep else (): # what is missing stays missing
-        frozen[:, g] |= torch.from_numpy(np.isnan(table.columns[g].one(raw[:, table.at[g]])))
-    return Encoded(x, frozen, low, high, most)
-
-# %% ../../nbs/04_tables.ipynb #51bb260e
-_ENTRIES = 2**25 # Entries of training rows that are all kept
-
-class _CodedRows:
-    "Rows of a table as numbers and codes, in place of the tensor of all their entries."
-    ndim = 2
-    def __init__(self, numbers:Tensor, at:Tensor, ones:Tensor, width:int, lasting:bool=False): # `(n, p)`, `(p,)`, `(n, c)`
-        self.numbers,self.at,self.ones = numbers, at, ones # numbers; entries where they stand; entries that are 1
-        self.shape,self.lasting = torch.Size((len(numbers), width)), lasting
-        self.made = None
-
-    @property
-    def dtype(self): return self.numbers.dtype
-    @property
-    def device(self): return self.numbers.device
-    def __len__(self): return len(self.numbers)
-
-    def whole(self) -> Tensor: # `(n, d)`
-        "All entries; a part of the rows remembers them."
-        if self.made is not None: return self.made
-        out = self.numbers.new_zeros(self.shape)
-        out[:, self.at] = self.numbers
-        out.scatter_(1, self.ones, 1.)
-        if not self.lasting: self.made = out
-        return out
-
-    def __getitem__(self, i):
-        if not isinstance(i, (slice, list)) and getattr(i, 'ndim', 0) != 1: return self.whole()[i]
-        some = _CodedRows(self.numbers[i], self.at, self.ones[i], self.shape[1])
-        return some if some.shape.numel() > _ENTRIES else some.whole()
-
-    def to(self, *place): # As of a tensor
-        "The same elsewhere."
-        numbers = self.numbers.to(*place)
-        at,ones = (v.to(numbers.device) for v in (self.at, self.ones))
-        return _CodedRows(numbers, at, ones, self.shape[1], self.lasting)
-
-    def __getattr__(self, name): # What else a tensor has
-        if name.startswith('__') or name in ('made', 'numbers'): raise AttributeError(name) # while it is copied
-        return getattr(self.whole(), name)
-
-    @classmethod
-    def __torch_function__(cls, f, types, args=(), kwargs=None):
-        told = lambda v: v.whole() if isinstance(v, cls) else type(v)(map(told, v)) if type(v) in (list, tuple) else v
-        return f(*map(told, args), **{k: told(v) for k,v in (kwargs or {}).items()})
-
-def _operator(name): return lambda self, *v: getattr(self.whole(), name)(*v) # Looked up in the class, not in what it stands for
-
-for _name in ('add radd sub rsub mul rmul truediv rtruediv pow matmul rmatmul eq ne lt le gt ge neg abs iter').split():
-    setattr(_CodedRows, f'__{_name}__', _operator(f'__{_name}__'))
-_CodedRows.__hash__ = object.__hash__
-
-def _coded_rows(table:_Table, data) -> _CodedRows|None: # None where there are few entries
-    "Training rows with their categories as codes."
-    df = _fitted_columns(table, data)
-    if len(df)*len(table.group) <= _ENTRIES: return None
-    coded = [type(c) is Category for c in table.columns]
-    rest = [(c, at) for c,at,code in zip(table.columns, table.at, coded) if not code]
-    numbers = [np.zeros((len(df), 0)), *(c.encoded(c.read(df)) for c,_ in rest)]
-    ones = [np.zeros((len(df), 0), int), *(at.start + _level_places(c, df[c.sources[0]])[:, None]
-                                           for c,at,code in zip(table.columns, table.at, coded) if code)]
-    place = np.concatenate([np.zeros(0, int), *(np.arange(at.start, at.stop) for _,at in rest)])
-    told = torch.from_numpy(np.concatenate(numbers, 1)).nan_to_num_(MISSING)
-    return _CodedRows(told, torch.from_numpy(place), torch.from_numpy(np.concatenate(ones, 1)), len(table.group), lasting=True)
-
-# %% ../../nbs/04_tables.ipynb #7656ed92
-_WANTED = {'numeric': 'finite number', 'dates': 'date', 'known levels': 'known level'} # What cells should be
-
-def _strange(c:Column, s:pd.Series) -> np.ndarray: # bool `(n,)`
-    "Which cells are present but cannot be read."
-    if c.ordered: known = np.isfinite(_floats(c, s))
-    elif len(c.sources) > 1: known = pd.to_numeric(s, errors='coerce').notna().to_numpy(bool) # siblings of 0 and 1
-    else:
-        levels = set(c.levels)
-        known = np.array([v in levels for v in comparable(s)], bool)
-    return ~known & s.notna().to_numpy(bool)
-
-_LONGEST = 60 # Characters of a cell in a sentence
-
-def _unread_cells(c:Column, df:pd.DataFrame) -> list: # A list of sentences for each row
-    "Why a column cannot be read, row by row."
-    out:list = [[] for _ in range(len(df))]
-    for name in c.sources:
-        cells,gone = df[name].to_numpy(object), df[name].isna().to_numpy(bool)
-        for i in np.flatnonzero(_strange(c, df[name])):
-            cell = repr(cells[i]) if isinstance(cells[i], str) else value_text(cells[i])
-            out[i].append(f'{cell[:_LONGEST]} in column {name!r} is no {_WANTED[c.reads]}')
-        for i in np.flatnonzero(gone & (not c.missing)): out[i].append(f'column {name!r} is missing')
-    if isinstance(c, Indicators) and c.known is not None:
-        for i in [i for i,words in enumerate(out) if not words and not c.has(df.iloc[[i]]).any()]:
-            out[i].append(f'columns {list(c.sources)} hold no level of the category {c.name!r}')
-    return out
-
-def _why_unread_of(table:_Table, data) -> list: # A text for each row
-    "Why each row cannot be read; '' for rows that can."
-    df = _fitted_columns(table, data)
-    fine = _plain_numbers(table.columns, df)
-    told = [_unread_cells(c, df) for i,c in enumerate(table.columns) if i not in fine]
-    return ['; '.join(sum(row, [])) for row in zip(*told)] if told else ['']*len(df)
-
-# %% ../../nbs/04_tables.ipynb #c26
-def _own_stays(form, c, x, *k): return torch.where(c == x, c, form(c, x, *k)) # A value of one's own is no step
-def _followed(relations, form, c, x): return relations.follow(form(c, x), x)
-
-def _one_by_one(rules, c, x):
-    "Columns that have rules of their own."
-    c = c.clone()
-    for at,rule in rules: c[:, at] = rule(c[:, at], x[:, at])
-    return c
-
-def _legal_alone(whole:Entrywise, rules:dict, at:Tensor, x:Tensor) -> Callable: # v `(n, q)` -> v
-    "What the form demands of numbers for the entries `at`, `(n, q)`, each by itself; `rules`: entry -> rule of its column."
-    old,even = x.gather(1, at), whole.narrow(at, x)
-    some = [(mine, rule) for entry,rule in rules.items() if (mine := at == entry).any()]
-    def form(v):
-        v = even(v)
-        for mine,rule in some: v[mine] = rule(v[mine][:, None], old[mine][:, None])[:, 0]
-        return v
-    return form
-
-def _projection(table:_Table) -> Callable: # (c, x) -> the admissible c
-    "What the form of the values demands, in encoded units, and all that follows; `narrow` knows only the form."
-    step,origin,span = np.array([c.even for c in table.columns])[table.group].T
-    even = steps(torch.tensor(step/span), torch.tensor(-(origin % np.where(step > 0, step, 1.))/span))
-    whole = Entrywise(partial(_own_stays, even.f), *even.consts)
-    rules = [(at, rule) for c,at in zip(table.columns, table.at) if (rule := c.projection())]
-    form = chain(whole, *([partial(_one_by_one, rules)] if rules else []))
-    by_entry = {at.start: rule for at,rule in rules}
-    if rules and table.relations is None: setattr(form, 'alone', partial(_legal_alone, whole, by_entry))
-    if table.relations is None: return form
-    project = partial(_followed, table.relations, form)
-    if hasattr(form, 'narrow'): setattr(project, 'narrow', getattr(form, 'narrow'))
-    return project
-
-# %% ../../nbs/04_tables.ipynb #c30
-def _propose_values(table:_Table, x:Tensor, group:int) -> Tensor: # Candidate values, encoded, `(n or 1, q, w)`
-    "Values of one column to try."
-    c,relations,values = table.columns[group], table.relations, table.tried[group].to(x)[None]
-    if relations is None or not c.ordered or table.computed[group]: return values
-    if not (relations.near[group].relations or relations.near[group].followers): return values
-    low,high = (torch.tensor(c.encoded(end)).to(x)[:, None] for end in relations.possible(x, group))
-    own = torch.lerp(low, high, torch.linspace(0, 1, table.grid, dtype=x.dtype, device=x.device))
-    return torch.cat([values.expand(len(x), -1, -1), own[..., None]], 1)
-
-# %% ../../nbs/04_tables.ipynb #c33
-def _exact_numbers(table:_Table, x:np.ndarray) -> np.ndarray: # Encoded entries `(n, d)` -> raw ones, NaN where missing
-    "Decode rows to the very numbers that were encoded; as each column does it, all numbers at once."
-    k = table.scales
-    v = k.origin + x*k.span
-    with np.errstate(over='ignore'): near = np.rint(v*k.scale)/k.scale # infinite, and so not near, for what is too large
-    out = np.where(np.abs(near - v) <= _ULPS*(np.abs(v) + np.abs(k.origin)), near, v)
-    for g in k.missing: out[:, table.at[g]][x[:, table.at[g]] == MISSING] = np.nan
-    for c,at in k.own: out[:, at] = c.exact(x[:, at])
-    return np.asfortranarray(out)
-
-def _model_frame(table:_Table, x:Tensor, legal:bool=False) -> pd.DataFrame: # `(n, raw columns)`
-    "Encoded rows as the frame that a model reads; `legal` rounds numbers."
-    exact,cells = _exact_numbers(table, x.detach().cpu().double().numpy()), {}
-    if not legal and isinstance(block := table.scales.block, np.dtype) and block.kind in 'iuf': # all columns at once
-        if (whole := _in_dtype(exact, block)).dtype == block: return pd.DataFrame(whole, columns=table.labels)
-    for c,at in zip(table.columns, table.at):
-        v = exact[:, at]
-        cells |= c.write(c.rounded(v) if legal else v, table.dtypes)
-    columns = [cells[name] for name in table.names]
-    dtype = columns[0].dtype
-    if dtype != object and isinstance(dtype, np.dtype) and all(v.dtype == dtype for v in columns): # one block
-        return pd.DataFrame(np.stack(columns).T, columns=table.labels)
-    kept = lambda v: pd.Series(v, dtype=object) if v.dtype == object else v # pandas makes texts of other objects
-    return pd.DataFrame(dict(enumerate(map(kept, columns)))).set_axis(table.labels, axis=1)
-
-# %% ../../nbs/04_tables.ipynb #c37
-def _replace_cells(df:pd.DataFrame, name, cells, changed:np.ndarray, dtype):
-    "Replace the changed cells of one column, in its own dtype where that can hold them, else in one of floats."
-    old = df[name].to_numpy(object).copy()
-    old[changed] = np.asarray(cells, dtype=object)[changed]
-    floats = 'float64' if isinstance(dtype, np.dtype) else 'Float64'
-    if pd.api.types.is_integer_dtype(dtype) and not all(float(v).is_integer() for v in old[changed]): dtype = floats
-    s = pd.Series(old, index=df.index, dtype=object)
-    try: df[name] = s.astype(dtype)
-    except (OverflowError, TypeError): df[name] = s.astype(floats) # a row's own number, too large for the dtype
-
-# %% ../../nbs/04_tables.ipynb #c39
-def _legal_entries(table:_Table, v:Tensor, x:Tensor) -> Tensor: # Entries and the rows' own `(n, d)` -> `(n, d)`
-    "The admissible entries that answers are written from; a number between the steps of its column stays there."
-    out = table.project(v, x)
-    for c,at in table.scales.between:
-        i = at.start
-        legal = torch.from_numpy(c.encoded(c.rounded(c.decoded(v[:, i].numpy()))))
-        out[:, i] = torch.where(v[:, i] == x[:, i], x[:, i], legal)
-    return out
-
-def _decode_table(table:_Table, x:Tensor, raw=None, legal:bool=True) -> pd.DataFrame:
-    "Encoded rows in original units; what equals the encoding of `raw` is left untouched."
-    if raw is None: return _model_frame(table, x, legal)
-    df = _fitted_columns(table, raw).copy()
-    v,enc = x.detach().cpu(), _encode_table(table, df)
-    differs,v = v != enc.x.to(v), v.double()
-    if legal: v = _legal_entries(table, v.clamp(enc.low, enc.high), enc.x)
-    if legal and table.relations is not None:
-        v = table.relations.follow(torch.where(differs, v, enc.x), enc.x)
-        v = torch.where(table.relations.holds(enc, v)[:, None], v, enc.x)
-        differs = v != enc.x
-    for g in np.unique(table.group[differs.any(0).numpy()]):
-        c,at = table.columns[g], table.at[g]
-        changed,new = differs[:, at].any(1).numpy(), c.exact(v[:, at].numpy())
-        cells = c.write(c.rounded(new) if legal else new, table.dtypes)
-        for name,one in cells.items(): _replace_cells(df, name, one, changed, table.dtypes[name])
-    return df
-
-# %% ../../nbs/04_tables.ipynb #c43
-def _legal_columns(table:_Table, old:pd.DataFrame, new:pd.DataFrame) -> np.ndarray: # bool `(n, g)`
-    "Whether the column may take every changed value."
-    out = []
-    for c,frozen,up,down in zip(table.columns, table.frozen, table.up, table.down):
-        same = np.all([same_cells(old[s], new[s]) for s in c.sources], 0)
-        stays = frozen | (old[c.sources[0]].isna().to_numpy(bool) & table.keep)
-        out.append(same if same.all() else same | (c.legal(old, new, up, down) & ~stays))
-    return np.stack(out, 1) & (table.relations is None or ~_at_fault(table.relations.ties, old, new))
-
-# %% ../../nbs/04_tables.ipynb #c46
-_LISTED = 30 # Columns that an error lists
-
-def check_names(columns:Sequence[Column], **named):
-    "Raise `ValueError` for a name that is not a column."
-    known,owner = [c.name for c in columns], {s: c for c in columns for s in c.sources}
-    for arg,names in named.items():
-        if isinstance(names, str) or not hasattr(names, '__iter__'):
-            raise ValueError(f'{arg} must be a list of columns, got {"the string "*isinstance(names, str)}{names!r}')
-        bad = [c for c in names if c not in known]
-        hint = ''.join(f'; {c!r} is a part of {owner[c].name!r}' for c in bad if c in owner)
-        if any(c in owner and owner[c].known is not None for c in bad): hint += ' unless categorical={} keeps them apart'
-        near = [m for c in bad for m in get_close_matches(str(c), list(map(str, known)), 1)]
-        hint += f'; did you mean {near[0]!r}?' if near and not hint else ''
-        there = ', '.join(map(repr, known[:_LISTED])) + f' and {len(known) - _LISTED} more'*(len(known) > _LISTED)
-        if bad: raise ValueError(f'{arg} must name columns of df, got {bad}{hint}; df has {there}')
-
-# %% ../../nbs/04_tables.ipynb #c48
-def _check_row_values(arg, rows, n):
-    "Raise `ValueError` unless there is a value for each row."
-    if len(rows) != n: raise ValueError(f'{arg} must be the same for all rows or one for each ({n}), got {len(rows)}')
-
-def _category_names(columns:Sequence[Column], row:Any) -> Any: # The same where none is named so
-    "Names of columns, with a category in place of all 0/1 columns that it comes as."
-    if isinstance(row, str) or not hasattr(row, '__iter__'): return row
-    row = list(row)
-    for c in columns:
-        if len(c.sources) < 2 or not set(c.sources) & set(row): continue
-        free = len(c.sources) - (len(c.levels) == len(c.sources) == 2) # of two levels, either column tells both
-        if len(set(c.sources) & set(row)) >= free: row = [name for name in row if name not in c.sources] + [c.name]
-    return row
-
-def _flags(columns:Sequence[Column], arg:str, value, n:int) -> np.ndarray: # bool `(n, g)`
-    "Which columns of which rows are named."
-    names = [c.name for c in columns]
-    if isinstance(value, pd.DataFrame):
-        if not all(map(pd.api.types.is_bool_dtype, value.dtypes)):
-            raise ValueError(f'{arg} must be True or False in a frame, got dtypes {sorted(set(map(str, value.dtypes)))}')
-        value = [[c for c,on in zip(value.columns, row) if on] for row in value.to_numpy(bool)]
-    is_row = lambda v: isinstance(v, (list, tuple, set)) and v not in names
-    rows = value if isinstance(value, (list, tuple)) and len(value) and all(map(is_row, value)) else [value]
-    if rows is value: _check_row_values(arg, rows, n)
-    whole = partial(_category_names, columns)
-    for row in rows: check_names(columns, **{arg: whole(row)})
-    return np.repeat([[c in row for c in names] for row in map(whole, rows)], n//len(rows), 0)
-
-# %% ../../nbs/04_tables.ipynb #c52
-def _bound_rows(table:_Table, bounds, n:int) -> tuple:
-    "Bounds of a question."
-    if isinstance(bounds, pd.DataFrame): bounds = bounds.to_dict('records')
-    rows = [bounds or {}] if bounds is None or isinstance(bounds, dict) else bounds
-    if not isinstance(rows, (list, tuple)) or not all(isinstance(r, (dict, type(None))) for r in rows):
-        raise ValueError(f'bounds must be a dict of columns, a list of dicts or a frame of pairs, got {bounds!r}')
-    if rows is bounds: _check_row_values('bounds', rows, n)
-    out = np.tile([[[-np.inf]], [[np.inf]]], (1, len(rows), len(table.columns)))
-    for i,row in enumerate(rows):
-        check_names(table.columns, bounds=list(row or ()))
-        for g,c in enumerate(table.columns):
-            pair = (row or {}).get(c.name)
-            if not (pair is None or pair is pd.NA or isinstance(pair, float) and np.isnan(pair)): out[:, i, g] = _interval(c, pair)
-    return tuple(np.repeat(out, n//len(rows), 1))
-
-def _directions(columns:Sequence[Column], n:int, immutable=(), increase_only=(), decrease_only=()) -> list:
-    "Which columns may not change, only grow, only fall, bool `(n, g)` each; `ValueError` for a direction that is none."
-    named = dict(immutable=immutable, increase_only=increase_only, decrease_only=decrease_only)
-    fixed,up,down = (_flags(columns, arg, names, n) for arg,names in named.items())
-    both = [c.name for c,bad in zip(columns, (up & down).T) if bad.any()]
-    if both: raise ValueError(f'increase_only and decrease_only must not overlap, got {both} in both; use immutable')
-    names = [c.name for c,on in zip(columns, (up | down).T) if on.any() and not c.ordered]
-    if names: raise ValueError(f'increase_only and decrease_only must name numbers, got categories {names}')
-    return [fixed, up, down]
-
-# %% ../../nbs/04_tables.ipynb #c55
-def _check_reach(table, raw, bounds=None, **others):
-    "Raise `ValueError` for a bound beyond all training rows that a row does not meet: no answer will."
-    low,high = _bound_rows(table, bounds, len(own := _raw(table, raw)))
-    for g,(c,at) in enumerate(zip(table.columns, table.at)):
-        if c.trained is None: continue
-        lost = (low[:, g] > max(c.trained[1], c.high)) | (high[:, g] < min(c.trained[0], c.low))
-        lost &= (own[:, at.start] < low[:, g]) | (own[:, at.start] > high[:, g])
-        for a,b in np.stack([low[:, g], high[:, g]], 1)[lost][:1]:
-            asked = ', '.join(c.text(v) if np.isfinite(v) else 'None' for v in (a, b))
-            raise ValueError(f'bounds must leave a value that training rows have, from {c.text(c.trained[0])} to '
-                             f'{c.text(c.trained[1])}, got ({asked}) for {c.name!r}')
-
-_UNROUNDED = 1e-6 # Room inside of a limit where nothing is rounded, in shares of a column's range
-
-def _constrain_table(table, enc, raw, bounds=None, **named) -> Encoded: # `named`: argument -> columns
-    "Rows with the constraints of a question on top of the table's own."
-    n,group = len(enc.x), table.group
-    fixed,up,down = _directions(table.columns, n, **named)
-    room = [b[:, group] for b in _bound_rows(table, bounds, n)]
-    low,high = (v.to(enc.x) for v in _room_of_entries(table, _raw(table, raw), room, up[:, group], down[:, group]))
-    fixed = torch.from_numpy(fixed).to(enc.frozen.device)
-    if enc.low is None: low,high = low + _UNROUNDED, high - _UNROUNDED
-    else: low,high = torch.maximum(enc.low, low), torch.minimum(enc.high, high)
-    if table.relations is not None: # what a question holds fixed cannot follow either
-        still = fixed[:, torch.from_numpy(group).to(fixed.device)]
-        low,high = (torch.where(still, enc.x, v) for v in (low, high))
-    shut = _shut(table, low.cpu(), high.cpu()).to(fixed.device)
-    return enc._replace(frozen=enc.frozen | fixed | shut, low=low, high=high)
-
 # %% ../../nbs/04_tables.ipynb #c59
-def _changed_columns(table:_Table, cfs:Counterfactuals) -> pd.DataFrame: # row (position), index, feature, before, after
+def _changed_columns(table:FittedTable, cfs:Counterfactuals) -> pd.DataFrame: # row (position), index, feature, before, after
     "One line for every feature that changed; with relations, also whether it only followed from others."
-    old,new,relations = _fitted_columns(table, cfs.data), _fitted_columns(table, cfs.raw), table.relations
+    old,new,relations = fitted_columns(table, cfs.data), fitted_columns(table, cfs.raw), table.relations
     led = relations.consequences(cfs.x, cfs.xp).cpu().numpy() if relations is not None and relations.led else None
     lines,follows = [], []
     for g,(c,at) in enumerate(zip(table.columns, table.at)):
@@ -602,7 +85,7 @@ def _shade(ax, y:float, c:Column, line): # A line of a region
 
 _WIDE,_TALL = 84, .54 # Characters of a line, and inches of a change
 
-def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
+def _plot_few(table:FittedTable, cfs:Counterfactuals, ranges:bool|None=None):
     "A block for each row, a line for each change on its legal range, and what does as well; that, unless told, where a proof is known."
     by_name,changes,around = {c.name: c for c in table.columns}, cfs.changes(), region_lines(cfs, ranges)
     known,y,heads,places = {(l.row, l.feature): l for l in around}, 0., [], []
@@ -635,7 +118,7 @@ def _plot_few(table:_Table, cfs:Counterfactuals, ranges:bool|None=None):
 # %% ../../nbs/04_tables.ipynb #355c120d
 _PANELS,_LEVELS = 6, 8 # Columns in a picture of many answers, and names below one
 
-def _plot_many(table:_Table, cfs:Counterfactuals):
+def _plot_many(table:FittedTable, cfs:Counterfactuals):
     "A panel for each column that changes most often, a line for each answer that changes it."
     by_name,changes = {c.name: c for c in table.columns}, cfs.changes()
     often = changes.feature.value_counts(sort=False).sort_values(ascending=False, kind='stable').head(_PANELS)
@@ -658,7 +141,7 @@ def _plot_many(table:_Table, cfs:Counterfactuals):
 
 _FEW = 5 # Rows whose tracks are drawn where nobody says how many
 
-def _plot_table(table:_Table, cfs:Counterfactuals, most:int|None=None, ranges:bool|None=None):
+def _plot_table(table:FittedTable, cfs:Counterfactuals, most:int|None=None, ranges:bool|None=None):
     "Few rows with all that is known of them; many as one picture, unless `most` or `ranges` asks for tracks."
     if most is None and ranges is None and len(cfs) > _FEW and cfs.changed.any(): return _plot_many(table, cfs)
     return _plot_few(table, cfs[:_FEW if most is None else most], ranges)
@@ -677,6 +160,69 @@ def _check_frame(df, integer, siblings, categorical):
     raw = [Column(c, (c,)) for c in df.columns]
     check_names(raw, integer=integer, categorical=categorical)
     for cols in siblings.values(): check_names(raw, categorical=cols)
+
+# %% ../../nbs/04_tables.ipynb #fc115
+def _treated(columns, df, missing:str, levels) -> tuple: # Columns, and the cells that are filled in
+    "Columns whose missing cells are kept, levels of their own, or filled; raises `ValueError` where all are missing."
+    if missing == 'keep': return columns, {}
+    if missing == 'level': return [c if c.name in levels else c.leaving() for c in columns], {}
+    cells = {c.name: df[c.name].dropna() for c in columns if len(c.sources) == 1}
+    for name,s in cells.items():
+        if not len(s): raise ValueError(f"df must have a cell in every column for missing='fill', got none in column {name!r}")
+    return [c.present() for c in columns], {c.name: c.filling(cells[c.name]) for c in columns if c.name in cells}
+
+# %% ../../nbs/04_tables.ipynb #fc118
+_SCALERS = dict(StandardScaler=('mean_', 'scale_'), RobustScaler=('center_', 'scale_'), MaxAbsScaler=(None, 'scale_'),
+                MinMaxScaler=('min_', 'scale_')) # What each subtracts and divides by; the last one adds and multiplies
+
+def _scaler_columns(scaler, columns:Sequence[Column]) -> dict: # Column -> (origin, span)
+    "What a fitted scaler says about each column; raises `ValueError` for another thing, and for other columns."
+    make,scalable = type(scaler).__name__, [c.name for c in columns if c.scalable]
+    if make not in _SCALERS:
+        raise ValueError(f"scale must be 'range', 'standard', 'quantile' or one of scikit-learn's {list(_SCALERS)}, got {scaler!r}")
+    if (n := getattr(scaler, 'n_features_in_', None)) is None:
+        raise ValueError(f'scale must be a fitted scaler, got {scaler!r} before its fit')
+    shift,stretch = _SCALERS[make]
+    if not getattr(scaler, 'with_mean', True): shift = None # its mean is there, but not used
+    origin,span = (np.full(n, default) if (v := getattr(scaler, part or '', None)) is None else v
+                   for part,default in ((shift, 0.), (stretch, 1.)))
+    if make == 'MinMaxScaler': origin,span = -scaler.min_/scaler.scale_, 1/scaler.scale_
+    names = list(getattr(scaler, 'feature_names_in_', scalable))
+    if len(names) != n or any(name not in scalable for name in names):
+        raise ValueError(f'scale must be fitted on columns of numbers, {scalable}, got {n}: {names}')
+    return dict(zip(names, np.stack([origin, span]).T.tolist()))
+
+# %% ../../nbs/04_tables.ipynb #fc121
+_QUANTILES = 100 # Shares of the rows at which a line of quantiles has knots
+
+def _quantiles(v:np.ndarray) -> np.ndarray: # Training numbers `(n,)` -> numbers, shares of rows below them, `(2, k)`
+    "Knots of a line from numbers to ranks; half of the rows that tie lie below. Outside of the range it has its slope."
+    values,counts = np.unique(v, return_counts=True)
+    share = (counts.cumsum() - counts/2)/len(v)
+    above = np.searchsorted(share, np.linspace(share[0], share[-1], _QUANTILES))
+    at,span = np.union1d(np.maximum(above - 1, 0), above), values[-1] - values[0] or 1.
+    ends = np.r_[values[0] - span, values[at], values[-1] + span]
+    return np.stack([ends, np.r_[share[0] - 1, share[at], share[-1] + 1]])
+
+# %% ../../nbs/04_tables.ipynb #fc124
+_RULES = dict( # Training numbers -> fields of a `Column`
+    standard=lambda v: dict(origin=float(v.mean()), span=float(v.std() or 1.)),
+    quantile=lambda v: dict(origin=None, span=None, knots=_quantiles(v)))
+
+def _rescaled(columns, df, scale) -> list[Column]:
+    "Columns with another scale; a column that a scaler does not know keeps its range."
+    if isinstance(scale, str) and scale == 'range': return columns
+    rule,out = _RULES.get(scale) if isinstance(scale, str) else None, []
+    told = {} if rule else _scaler_columns(scale, columns)
+    for c in columns:
+        if c.scalable and c.low <= c.high and (rule or c.name in told):
+            v = read_numbers(c, df[c.name])
+            v = v[~np.isnan(v)]
+            new:dict = rule(v) if rule else dict(zip(('origin', 'span'), told[c.name]))
+            if c.missing and new['span']: new['origin'] = float(v.min()) # what is missing stands below all numbers
+            c = _precise(replace(c, **new), v)
+        out.append(c)
+    return out
 
 # %% ../../nbs/04_tables.ipynb #c72
 _DIFFICULTY = dict(easy=1., medium=3., hard=10., never=np.inf) # Weights that have a name
@@ -735,18 +281,18 @@ class _Cost:
 # %% ../../nbs/04_tables.ipynb #c86
 def _all_groups(groups, shape): return groups # Of every row, whatever their number
 
-def _table_domain(table:_Table) -> Domain:
+def _table_domain(table:FittedTable) -> Domain:
     "The record of functions of a table."
     display = Display(changes=partial(_changed_columns, table), plot=partial(_plot_table, table),
                       names=tuple(c.name for c in table.columns), columns=tuple(table.names), looks=table.looks)
-    groups,write = torch.from_numpy(table.group), partial(_model_frame, table)
+    groups,write = torch.from_numpy(table.group), partial(model_frame, table)
     apart = [zip(groups, levels) for kind,groups,levels in table.hangs if kind == '!'] # levels that never meet
-    return Domain(encode=partial(_encode_table, table), coded=partial(_coded_rows, table),
-                  decode=partial(_decode_table, table), groups=partial(_all_groups, groups),
-                  project=table.project, propose=partial(_propose_values, table), constrain=partial(_constrain_table, table),
+    return Domain(encode=partial(encode_rows, table), coded=partial(coded_rows, table),
+                  decode=partial(decode_rows, table), groups=partial(_all_groups, groups),
+                  project=table.project, propose=partial(propose_values, table), constrain=partial(constrain_rows, table),
                   write=write, adapt=partial(as_module, write=write, names=table.names, columns=table.columns),
-                  rows=partial(_fitted_columns, table), unread=partial(_why_unread_of, table), legal=partial(_legal_columns, table),
-                  check=partial(_check_reach, table), extend=partial(_extended, table),
+                  rows=partial(fitted_columns, table), unread=partial(unread_reasons, table), legal=partial(legal_columns, table),
+                  check=partial(check_reach, table), extend=partial(_extended, table),
                   contradicts=partial(_contradicting, table) if table.hangs else None,
                   never_met=tuple(tuple(table.at[g].start + level for g,level in pair) for pair in apart),
                   suit=partial(_suited, table),
@@ -755,26 +301,26 @@ def _table_domain(table:_Table) -> Domain:
                   offer=partial(_offering, table), told=table.told, about=partial(_columns_in_words, table))
 
 # %% ../../nbs/04_tables.ipynb #c88
-def _offering(table:_Table, levels:dict) -> Domain:
+def _offering(table:FittedTable, levels:dict) -> Domain:
     "The same table, of which some categories propose fewer levels; raises `ValueError` for others than it knows."
     check_names(table.columns, levels=list(levels))
     fewer = lambda c: replace(c, offered=_offered(c.name, c.offered, c.offered, levels[c.name]))
     return _table_domain(replace(table, columns=tuple(fewer(c) if c.name in levels else c for c in table.columns)))
 
 # %% ../../nbs/04_tables.ipynb #de999f4e
-def _keeping(table:_Table) -> _Table:
+def _keeping(table:FittedTable) -> FittedTable:
     "The same table, which keeps the sums and products of its training rows, unless somebody says what hangs together."
     if table.relations is not None or table.price is not None: return table
     told = tuple(parse_relation(_as_relation(table.columns, t), table.columns) for t in table.hangs if t[0] != '!')
     led = [f for f in map(consequence_of, told) if f and not table.frozen[f.group]]
-    columns = _unstepped(table.columns, [f.group for f in led])
+    columns = _without_steps(table.columns, [f.group for f in led])
     try: ties = TableRelations(columns, table.at, told, ordered_followers(led, columns), {})
     except ValueError: return table # a circle
     computed = np.isin(np.arange(len(table.columns)), ties.always)
     if (table.frozen | computed).all() or not told: return table
     return replace(table, columns=ties.columns, relations=Relations(ties), computed=computed)
 
-def _read_as_codes(table:_Table, names:set) -> _Table: # Columns that a model reads as categories
+def _read_as_codes(table:FittedTable, names:set) -> FittedTable: # Columns that a model reads as categories
     "The same table with categories in place of numbers that are codes."
     if table.relations is not None or table.price is not None or not (names := {*names} & {*table.coded}): return table
     columns = list(table.columns)
@@ -786,7 +332,7 @@ def _read_as_codes(table:_Table, names:set) -> _Table: # Columns that a model re
     guessed = table.guessed | {name: 'kind' for name in names}
     return replace(table, columns=tuple(columns), hangs=hangs, guessed=guessed, coded={})
 
-def _suited(table:_Table, model, how:str) -> Domain|None:
+def _suited(table:FittedTable, model, how:str) -> Domain|None:
     "The same table as a model reads it and answers need it; None where it is that already."
     new = _read_as_codes(table, coded_columns(model, table.names) if table.coded else set())
     if how == 'advise' and not new.advice:
@@ -806,9 +352,9 @@ def _with_further_levels(c:Column, new:tuple, dtype) -> Column:
     cells = pd.Series(_objects([c.blank if v is None else v for v in levels]), dtype=object).astype(dtype)
     return replace(c, levels=levels, known=_bare(cells))
 
-def _extended(table:_Table, data) -> Domain|None:
+def _extended(table:FittedTable, data) -> Domain|None:
     "The same table, which knows the new names of a question; None where there are none, or where it cannot."
-    df,new = _fitted_columns(table, data), {}
+    df,new = fitted_columns(table, data), {}
     for g,c in enumerate(table.columns):
         if c.kind != 'category' or len(c.sources) > 1 or getattr(table.dtypes[c.name], 'ordered', False): continue
         known = set(c.levels)
@@ -822,27 +368,27 @@ def _extended(table:_Table, data) -> Domain|None:
     return _table_domain(replace(table, columns=tuple(columns), dtypes=dtypes, unseen=unseen))
 
 # %% ../../nbs/04_tables.ipynb #c90
-def _contradicting(table:_Table, old, new) -> np.ndarray: # `(n,)`
+def _contradicting(table:FittedTable, old, new) -> np.ndarray: # `(n,)`
     "How much of what all training rows keep each answer breaks."
-    return _contradictions(table.columns, table.hangs, _fitted_columns(table, old), _fitted_columns(table, new))
+    return _contradictions(table.columns, table.hangs, fitted_columns(table, old), fitted_columns(table, new))
 
-def _table_measures(table:_Table, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
+def _table_measures(table:FittedTable, cfs:Counterfactuals) -> dict: # Name -> `(n,)`
     "How many columns break a relation, and what the changes cost."
     out:dict[str, Any] = {}
     if table.hangs: out['contradictions'] = _contradicting(table, cfs.data, cfs.raw)
     if table.relations is not None:
-        out['broken'] = _at_fault(table.relations.ties, _fitted_columns(table, cfs.data), _fitted_columns(table, cfs.raw)).sum(1)
+        out['broken'] = _at_fault(table.relations.ties, fitted_columns(table, cfs.data), fitted_columns(table, cfs.raw)).sum(1)
     return out if table.price is None else out | dict(cost=table.price(cfs.x, cfs.xp))
 
 # %% ../../nbs/04_tables.ipynb #c92
-def _fit_table(df, columns, named:dict, links:tuple, **more) -> _Table: # Relations, `derive`, `causes`, `cost`
+def _fit_table(df, columns, named:dict, links:tuple, **more) -> FittedTable: # Relations, `derive`, `causes`, `cost`
     "Columns with all that is told about them; raises `ValueError` for contradictions. `named`: argument -> columns."
     cost,tied = links[-1], len(links[0]) or any(links[1:3])
     given = (list(named[arg]) for arg in ('immutable', 'increase_only', 'decrease_only'))
-    fixed,up,down = (flags[0] for flags in _directions(columns, 1, *given))
+    fixed,up,down = (flags[0] for flags in read_directions(columns, 1, *given))
     if fixed.all(): raise ValueError(f'immutable must leave a column that may change, got all {len(columns)}')
-    table = _Table(tuple(columns), df.columns, dict(df.dtypes), fixed, up, down, **more)
-    ties = _ties(table, _fitted_columns(table, df), links[:3], named) if tied else None
+    table = FittedTable(tuple(columns), df.columns, dict(df.dtypes), fixed, up, down, **more)
+    ties = _ties(table, fitted_columns(table, df), links[:3], named) if tied else None
     follow = ((), ()) if ties is None else (ties.always, ties.led)
     computed,led = (np.isin(np.arange(len(columns)), groups) for groups in follow)
     if (fixed | computed).all(): raise ValueError('derive and causes must leave a column to choose, got none')
@@ -986,7 +532,7 @@ def tabular(
                    decrease_only=decrease_only, cost=cost or (), derive=derive or (), causes=causes or (),
                    step=step or (), better=better or (), relations=_names_in(relations, df.columns))
         siblings,told = _found_categories(df, own | dict(roles=roles or ()))
-        immutable = _category_names(siblings.values(), immutable)
+        immutable = category_names(siblings.values(), immutable)
     columns = _fit_columns(df, bounds, integer, siblings, categorical, [*immutable, *levels], levels, special, partial(_with_step, step))
     named:dict[str, Any] = dict(immutable=immutable, bounds=bounds, levels=levels, cost=cost or (), step=step or (),
                                 better=better or (), increase_only=increase_only, decrease_only=decrease_only, roles=roles or ())
@@ -1009,7 +555,7 @@ def tabular(
     more = dict(most=None, grid=grid, keep=missing == 'keep', fill=fill, told=told, guessed=guessed, looks=looks, roles=found, coded=coded)
     table = _fit_table(df, columns, named, (relations, derive, causes, cost), **more)
     if derive is None or derive:
-        hangs = _hanging(table.columns, _fitted_columns(table, df))
+        hangs = _hanging(table.columns, fitted_columns(table, df))
         table = replace(table, hangs=hangs, told=told + (() if table.relations else _hanging_told(table.columns, hangs)))
     log_findings(table.told if len(table.told) <= _MOST_TOLD else (*table.told[:_MOST_TOLD - 1],
           f'… and {len(table.told) - _MOST_TOLD + 1} more, which print(domain.text()) shows beside all columns'))

@@ -19,6 +19,7 @@ from ..core import Domain
 from ..data import images, series, tables
 from ..data.columns import Category, Column, Date, Integer, Ordinal
 from ..data.found import Indicators
+from ..data.rows import FittedTable
 from ..data.relations import consequence_of, ordered_followers, parse_relation, Relations, TableRelations
 from ..models.asking import CastModel, predict
 from ..models.decisions import FrameModel
@@ -41,7 +42,7 @@ __all__ = []
 
 # %% ../../nbs/scale/02_keep.ipynb #k7
 _KNOWN = {c.__name__: c for c in ( # Records, and functions that settings name
-    ModelPart, Link, Trees, Column, Integer, Date, Ordinal, Category, Indicators, tables._Table, images._Pixels, series._Series,
+    ModelPart, Link, Trees, Column, Integer, Date, Ordinal, Category, Indicators, FittedTable, images._Pixels, series._Series,
     Plausibility, ClassPCA, Logits, logit_gap, logit_gap_norm, logit_gap_sum, total_variation, variation, pasted, composed, line_search,
     put_back, share)}
 
@@ -300,7 +301,7 @@ def _without_rows(cf) -> tuple: # A domain, and what was learnt
     return domain, dict(x=x, z=z, stats=stats, spread=float(cf.spread), held=held_places(cf), digests=fingerprints_of(cf))
 
 # %% ../../nbs/scale/02_keep.ipynb #k25
-_FORM,_FILE = 2, 'explainer.zip'
+_FORM,_FILE = 3, 'explainer.zip'
 
 def _sha256(path:Path) -> str: return hashlib.sha256(path.read_bytes()).hexdigest()
 

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from ..answers import explainer_of, Counterfactuals, NOT_READ
 from ..data.columns import entry_slices, inward_to_steps
-from ..data.tables import cast_column
+from ..data.rows import cast_column
 from ..core import absent, changed_groups, door, work_of, Effort, Encoded, Question, read_once, take_rows, Target, by_target
 from .plausible import crowd, held_back
 from ..models.targets import in_target, levels, listed

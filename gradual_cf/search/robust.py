@@ -15,7 +15,7 @@ from torch import Tensor
 from ..answers import check_answers, Counterfactuals
 from ..core import changed_groups, Effort, Encoded, Question, State, Target, check_range
 from ..data.columns import MISSING
-from ..data.tables import check_names
+from ..data.rows import check_names
 from ..models.asking import predict
 from .bounds import MISSING_BELOW, TreeBound
 from .boxes import (

@@ -20,7 +20,7 @@ from ..answers import firsts, json_rows, Counterfactuals, needed as level_of, NO
 from ..core import atomic, check_range, comparable
 from ..data.columns import Column
 from ..data.found import AGAINST_DIRECTION
-from ..data.tables import check_names
+from ..data.rows import check_names
 from ..models.asking import JointModel
 from ..render import (compiled, date_text, ENGLISH, environment, first_difference, json_value, Language, language_of,
                                LANGUAGES, N_, sided_percent, taken_apart, value_text, with_unit)
